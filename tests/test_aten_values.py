@@ -295,6 +295,14 @@ REFUSED = {
     "rstdOut=FLOAT[1,1]": "gamma has 2 dimensions, expected 1",
     "aclnnGroupNormSilu self=FLOAT16[1,2] gamma=FLOAT16[2] beta=FLOAT[2] group=1 eps=1 out=FLOAT16[1,2] "
     "meanOut=FLOAT16[1,1] rstdOut=FLOAT16[1,1]": "beta has dtype FLOAT, expected FLOAT16",
+    # What an argument has in common with another.
+    "aclnnInterleaveRope x=FLOAT[2,3,2,64] cos=FLOAT[2,1,2,64] sin=FLOAT16[2,1,2,64] out=FLOAT[2,3,2,64]": "sin has "
+    "dtype FLOAT16, expected FLOAT as x has; cast one of them",
+    "aclnnApplyTopKTopP logits=FLOAT[3,4] p=FLOAT[3] k=INT32[3] out=FLOAT[4,3]": "out has shape [4, 3], expected "
+    "[3, 4] as logits has",
+    "aclnnMoeFinalizeRouting expandedX=FLOAT[1,2] x1=FLOAT[1,2] x2Optional=FLOAT16[1,2] bias=FLOAT[1,2] "
+    "scales=FLOAT[1,1] expandedRowIdx=INT32[1] expandedExpertIdx=INT32[1,1] out=FLOAT[1,2]": "x2Optional has dtype "
+    "FLOAT16, expected FLOAT as expandedX has",
     # The checks of what is not computed.
     "aclnnKlDiv self=FLOAT[2] target=FLOAT[2] reduction=4 logTarget=false out=FLOAT[]": "2 (sum) or 3 (batchmean)",
     "aclnnKlDivBackward gradOutput=FLOAT[2,2] self=FLOAT[1] target=FLOAT[2,2] reduction=0 logTarget=false "

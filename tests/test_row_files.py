@@ -12,6 +12,9 @@ from tests.published import rows
 
 # What a name has beside the operator's: a version, a form in place, a gradient, a weight in FRACTAL_NZ.
 FORMS = re.compile(r"V\d+(?![a-z])|Inplace|Grad(?!ient)|Backward|WeightN[zZ]|Nz$")
+# A row: whether it is a struct, its name, arguments and body. An argument: its kind, its name, and what stands behind.
+ROW = re.compile(r'^ACLNN(_STRUCT)?\((\w+),((?:[^{}"]|"[^"]*")*?)\) \{\n(.*?)^\}', re.DOTALL | re.MULTILINE)
+ARGUMENT = re.compile(r'\(([^()",]+), (\w+)(?:,\s+"([^"]*)")?')
 # How CANN calls gradients of aclnnFlashAttentionVarLenScore.
 OTHER_NAMES = {"Unpadding": "VarLen"}
 # What follows says which operands are numbers, lists or tensors; "Scatter List" is another operator than "Scatter".
@@ -65,3 +68,43 @@ def test_every_file_of_rows_has_a_folder_and_a_namespace_of_its_own() -> None:
     for file in files:
         namespace = file.removesuffix(".cpp").replace("/", "_")
         assert f"\nnamespace aclnn_host::{namespace}_rows {{\n" in (ROWS / file).read_text(), file
+
+
+def with_headers(file: str) -> str:
+    """The text of a file of rows, with those of the headers of its folder that it includes."""
+    files = [file]
+    for name in files:
+        found = re.findall(rf'#include "cann/rows/({file.split("/")[0]}/\w+\.h)"', (ROWS / name).read_text())
+        files += [header for header in found if header not in files]
+    return "".join((ROWS / name).read_text() for name in files)
+
+
+def sources_of_rows() -> list[str]:
+    return [with_headers(file) for file in {file for found in row_files().values() for file in found}]
+
+
+def test_every_argument_is_read_or_called_unused() -> None:
+    """The compiler sees neither that a field of a struct is never read, nor an argument that is like another."""
+    unread = []
+    for source in sources_of_rows():
+        for is_struct, name, arguments, body in ROW.findall(source):
+            for kind, argument, _ in ARGUMENT.findall(arguments):
+                is_read = re.search(rf"\b{argument}\b", body)
+                is_read = is_read or (is_struct and re.search(rf"\brow\.{argument}\b", source))
+                if not is_read and not kind.startswith(("Unused<", "Refused<")):
+                    unread.append(f"{name}: {argument}")
+    assert unread == []
+
+
+def test_arguments_are_like_others_of_their_row() -> None:
+    missing, count = [], 0
+    for source in sources_of_rows():
+        for _, name, arguments, _ in ROW.findall(source):
+            pairs = ARGUMENT.findall(arguments)
+            for kind, argument, other in pairs:
+                if kind.startswith(("SameDtype<", "Like<")):
+                    count += 1
+                    if other == argument or all(other != candidate for _, candidate, _ in pairs):
+                        missing.append(f"{name}: {argument} is like {other}")
+    assert missing == []
+    assert count > 50

@@ -24,7 +24,7 @@ def row_files() -> dict[str, list[str]]:
         text = re.sub(r"^#(include|pragma).*$", "", (ROWS / name).read_text(), flags=re.MULTILINE)
         source += f'#line 1 "{name}"\n{text}\n'
         if name == "row.h":
-            source += "#undef ACL_FUNCTION\n#define ACL_FUNCTION(name, ...) <<name __FILE__>>\n"
+            source += "#undef ACL_STAGES\n#define ACL_STAGES(name, ...) <<name __FILE__>>\n"
     command = [*CXX, "-std=c++20", "-E", "-P", "-x", "c++", "-"]
     result = subprocess.run(command, input=source, capture_output=True, text=True, check=True)
     found: dict[str, list[str]] = {}

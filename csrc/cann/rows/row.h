@@ -32,28 +32,44 @@ struct Row {
   static void call(Function row, const Frame& frame) {
     call(row, frame, std::index_sequence_for<Kinds...>());
   }
+  // The same of one that is a struct of its arguments.
+  template <class Struct>
+  static void run(const Frame& frame) {
+    run<Struct>(frame, std::index_sequence_for<Kinds...>());
+  }
 
  private:
   template <size_t... I>
   static void call(Function row, const Frame& frame, std::index_sequence<I...>) {
     row(Kinds::get(frame, I)...);
   }
+  template <class Struct, size_t... I>
+  static void run(const Frame& frame, std::index_sequence<I...>) {
+    Struct{Kinds::get(frame, I)...}.run();
+  }
 };
 
 }  // namespace aclnn_host
 
 #define ACLNN_PARENTHESES ()
-#define ACLNN_EXPAND(...) ACLNN_EXPAND3(ACLNN_EXPAND3(ACLNN_EXPAND3(ACLNN_EXPAND3(__VA_ARGS__))))
-#define ACLNN_EXPAND3(...) ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(__VA_ARGS__))))
-#define ACLNN_EXPAND2(...) ACLNN_EXPAND1(ACLNN_EXPAND1(ACLNN_EXPAND1(ACLNN_EXPAND1(__VA_ARGS__))))
+// Lets a macro call itself, 73 times at most.
+#define ACLNN_EXPAND(...)                                  \
+  ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2( \
+      ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(__VA_ARGS__)))))))))
+#define ACLNN_EXPAND2(...)                   \
+  ACLNN_EXPAND1(ACLNN_EXPAND1(ACLNN_EXPAND1( \
+      ACLNN_EXPAND1(ACLNN_EXPAND1(ACLNN_EXPAND1(ACLNN_EXPAND1(ACLNN_EXPAND1(__VA_ARGS__))))))))
 #define ACLNN_EXPAND1(...) __VA_ARGS__
-#define ACLNN_EACH(macro, first, ...) \
-  macro first __VA_OPT__(, ACLNN_EACH_AGAIN ACLNN_PARENTHESES(macro, __VA_ARGS__))
+#define ACLNN_EACH(macro, separator, first, ...) \
+  macro first __VA_OPT__(                        \
+      ACLNN_BARE separator ACLNN_EACH_AGAIN ACLNN_PARENTHESES(macro, separator, __VA_ARGS__))
 #define ACLNN_EACH_AGAIN() ACLNN_EACH
-// macro applied to each of the parenthesised pairs, with commas between.
-#define ACLNN_FOR_EACH(macro, ...) ACLNN_EXPAND(ACLNN_EACH(macro, __VA_ARGS__))
+#define ACLNN_BARE(...) __VA_ARGS__
+// macro applied to each of the parenthesised pairs, with commas between; ACLNN_EACH takes another.
+#define ACLNN_FOR_EACH(macro, ...) ACLNN_EXPAND(ACLNN_EACH(macro, (, ), __VA_ARGS__))
 
-// Of a pair of a kind and a name, or of these and a reason (Unused, Refused).
+// Of a pair of a kind and a name, or of these and a reason (Unused, Refused) or the name of another
+// argument (SameDtype, Like).
 #define ACLNN_KIND(kind, name, ...) ::aclnn_host::Kind<kind>
 #define ACLNN_PARAMETER(kind, name, ...) typename ::aclnn_host::Kind<kind>::C name
 #define ACLNN_VALUE(kind, name, ...) \
@@ -65,10 +81,14 @@ struct Row {
 // The signature of every row stands in the section aclnn_rows of the library, for whoever asks what
 // there is: "aclnnAdd (In, self), (In, other), (Number, alpha), (Out, out)".
 #define ACLNN(Name, ...) ACL_FUNCTION(aclnn##Name, __VA_ARGS__)
-#define ACL_FUNCTION(api, ...)                                                                  \
+#define ACL_FUNCTION(api, ...)                                     \
+  static void row_##api(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__)); \
+  ACL_STAGES(api, call(row_##api, frame), __VA_ARGS__)             \
+  static void row_##api(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__))
+// Both functions of a row, and its signature. `call` is how Row calls it.
+#define ACL_STAGES(api, call, ...)                                                              \
   [[gnu::section("aclnn_rows"), gnu::used]] static const char signature_##api[] =               \
       #api " " #__VA_ARGS__;                                                                    \
-  static void row_##api(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__));                              \
   extern "C" ACL_FUNC_VISIBILITY aclnnStatus api##GetWorkspaceSize(                             \
       ACLNN_FOR_EACH(ACLNN_PARAMETER, __VA_ARGS__), uint64_t* workspaceSize,                    \
       aclOpExecutor** executor) {                                                               \
@@ -77,15 +97,42 @@ struct Row {
       ::aclnn_host::Preparation stage(#api, workspaceSize, executor);                           \
       ACLNN_FOR_EACH(ACLNN_ADD, __VA_ARGS__);                                                   \
       return stage.finish([](const ::aclnn_host::Frame& frame) {                                \
-        ::aclnn_host::Row<ACLNN_FOR_EACH(ACLNN_KIND, __VA_ARGS__)>::call(row_##api, frame);     \
+        ::aclnn_host::Row<ACLNN_FOR_EACH(ACLNN_KIND, __VA_ARGS__)>::call;                       \
       });                                                                                       \
     });                                                                                         \
   }                                                                                             \
   extern "C" ACL_FUNC_VISIBILITY aclnnStatus api(void* workspace, uint64_t workspaceSize,       \
                                                  aclOpExecutor* executor, aclrtStream stream) { \
     return ::aclnn_host::launch(#api, workspace, workspaceSize, executor, stream);              \
-  }                                                                                             \
-  static void row_##api(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__))
+  }
+
+// A row whose body is a member function of a struct of all arguments, `*this`, so that a function
+// template serves all versions of an operator:
+//
+//   template <class Version>
+//   void multiply(Version& row) {
+//     at::Tensor product = at::mm(row.x, row.weight);
+//     if constexpr (requires { row.bias; }) product += row.bias;  // not in version 1
+//     row.out = product;
+//   }
+//
+//   ACLNN_STRUCT(Multiply, (In, x), (In, weight), (Out, out)) {
+//     multiply(*this);
+//   }
+//   ACLNN_STRUCT(MultiplyV2, (In, x), (In, weight), (In, bias), (Out, out)) {
+//     multiply(*this);
+//   }
+//
+// The compiler does not see that an argument is never read; tests/test_row_files.py does.
+#define ACLNN_STRUCT(Name, ...)                               \
+  namespace {                                                 \
+  struct Name##Row {                                          \
+    ACLNN_EXPAND(ACLNN_EACH(ACLNN_VALUE, (;), __VA_ARGS__));  \
+    void run();                                               \
+  };                                                          \
+  }                                                           \
+  ACL_STAGES(aclnn##Name, run<Name##Row>(frame), __VA_ARGS__) \
+  void Name##Row::run()
 
 // The function that tells the largest workspace of a row's calls with arguments of these sizes, for
 // programs that bring their own: a row asks for none, whatever its arguments are.

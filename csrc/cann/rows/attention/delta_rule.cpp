@@ -71,10 +71,10 @@ class DeltaRule {
 
 // A sequence starts with the state of its last accepted token, of its first
 // one if numAcceptedTokens is absent, and each token leaves its state in the place of its own.
-ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-      (Floating<In>, beta), (Floating<InOut>, stateRef), (IndexIn, actualSeqLengths),
-      (IndexIn, ssmStateIndices), (Optional<In>, g), (Optional<In>, gk),
-      (Optional<In>, numAcceptedTokens), (float, scaleValue), (Out, out)) {
+ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, "query"),
+      (SameDtype<Floating<In>>, value, "query"), (Floating<In>, beta), (Floating<InOut>, stateRef),
+      (IndexIn, actualSeqLengths), (IndexIn, ssmStateIndices), (Optional<In>, g),
+      (Optional<In>, gk), (Optional<In>, numAcceptedTokens), (float, scaleValue), (Out, out)) {
   expect_dims("query", query, 3);
   expect_dims("value", value, 3);
   expect_dims("stateRef", stateRef, 4);
@@ -86,8 +86,6 @@ ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Floating<In>, key), (Floa
   const int64_t sequences = actualSeqLengths.size(0);
   EXPECT(key_heads > 0 && heads > 0 && heads % key_heads == 0, "value has ", heads,
          " heads, expected a multiple of query's ", key_heads);
-  expect_like("key", key, query);
-  expect_dtype("value", value, query);
   expect_shape("value", value, {tokens, heads, value.size(2)});
   expect_shape("beta", beta, {tokens, heads});
   expect_shape("stateRef", stateRef, {stateRef->size(0), heads, value.size(2), key_size});
@@ -129,17 +127,15 @@ ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Floating<In>, key), (Floa
 // All tokens of each sequence after the state with which it starts, which CANN computes in chunks.
 // Behaviour of ChunkGatedDeltaRule: Tokens are computed one after the other, in FLOAT. Tokens that
 // belong to no sequence have the result 0.
-ACLNN(ChunkGatedDeltaRule, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-      (Floating<In>, beta), (Floating<In>, initialState), (IndexIn, actualSeqLengths),
-      (Optional<In>, gOptional), (float, scaleValue), (Out, out), (Out, finalState)) {
+ACLNN(ChunkGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, "query"),
+      (SameDtype<Floating<In>>, value, "query"), (SameDtype<Floating<In>>, beta, "query"),
+      (Floating<In>, initialState), (IndexIn, actualSeqLengths), (Optional<In>, gOptional),
+      (float, scaleValue), (Like<Out>, out, "value"), (Like<Out>, finalState, "initialState")) {
   constexpr int64_t kMostHeads = 64, kMostElements = 128;
   expect_dims("query", query, 3);
   expect_dims("value", value, 3);
   expect_dims("actualSeqLengths", actualSeqLengths, 1);
   expect_dtype("query", query, at::kBFloat16);
-  expect_like("key", key, query);
-  expect_dtype("value", value, query);
-  expect_dtype("beta", beta, query);
   const int64_t tokens = query.size(0), key_heads = query.size(1), key_size = query.size(2);
   const int64_t heads = value.size(1), size = value.size(2);
   const auto is_size = [](int64_t count, int64_t most) { return count >= 1 && count <= most; };
@@ -160,8 +156,6 @@ ACLNN(ChunkGatedDeltaRule, (Floating<In>, query), (Floating<In>, key), (Floating
     expect_dtype("gOptional", *gOptional, at::kFloat);
     expect_shape("gOptional", *gOptional, {tokens, heads});
   }
-  expect_like(out.name(), out, value);
-  expect_like(finalState.name(), finalState, initialState);
   const at::Tensor results = at::zeros(value.sizes(), wide(value).options());
   const at::Tensor states = wide(initialState).clone();
   if (has_values(query)) {

@@ -9,124 +9,82 @@ namespace {
 
 constexpr std::string_view kLayouts = "BSH BSND BNSD";
 
-void incre_attention(InferenceArguments& arguments, const std::optional<at::Tensor>& scale,
-                     const std::optional<at::Tensor>& offset, Output& out) {
+template <class Version>
+void attend(Version& row) {
+  InferenceArguments arguments{.query = row.query,
+                               .key = row.key,
+                               .value = row.value,
+                               .mask = row.attenMask,
+                               .key_lengths = lengths_of(row.actualSeqLengths),
+                               .key_lengths_name = "actualSeqLengths",
+                               .heads = row.numHeads,
+                               .key_heads = row.numKeyValueHeads,
+                               .scale = row.scaleValue,
+                               .layout = row.inputLayout,
+                               .layouts = kLayouts,
+                               .single_query_sees_all = true};
   const at::Tensor& query = arguments.query;
   EXPECT(query.is_floating_point(), "query has dtype ", dtype_text(query.scalar_type()),
          ", expected FLOAT16, BFLOAT16 or FLOAT");
   const int64_t dimension = arguments.layout == "BNSD" ? 2 : 1;
   EXPECT(query.dim() < 3 || query.size(dimension) == 1, "query has shape ", query.sizes(),
          ", expected one query for each sequence");
-  split_antiquant(arguments, scale, offset, 0);
-  infer_attention(arguments, out, nullptr);
+  if constexpr (requires { row.quantScale1; }) {
+    arguments.dequant_scale1 = row.dequantScale1;
+    arguments.quant_scale1 = row.quantScale1;
+    arguments.dequant_scale2 = row.dequantScale2;
+    arguments.quant_scale2 = row.quantScale2;
+    arguments.quant_offset2 = row.quantOffset2;
+  }
+  if constexpr (requires { row.blocktable; }) {
+    arguments.shift = row.pseShift;
+    arguments.block_table = row.blocktable;
+    arguments.inner_precise = row.innerPrecise;
+    arguments.block_size = row.blockSize;
+    split_antiquant(arguments, row.antiquantScale, row.antiquantOffset, 0);
+  }
+  if constexpr (requires { row.kvPaddingSize; }) arguments.key_padding = row.kvPaddingSize;
+  infer_attention(arguments, row.attentionOut, nullptr);
 }
 
 }  // namespace
 
 // A shift is a reserved argument of the first two versions, which ignore it.
-ACLNN(IncreFlashAttention, (In, query), (Ins, key), (Ins, value),
-      (Unused<Optional<In>>, pseShift, "reserved"), (Optional<In>, attenMask),
-      (Optional<Ints>, actualSeqLengths), (int64_t, numHeads), (double, scaleValue),
-      (char*, inputLayout), (int64_t, numKeyValueHeads), (Out, attentionOut)) {
-  InferenceArguments arguments{.query = query,
-                               .key = key,
-                               .value = value,
-                               .mask = attenMask,
-                               .key_lengths = lengths_of(actualSeqLengths),
-                               .key_lengths_name = "actualSeqLengths",
-                               .heads = numHeads,
-                               .key_heads = numKeyValueHeads,
-                               .scale = scaleValue,
-                               .layout = inputLayout,
-                               .layouts = kLayouts,
-                               .single_query_sees_all = true};
-  incre_attention(arguments, std::nullopt, std::nullopt, attentionOut);
+ACLNN_STRUCT(IncreFlashAttention, (In, query), (Ins, key), (Ins, value),
+             (Unused<Optional<In>>, pseShift, "reserved"), (Optional<In>, attenMask),
+             (Optional<Ints>, actualSeqLengths), (int64_t, numHeads), (double, scaleValue),
+             (char*, inputLayout), (int64_t, numKeyValueHeads), (Out, attentionOut)) {
+  attend(*this);
 }
-ACLNN(IncreFlashAttentionV2, (In, query), (Ins, key), (Ins, value),
-      (Unused<Optional<In>>, pseShift, "reserved"), (Optional<In>, attenMask),
-      (Optional<Ints>, actualSeqLengths), (Optional<In>, dequantScale1),
-      (Optional<In>, quantScale1), (Optional<In>, dequantScale2), (Optional<In>, quantScale2),
-      (Optional<In>, quantOffset2), (int64_t, numHeads), (double, scaleValue), (char*, inputLayout),
-      (int64_t, numKeyValueHeads), (Out, attentionOut)) {
-  InferenceArguments arguments{.query = query,
-                               .key = key,
-                               .value = value,
-                               .mask = attenMask,
-                               .key_lengths = lengths_of(actualSeqLengths),
-                               .key_lengths_name = "actualSeqLengths",
-                               .dequant_scale1 = dequantScale1,
-                               .quant_scale1 = quantScale1,
-                               .dequant_scale2 = dequantScale2,
-                               .quant_scale2 = quantScale2,
-                               .quant_offset2 = quantOffset2,
-                               .heads = numHeads,
-                               .key_heads = numKeyValueHeads,
-                               .scale = scaleValue,
-                               .layout = inputLayout,
-                               .layouts = kLayouts,
-                               .single_query_sees_all = true};
-  incre_attention(arguments, std::nullopt, std::nullopt, attentionOut);
+ACLNN_STRUCT(IncreFlashAttentionV2, (In, query), (Ins, key), (Ins, value),
+             (Unused<Optional<In>>, pseShift, "reserved"), (Optional<In>, attenMask),
+             (Optional<Ints>, actualSeqLengths), (Optional<In>, dequantScale1),
+             (Optional<In>, quantScale1), (Optional<In>, dequantScale2),
+             (Optional<In>, quantScale2), (Optional<In>, quantOffset2), (int64_t, numHeads),
+             (double, scaleValue), (char*, inputLayout), (int64_t, numKeyValueHeads),
+             (Out, attentionOut)) {
+  attend(*this);
 }
-ACLNN(IncreFlashAttentionV3, (In, query), (Ins, key), (Ins, value), (Optional<In>, pseShift),
-      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths), (Optional<In>, dequantScale1),
-      (Optional<In>, quantScale1), (Optional<In>, dequantScale2), (Optional<In>, quantScale2),
-      (Optional<In>, quantOffset2), (Optional<In>, antiquantScale), (Optional<In>, antiquantOffset),
-      (Optional<In>, blocktable), (int64_t, numHeads), (double, scaleValue), (char*, inputLayout),
-      (int64_t, numKeyValueHeads), (int64_t, blockSize), (int64_t, innerPrecise),
-      (Out, attentionOut)) {
-  InferenceArguments arguments{.query = query,
-                               .key = key,
-                               .value = value,
-                               .shift = pseShift,
-                               .mask = attenMask,
-                               .key_lengths = lengths_of(actualSeqLengths),
-                               .key_lengths_name = "actualSeqLengths",
-                               .dequant_scale1 = dequantScale1,
-                               .quant_scale1 = quantScale1,
-                               .dequant_scale2 = dequantScale2,
-                               .quant_scale2 = quantScale2,
-                               .quant_offset2 = quantOffset2,
-                               .block_table = blocktable,
-                               .heads = numHeads,
-                               .key_heads = numKeyValueHeads,
-                               .scale = scaleValue,
-                               .layout = inputLayout,
-                               .layouts = kLayouts,
-                               .inner_precise = innerPrecise,
-                               .block_size = blockSize,
-                               .single_query_sees_all = true};
-  incre_attention(arguments, antiquantScale, antiquantOffset, attentionOut);
+ACLNN_STRUCT(IncreFlashAttentionV3, (In, query), (Ins, key), (Ins, value), (Optional<In>, pseShift),
+             (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths),
+             (Optional<In>, dequantScale1), (Optional<In>, quantScale1),
+             (Optional<In>, dequantScale2), (Optional<In>, quantScale2),
+             (Optional<In>, quantOffset2), (Optional<In>, antiquantScale),
+             (Optional<In>, antiquantOffset), (Optional<In>, blocktable), (int64_t, numHeads),
+             (double, scaleValue), (char*, inputLayout), (int64_t, numKeyValueHeads),
+             (int64_t, blockSize), (int64_t, innerPrecise), (Out, attentionOut)) {
+  attend(*this);
 }
-ACLNN(IncreFlashAttentionV4, (In, query), (Ins, key), (Ins, value), (Optional<In>, pseShift),
-      (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths), (Optional<In>, dequantScale1),
-      (Optional<In>, quantScale1), (Optional<In>, dequantScale2), (Optional<In>, quantScale2),
-      (Optional<In>, quantOffset2), (Optional<In>, antiquantScale), (Optional<In>, antiquantOffset),
-      (Optional<In>, blocktable), (Optional<In>, kvPaddingSize), (int64_t, numHeads),
-      (double, scaleValue), (char*, inputLayout), (int64_t, numKeyValueHeads), (int64_t, blockSize),
-      (int64_t, innerPrecise), (Out, attentionOut)) {
-  InferenceArguments arguments{.query = query,
-                               .key = key,
-                               .value = value,
-                               .shift = pseShift,
-                               .mask = attenMask,
-                               .key_lengths = lengths_of(actualSeqLengths),
-                               .key_lengths_name = "actualSeqLengths",
-                               .dequant_scale1 = dequantScale1,
-                               .quant_scale1 = quantScale1,
-                               .dequant_scale2 = dequantScale2,
-                               .quant_scale2 = quantScale2,
-                               .quant_offset2 = quantOffset2,
-                               .block_table = blocktable,
-                               .key_padding = kvPaddingSize,
-                               .heads = numHeads,
-                               .key_heads = numKeyValueHeads,
-                               .scale = scaleValue,
-                               .layout = inputLayout,
-                               .layouts = kLayouts,
-                               .inner_precise = innerPrecise,
-                               .block_size = blockSize,
-                               .single_query_sees_all = true};
-  incre_attention(arguments, antiquantScale, antiquantOffset, attentionOut);
+ACLNN_STRUCT(IncreFlashAttentionV4, (In, query), (Ins, key), (Ins, value), (Optional<In>, pseShift),
+             (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths),
+             (Optional<In>, dequantScale1), (Optional<In>, quantScale1),
+             (Optional<In>, dequantScale2), (Optional<In>, quantScale2),
+             (Optional<In>, quantOffset2), (Optional<In>, antiquantScale),
+             (Optional<In>, antiquantOffset), (Optional<In>, blocktable),
+             (Optional<In>, kvPaddingSize), (int64_t, numHeads), (double, scaleValue),
+             (char*, inputLayout), (int64_t, numKeyValueHeads), (int64_t, blockSize),
+             (int64_t, innerPrecise), (Out, attentionOut)) {
+  attend(*this);
 }
 
 }  // namespace aclnn_host::attention_incremental_rows

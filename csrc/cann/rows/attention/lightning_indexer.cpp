@@ -149,13 +149,13 @@ ACLNN(LightningIndexerGrad, (Floating<In>, query), (Floating<In>, key), (Floatin
 // The score of a key is the sum over heads of weight relu(query key).
 // Behaviour of LightningIndexer: Places come in the order of their scores. Where there are fewer
 // keys, the place is -1 and the score -inf.
-ACLNN(LightningIndexer, (Floating<In>, query), (Floating<In>, key), (Floating<In>, weights),
-      (Optional<In>, actualSeqLengthsQueryOptional), (Optional<In>, actualSeqLengthsKeyOptional),
-      (Optional<In>, blockTableOptional), (char*, layoutQueryOptional), (char*, layoutKeyOptional),
-      (int64_t, sparseCount), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
-      (bool, returnValues), (Out, sparseIndicesOut), (Optional<Out>, sparseValuesOut)) {
+ACLNN(LightningIndexer, (Floating<In>, query), (SameDtype<Floating<In>>, key, "query"),
+      (Floating<In>, weights), (Optional<In>, actualSeqLengthsQueryOptional),
+      (Optional<In>, actualSeqLengthsKeyOptional), (Optional<In>, blockTableOptional),
+      (char*, layoutQueryOptional), (char*, layoutKeyOptional), (int64_t, sparseCount),
+      (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (bool, returnValues),
+      (Out, sparseIndicesOut), (Optional<Out>, sparseValuesOut)) {
   expect_reduced("query", query);
-  expect_dtype("key", key, query);
   TokenSequences queries("query", query, layoutQueryOptional, "actualSeqLengthsQueryOptional",
                          actualSeqLengthsQueryOptional);
   TokenSequences keys("key", key, layoutKeyOptional, "actualSeqLengthsKeyOptional",

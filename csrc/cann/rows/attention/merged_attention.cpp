@@ -31,10 +31,11 @@ at::Tensor share(const SoftmaxParts& part, const SoftmaxParts& merged) {
 
 // Results lie as (S, B, N * D) with softmax parts (B, N, S, 8), or as (T, N, D) with (T, N, 8).
 ACLNN(RingAttentionUpdateV2, (Floating<In>, prevAttnOut), (In, prevSoftmaxMax),
-      (In, prevSoftmaxSum), (Floating<In>, curAttnOut), (In, curSoftmaxMax), (In, curSoftmaxSum),
+      (Like<In>, prevSoftmaxSum, "prevSoftmaxMax"), (Like<Floating<In>>, curAttnOut, "prevAttnOut"),
+      (Like<In>, curSoftmaxMax, "prevSoftmaxMax"), (Like<In>, curSoftmaxSum, "prevSoftmaxMax"),
       (Optional<In>, actualSeqQlenOptional), (char*, inputLayoutOptional),
-      (char*, inputSoftmaxLayoutOptional), (Out, attnOutOut), (Out, softmaxMaxOut),
-      (Out, softmaxSumOut)) {
+      (char*, inputSoftmaxLayoutOptional), (Like<Out>, attnOutOut, "prevAttnOut"),
+      (Like<Out>, softmaxMaxOut, "prevSoftmaxMax"), (Like<Out>, softmaxSumOut, "prevSoftmaxMax")) {
   const std::string_view layout = inputLayoutOptional, softmax_layout = inputSoftmaxLayoutOptional;
   EXPECT(layout == "SBH" || layout == "TND", "inputLayoutOptional is \"", layout,
          "\", expected \"SBH\" or \"TND\"");
@@ -45,7 +46,6 @@ ACLNN(RingAttentionUpdateV2, (Floating<In>, prevAttnOut), (In, prevSoftmaxMax),
   EXPECT(!is_packed || actualSeqQlenOptional,
          "actualSeqQlenOptional is null, expected the ends of the sequences with \"TND\"");
   expect_dims("prevAttnOut", prevAttnOut, 3);
-  expect_like("curAttnOut", curAttnOut, prevAttnOut);
   expect_dims("prevSoftmaxMax", prevSoftmaxMax, is_packed ? 3 : 4);
   expect_dtype("prevSoftmaxMax", prevSoftmaxMax, at::kFloat);
   const int64_t heads = prevSoftmaxMax.size(1), first = prevAttnOut.size(0);
@@ -57,12 +57,6 @@ ACLNN(RingAttentionUpdateV2, (Floating<In>, prevAttnOut), (In, prevSoftmaxMax),
   EXPECT(is_packed || (heads > 0 && prevAttnOut.size(2) % heads == 0),
          "prevAttnOut has a last dimension of ", prevAttnOut.size(2), ", expected a multiple of ",
          heads, ", the heads");
-  expect_like("prevSoftmaxSum", prevSoftmaxSum, prevSoftmaxMax);
-  expect_like("curSoftmaxMax", curSoftmaxMax, prevSoftmaxMax);
-  expect_like("curSoftmaxSum", curSoftmaxSum, prevSoftmaxMax);
-  expect_like("attnOutOut", attnOutOut, prevAttnOut);
-  expect_like("softmaxMaxOut", softmaxMaxOut, prevSoftmaxMax);
-  expect_like("softmaxSumOut", softmaxSumOut, prevSoftmaxMax);
 
   const SoftmaxParts before{prevSoftmaxMax, prevSoftmaxSum}, now{curSoftmaxMax, curSoftmaxSum};
   SoftmaxParts merged{at::maximum(before.largest, now.largest), {}};

@@ -6,210 +6,134 @@ namespace aclnn_host::attention_mla_prolog_rows {
 namespace {
 
 // Arguments of the third version that are reserved.
-void expect_reserved(const std::optional<at::Tensor>& lengths, bool wants_norm,
-                     std::initializer_list<std::pair<const char*, int64_t>> modes) {
-  EXPECT(!lengths || lengths->numel() == 0, "actualSeqLenOptional is given, expected null");
-  EXPECT(!wants_norm, "queryNormFlag is true, expected false");
-  for (const auto& [name, mode] : modes) {
-    EXPECT(mode == 0, name, " is ", mode, ", expected 0");
+template <class Version>
+void expect_reserved(const Version& row) {
+  EXPECT(!row.actualSeqLenOptional || row.actualSeqLenOptional->numel() == 0,
+         "actualSeqLenOptional is given, expected null");
+  EXPECT(!row.queryNormFlag, "queryNormFlag is true, expected false");
+  const std::pair<const char*, int64_t> modes[] = {{"weightQuantMode", row.weightQuantMode},
+                                                   {"kvCacheQuantMode", row.kvCacheQuantMode},
+                                                   {"queryQuantMode", row.queryQuantMode},
+                                                   {"ckvkrRepoMode", row.ckvkrRepoMode},
+                                                   {"quantScaleRepoMode", row.quantScaleRepoMode}};
+  for (const auto& [name, mode] : modes) EXPECT(mode == 0, name, " is ", mode, ", expected 0");
+}
+
+template <class Version>
+void write(Version& row, Weights weights) {
+  MlaProlog arguments{.x = row.tokenX,
+                      .weight_dq = row.weightDq,
+                      .weight_uq_qr = row.weightUqQr,
+                      .weight_uk = row.weightUk,
+                      .weight_dkv_kr = row.weightDkvKr,
+                      .gamma_cq = row.rmsnormGammaCq,
+                      .gamma_ckv = row.rmsnormGammaCkv,
+                      .sine = row.ropeSin,
+                      .cosine = row.ropeCos,
+                      .dequant_x = row.dequantScaleXOptional,
+                      .dequant_dq = row.dequantScaleWDqOptional,
+                      .dequant_uq_qr = row.dequantScaleWUqQrOptional,
+                      .dequant_dkv_kr = row.dequantScaleWDkvKrOptional,
+                      .quant_ckv = row.quantScaleCkvOptional,
+                      .quant_ckr = row.quantScaleCkrOptional,
+                      .smooth_cq = row.smoothScalesCqOptional,
+                      .epsilon_cq = row.rmsnormEpsilonCq,
+                      .epsilon_ckv = row.rmsnormEpsilonCkv,
+                      .cache_mode = row.cacheModeOptional,
+                      .weights = weights};
+  MlaOutputs outputs{row.kvCacheRef, row.krCacheRef, row.queryOut, row.queryRopeOut};
+  if constexpr (requires { row.cacheIndex; }) {
+    arguments.cache_index = row.cacheIndex;
+  } else {  // version 3
+    expect_reserved(row);
+    arguments.cache_index = row.cacheIndexOptional;
+    arguments.scale_cq = row.qcQrScale;
+    arguments.scale_ckv = row.kcScale;
   }
+  if constexpr (requires { row.dequantScaleQNopeOutOptional; }) {
+    outputs.query_scale = &row.dequantScaleQNopeOutOptional;
+  } else if constexpr (requires { row.dequantScaleQNopeOut; }) {
+    outputs.query_scale = &row.dequantScaleQNopeOut;
+  }
+  mla_prolog(arguments, outputs);
 }
 
 }  // namespace
 
-ACLNN(MlaProlog, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr), (In, weightUk),
-      (Stored<In>, weightDkvKr), (In, rmsnormGammaCq), (In, rmsnormGammaCkv), (In, ropeSin),
-      (In, ropeCos), (In, cacheIndex), (InOut, kvCacheRef), (InOut, krCacheRef),
-      (Optional<In>, dequantScaleXOptional), (Optional<In>, dequantScaleWDqOptional),
-      (Optional<In>, dequantScaleWUqQrOptional), (Optional<In>, dequantScaleWDkvKrOptional),
-      (Optional<In>, quantScaleCkvOptional), (Optional<In>, quantScaleCkrOptional),
-      (Optional<In>, smoothScalesCqOptional), (double, rmsnormEpsilonCq),
-      (double, rmsnormEpsilonCkv), (char*, cacheModeOptional), (Out, queryOut),
-      (Out, queryRopeOut)) {
-  mla_prolog({tokenX,
-              weightDq,
-              weightUqQr,
-              weightUk,
-              weightDkvKr,
-              rmsnormGammaCq,
-              rmsnormGammaCkv,
-              ropeSin,
-              ropeCos,
-              cacheIndex,
-              dequantScaleXOptional,
-              dequantScaleWDqOptional,
-              dequantScaleWUqQrOptional,
-              dequantScaleWDkvKrOptional,
-              quantScaleCkvOptional,
-              quantScaleCkrOptional,
-              smoothScalesCqOptional,
-              rmsnormEpsilonCq,
-              rmsnormEpsilonCkv,
-              cacheModeOptional,
-              Weights::kFractalNz},
-             {kvCacheRef, krCacheRef, queryOut, queryRopeOut});
+ACLNN_STRUCT(MlaProlog, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr),
+             (In, weightUk), (Stored<In>, weightDkvKr), (In, rmsnormGammaCq), (In, rmsnormGammaCkv),
+             (In, ropeSin), (In, ropeCos), (In, cacheIndex), (InOut, kvCacheRef),
+             (InOut, krCacheRef), (Optional<In>, dequantScaleXOptional),
+             (Optional<In>, dequantScaleWDqOptional), (Optional<In>, dequantScaleWUqQrOptional),
+             (Optional<In>, dequantScaleWDkvKrOptional), (Optional<In>, quantScaleCkvOptional),
+             (Optional<In>, quantScaleCkrOptional), (Optional<In>, smoothScalesCqOptional),
+             (double, rmsnormEpsilonCq), (double, rmsnormEpsilonCkv), (char*, cacheModeOptional),
+             (Out, queryOut), (Out, queryRopeOut)) {
+  write(*this, Weights::kFractalNz);
 }
-ACLNN(MlaPrologV2, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr), (In, weightUk),
-      (Stored<In>, weightDkvKr), (In, rmsnormGammaCq), (In, rmsnormGammaCkv), (In, ropeSin),
-      (In, ropeCos), (In, cacheIndex), (InOut, kvCacheRef), (InOut, krCacheRef),
-      (Optional<In>, dequantScaleXOptional), (Optional<In>, dequantScaleWDqOptional),
-      (Optional<In>, dequantScaleWUqQrOptional), (Optional<In>, dequantScaleWDkvKrOptional),
-      (Optional<In>, quantScaleCkvOptional), (Optional<In>, quantScaleCkrOptional),
-      (Optional<In>, smoothScalesCqOptional), (double, rmsnormEpsilonCq),
-      (double, rmsnormEpsilonCkv), (char*, cacheModeOptional), (Out, queryOut), (Out, queryRopeOut),
-      (Optional<Out>, dequantScaleQNopeOutOptional)) {
-  mla_prolog({tokenX,
-              weightDq,
-              weightUqQr,
-              weightUk,
-              weightDkvKr,
-              rmsnormGammaCq,
-              rmsnormGammaCkv,
-              ropeSin,
-              ropeCos,
-              cacheIndex,
-              dequantScaleXOptional,
-              dequantScaleWDqOptional,
-              dequantScaleWUqQrOptional,
-              dequantScaleWDkvKrOptional,
-              quantScaleCkvOptional,
-              quantScaleCkrOptional,
-              smoothScalesCqOptional,
-              rmsnormEpsilonCq,
-              rmsnormEpsilonCkv,
-              cacheModeOptional,
-              Weights::kAny},
-             {kvCacheRef, krCacheRef, queryOut, queryRopeOut, &dequantScaleQNopeOutOptional});
+ACLNN_STRUCT(MlaPrologV2, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr),
+             (In, weightUk), (Stored<In>, weightDkvKr), (In, rmsnormGammaCq), (In, rmsnormGammaCkv),
+             (In, ropeSin), (In, ropeCos), (In, cacheIndex), (InOut, kvCacheRef),
+             (InOut, krCacheRef), (Optional<In>, dequantScaleXOptional),
+             (Optional<In>, dequantScaleWDqOptional), (Optional<In>, dequantScaleWUqQrOptional),
+             (Optional<In>, dequantScaleWDkvKrOptional), (Optional<In>, quantScaleCkvOptional),
+             (Optional<In>, quantScaleCkrOptional), (Optional<In>, smoothScalesCqOptional),
+             (double, rmsnormEpsilonCq), (double, rmsnormEpsilonCkv), (char*, cacheModeOptional),
+             (Out, queryOut), (Out, queryRopeOut), (Optional<Out>, dequantScaleQNopeOutOptional)) {
+  write(*this, Weights::kAny);
 }
-ACLNN(MlaPrologV2WeightNz, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr),
-      (In, weightUk), (Stored<In>, weightDkvKr), (In, rmsnormGammaCq), (In, rmsnormGammaCkv),
-      (In, ropeSin), (In, ropeCos), (In, cacheIndex), (InOut, kvCacheRef), (InOut, krCacheRef),
-      (Optional<In>, dequantScaleXOptional), (Optional<In>, dequantScaleWDqOptional),
-      (Optional<In>, dequantScaleWUqQrOptional), (Optional<In>, dequantScaleWDkvKrOptional),
-      (Optional<In>, quantScaleCkvOptional), (Optional<In>, quantScaleCkrOptional),
-      (Optional<In>, smoothScalesCqOptional), (double, rmsnormEpsilonCq),
-      (double, rmsnormEpsilonCkv), (char*, cacheModeOptional), (Out, queryOut), (Out, queryRopeOut),
-      (Optional<Out>, dequantScaleQNopeOutOptional)) {
-  mla_prolog({tokenX,
-              weightDq,
-              weightUqQr,
-              weightUk,
-              weightDkvKr,
-              rmsnormGammaCq,
-              rmsnormGammaCkv,
-              ropeSin,
-              ropeCos,
-              cacheIndex,
-              dequantScaleXOptional,
-              dequantScaleWDqOptional,
-              dequantScaleWUqQrOptional,
-              dequantScaleWDkvKrOptional,
-              quantScaleCkvOptional,
-              quantScaleCkrOptional,
-              smoothScalesCqOptional,
-              rmsnormEpsilonCq,
-              rmsnormEpsilonCkv,
-              cacheModeOptional,
-              Weights::kFractalNz},
-             {kvCacheRef, krCacheRef, queryOut, queryRopeOut, &dequantScaleQNopeOutOptional});
+ACLNN_STRUCT(MlaPrologV2WeightNz, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr),
+             (In, weightUk), (Stored<In>, weightDkvKr), (In, rmsnormGammaCq), (In, rmsnormGammaCkv),
+             (In, ropeSin), (In, ropeCos), (In, cacheIndex), (InOut, kvCacheRef),
+             (InOut, krCacheRef), (Optional<In>, dequantScaleXOptional),
+             (Optional<In>, dequantScaleWDqOptional), (Optional<In>, dequantScaleWUqQrOptional),
+             (Optional<In>, dequantScaleWDkvKrOptional), (Optional<In>, quantScaleCkvOptional),
+             (Optional<In>, quantScaleCkrOptional), (Optional<In>, smoothScalesCqOptional),
+             (double, rmsnormEpsilonCq), (double, rmsnormEpsilonCkv), (char*, cacheModeOptional),
+             (Out, queryOut), (Out, queryRopeOut), (Optional<Out>, dequantScaleQNopeOutOptional)) {
+  write(*this, Weights::kFractalNz);
 }
-ACLNN(MlaPrologV3, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr), (In, weightUk),
-      (Stored<In>, weightDkvKr), (In, rmsnormGammaCq), (In, rmsnormGammaCkv), (In, ropeSin),
-      (In, ropeCos), (InOut, kvCacheRef), (InOut, krCacheRef), (Optional<In>, cacheIndexOptional),
-      (Optional<In>, dequantScaleXOptional), (Optional<In>, dequantScaleWDqOptional),
-      (Optional<In>, dequantScaleWUqQrOptional), (Optional<In>, dequantScaleWDkvKrOptional),
-      (Optional<In>, quantScaleCkvOptional), (Optional<In>, quantScaleCkrOptional),
-      (Optional<In>, smoothScalesCqOptional), (Optional<In>, actualSeqLenOptional),
-      (double, rmsnormEpsilonCq), (double, rmsnormEpsilonCkv), (char*, cacheModeOptional),
-      (bool, queryNormFlag), (int64_t, weightQuantMode), (int64_t, kvCacheQuantMode),
-      (int64_t, queryQuantMode), (int64_t, ckvkrRepoMode), (int64_t, quantScaleRepoMode),
-      (Unused<int64_t>, tileSize, "counts only with kvCacheQuantMode 3, which is refused"),
-      (Unused<double>, kNopeClipAlpha, "counts only with kvCacheQuantMode 3, which is refused"),
-      (double, qcQrScale), (double, kcScale), (Out, queryOut), (Out, queryRopeOut),
-      (Optional<Out>, dequantScaleQNopeOut),
-      (Unused<Optional<Out>>, queryNormOut, "written only with queryNormFlag, which is refused"),
-      (Unused<Optional<Out>>, dequantScaleQNormOut,
-       "written only with queryNormFlag, which is refused")) {
-  expect_reserved(actualSeqLenOptional, queryNormFlag,
-                  {{"weightQuantMode", weightQuantMode},
-                   {"kvCacheQuantMode", kvCacheQuantMode},
-                   {"queryQuantMode", queryQuantMode},
-                   {"ckvkrRepoMode", ckvkrRepoMode},
-                   {"quantScaleRepoMode", quantScaleRepoMode}});
-  mla_prolog({tokenX,
-              weightDq,
-              weightUqQr,
-              weightUk,
-              weightDkvKr,
-              rmsnormGammaCq,
-              rmsnormGammaCkv,
-              ropeSin,
-              ropeCos,
-              cacheIndexOptional,
-              dequantScaleXOptional,
-              dequantScaleWDqOptional,
-              dequantScaleWUqQrOptional,
-              dequantScaleWDkvKrOptional,
-              quantScaleCkvOptional,
-              quantScaleCkrOptional,
-              smoothScalesCqOptional,
-              rmsnormEpsilonCq,
-              rmsnormEpsilonCkv,
-              cacheModeOptional,
-              Weights::kAny,
-              qcQrScale,
-              kcScale},
-             {kvCacheRef, krCacheRef, queryOut, queryRopeOut, &dequantScaleQNopeOut});
+ACLNN_STRUCT(
+    MlaPrologV3, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr), (In, weightUk),
+    (Stored<In>, weightDkvKr), (In, rmsnormGammaCq), (In, rmsnormGammaCkv), (In, ropeSin),
+    (In, ropeCos), (InOut, kvCacheRef), (InOut, krCacheRef), (Optional<In>, cacheIndexOptional),
+    (Optional<In>, dequantScaleXOptional), (Optional<In>, dequantScaleWDqOptional),
+    (Optional<In>, dequantScaleWUqQrOptional), (Optional<In>, dequantScaleWDkvKrOptional),
+    (Optional<In>, quantScaleCkvOptional), (Optional<In>, quantScaleCkrOptional),
+    (Optional<In>, smoothScalesCqOptional), (Optional<In>, actualSeqLenOptional),
+    (double, rmsnormEpsilonCq), (double, rmsnormEpsilonCkv), (char*, cacheModeOptional),
+    (bool, queryNormFlag), (int64_t, weightQuantMode), (int64_t, kvCacheQuantMode),
+    (int64_t, queryQuantMode), (int64_t, ckvkrRepoMode), (int64_t, quantScaleRepoMode),
+    (Unused<int64_t>, tileSize, "counts only with kvCacheQuantMode 3, which is refused"),
+    (Unused<double>, kNopeClipAlpha, "counts only with kvCacheQuantMode 3, which is refused"),
+    (double, qcQrScale), (double, kcScale), (Out, queryOut), (Out, queryRopeOut),
+    (Optional<Out>, dequantScaleQNopeOut),
+    (Unused<Optional<Out>>, queryNormOut, "written only with queryNormFlag, which is refused"),
+    (Unused<Optional<Out>>, dequantScaleQNormOut,
+     "written only with queryNormFlag, which is refused")) {
+  write(*this, Weights::kAny);
 }
-ACLNN(MlaPrologV3WeightNz, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr),
-      (In, weightUk), (Stored<In>, weightDkvKr), (In, rmsnormGammaCq), (In, rmsnormGammaCkv),
-      (In, ropeSin), (In, ropeCos), (InOut, kvCacheRef), (InOut, krCacheRef),
-      (Optional<In>, cacheIndexOptional), (Optional<In>, dequantScaleXOptional),
-      (Optional<In>, dequantScaleWDqOptional), (Optional<In>, dequantScaleWUqQrOptional),
-      (Optional<In>, dequantScaleWDkvKrOptional), (Optional<In>, quantScaleCkvOptional),
-      (Optional<In>, quantScaleCkrOptional), (Optional<In>, smoothScalesCqOptional),
-      (Optional<In>, actualSeqLenOptional), (double, rmsnormEpsilonCq), (double, rmsnormEpsilonCkv),
-      (char*, cacheModeOptional), (bool, queryNormFlag), (int64_t, weightQuantMode),
-      (int64_t, kvCacheQuantMode), (int64_t, queryQuantMode), (int64_t, ckvkrRepoMode),
-      (int64_t, quantScaleRepoMode),
-      (Unused<int64_t>, tileSize, "counts only with kvCacheQuantMode 3, which is refused"),
-      (Unused<double>, kNopeClipAlpha, "counts only with kvCacheQuantMode 3, which is refused"),
-      (double, qcQrScale), (double, kcScale), (Out, queryOut), (Out, queryRopeOut),
-      (Optional<Out>, dequantScaleQNopeOutOptional),
-      (Unused<Optional<Out>>, queryNormOutOptional,
-       "written only with queryNormFlag, which is refused"),
-      (Unused<Optional<Out>>, dequantScaleQNormOutOptional,
-       "written only with queryNormFlag, which is refused")) {
-  expect_reserved(actualSeqLenOptional, queryNormFlag,
-                  {{"weightQuantMode", weightQuantMode},
-                   {"kvCacheQuantMode", kvCacheQuantMode},
-                   {"queryQuantMode", queryQuantMode},
-                   {"ckvkrRepoMode", ckvkrRepoMode},
-                   {"quantScaleRepoMode", quantScaleRepoMode}});
-  mla_prolog({tokenX,
-              weightDq,
-              weightUqQr,
-              weightUk,
-              weightDkvKr,
-              rmsnormGammaCq,
-              rmsnormGammaCkv,
-              ropeSin,
-              ropeCos,
-              cacheIndexOptional,
-              dequantScaleXOptional,
-              dequantScaleWDqOptional,
-              dequantScaleWUqQrOptional,
-              dequantScaleWDkvKrOptional,
-              quantScaleCkvOptional,
-              quantScaleCkrOptional,
-              smoothScalesCqOptional,
-              rmsnormEpsilonCq,
-              rmsnormEpsilonCkv,
-              cacheModeOptional,
-              Weights::kFractalNz,
-              qcQrScale,
-              kcScale},
-             {kvCacheRef, krCacheRef, queryOut, queryRopeOut, &dequantScaleQNopeOutOptional});
+ACLNN_STRUCT(MlaPrologV3WeightNz, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr),
+             (In, weightUk), (Stored<In>, weightDkvKr), (In, rmsnormGammaCq), (In, rmsnormGammaCkv),
+             (In, ropeSin), (In, ropeCos), (InOut, kvCacheRef), (InOut, krCacheRef),
+             (Optional<In>, cacheIndexOptional), (Optional<In>, dequantScaleXOptional),
+             (Optional<In>, dequantScaleWDqOptional), (Optional<In>, dequantScaleWUqQrOptional),
+             (Optional<In>, dequantScaleWDkvKrOptional), (Optional<In>, quantScaleCkvOptional),
+             (Optional<In>, quantScaleCkrOptional), (Optional<In>, smoothScalesCqOptional),
+             (Optional<In>, actualSeqLenOptional), (double, rmsnormEpsilonCq),
+             (double, rmsnormEpsilonCkv), (char*, cacheModeOptional), (bool, queryNormFlag),
+             (int64_t, weightQuantMode), (int64_t, kvCacheQuantMode), (int64_t, queryQuantMode),
+             (int64_t, ckvkrRepoMode), (int64_t, quantScaleRepoMode),
+             (Unused<int64_t>, tileSize, "counts only with kvCacheQuantMode 3, which is refused"),
+             (Unused<double>, kNopeClipAlpha,
+              "counts only with kvCacheQuantMode 3, which is refused"),
+             (double, qcQrScale), (double, kcScale), (Out, queryOut), (Out, queryRopeOut),
+             (Optional<Out>, dequantScaleQNopeOutOptional),
+             (Unused<Optional<Out>>, queryNormOutOptional,
+              "written only with queryNormFlag, which is refused"),
+             (Unused<Optional<Out>>, dequantScaleQNormOutOptional,
+              "written only with queryNormFlag, which is refused")) {
+  write(*this, Weights::kFractalNz);
 }
 
 }  // namespace aclnn_host::attention_mla_prolog_rows

@@ -24,7 +24,7 @@ struct MlaProlog {
   at::Tensor gamma_ckv;
   at::Tensor sine;
   at::Tensor cosine;
-  std::optional<at::Tensor> cache_index;
+  std::optional<at::Tensor> cache_index = {};
   std::optional<at::Tensor> dequant_x;
   std::optional<at::Tensor> dequant_dq;
   std::optional<at::Tensor> dequant_uq_qr;

@@ -139,9 +139,8 @@ void embed(Output& query, Output& key, const at::Tensor& cos, const at::Tensor& 
 // Behaviour of RotaryPositionEmbedding*, ApplyRotaryPosEmb*: Everything is computed in FLOAT, and
 // each result is rounded once.
 ACLNN(RotaryPositionEmbedding, (Floating<In>, x), (Floating<In>, cos), (Floating<In>, sin),
-      (int64_t, mode), (Out, out)) {
+      (int64_t, mode), (SameDtype<Out>, out, "x")) {
   const Mode pairs = mode_of(mode);
-  expect_dtype("out", out, x);
   if (x.numel() == 0) {
     out = x;
     return;
@@ -151,9 +150,8 @@ ACLNN(RotaryPositionEmbedding, (Floating<In>, x), (Floating<In>, cos), (Floating
 }
 // A matrix takes the place of the mode: the elements times `rotate` are what is turned.
 ACLNN(RotaryPositionEmbeddingV2, (Floating<In>, x), (Floating<In>, cos), (Floating<In>, sin),
-      (int64_t, mode), (Optional<In>, rotate), (Out, out)) {
+      (int64_t, mode), (Optional<In>, rotate), (SameDtype<Out>, out, "x")) {
   const Mode pairs = mode_of(mode);
-  expect_dtype("out", out, x);
   if (x.numel() == 0) {
     out = x;
     return;
@@ -169,10 +167,10 @@ ACLNN(RotaryPositionEmbeddingV2, (Floating<In>, x), (Floating<In>, cos), (Floati
 }
 // Without xOptional there are no gradients of cos and sin.
 ACLNN(RotaryPositionEmbeddingGrad, (Floating<In>, dy), (Floating<In>, cos), (Floating<In>, sin),
-      (Optional<In>, xOptional), (int64_t, mode), (Out, dxOut), (Out, dcosOut), (Out, dsinOut)) {
+      (Optional<In>, xOptional), (int64_t, mode), (SameDtype<Out>, dxOut, "dy"),
+      (SameDtype<Out>, dcosOut, "dy"), (SameDtype<Out>, dsinOut, "dy")) {
   const Mode pairs = mode_of(mode);
   check_angles("dy", dy, cos, sin, pairs);
-  expect_dtype("dxOut", dxOut, dy);
   const at::Tensor gradient = wide(dy);
   const at::Tensor dx = restored(gradient * wide(cos) - turned(gradient * wide(sin), pairs), pairs);
   if (!xOptional) {
@@ -181,8 +179,6 @@ ACLNN(RotaryPositionEmbeddingGrad, (Floating<In>, dy), (Floating<In>, cos), (Flo
   }
   expect_shape("xOptional", *xOptional, dy.sizes());
   expect_dtype("xOptional", *xOptional, dy);
-  expect_dtype("dcosOut", dcosOut, dy);
-  expect_dtype("dsinOut", dsinOut, dy);
   const at::Tensor x = arranged(wide(*xOptional), pairs);
   const at::Tensor dcos = (gradient * x).sum_to_size(cos.sizes());
   const at::Tensor dsin = (gradient * turned(x, pairs)).sum_to_size(sin.sizes());
@@ -204,15 +200,13 @@ ACLNN(ApplyRotaryPosEmbV2, (Floating<InOut>, queryRef), (Floating<InOut>, keyRef
 }
 
 // Takes interleaved pairs; the result has the first elements of all pairs in its first half.
-ACLNN(InterleaveRope, (Floating<In>, x), (Floating<In>, cos), (Floating<In>, sin), (Out, out)) {
+ACLNN(InterleaveRope, (Floating<In>, x), (SameDtype<Floating<In>>, cos, "x"),
+      (SameDtype<Floating<In>>, sin, "x"), (SameDtype<Out>, out, "x")) {
   expect_dims("x", x, 4);
   EXPECT(x.size(3) == 64, "the last dimension of x is ", x.size(3), ", expected 64");
   expect_dims("cos", cos, 4);
   expect_shape("cos", cos, {x.size(0), 1, cos.size(2) == 1 ? 1 : x.size(2), 64});
   expect_shape("sin", sin, cos.sizes());
-  expect_dtype("cos", cos, x);
-  expect_dtype("sin", sin, x);
-  expect_dtype("out", out, x);
   out = rotated(x, cos, sin, kInterleaveHalf);
 }
 

@@ -132,19 +132,18 @@ Layout layout_of(const at::Tensor& x, at::IntArrayRef splits, const at::Tensor& 
 // the elements of [heads, head size].
 // Behaviour of DequantRopeQuantKvcache: In a cache of pages, a token with a negative index is not
 // written.
-ACLNN(DequantRopeQuantKvcache, (In, x), (Floating<In>, cos), (Floating<In>, sin),
-      (InOut, kCacheRef), (InOut, vCacheRef), (IndexIn, indices), (In, scaleK), (In, scaleV),
-      (Optional<In>, offsetKOptional), (Optional<In>, offsetVOptional),
+ACLNN(DequantRopeQuantKvcache, (In, x), (Floating<In>, cos), (Like<Floating<In>>, sin, "cos"),
+      (InOut, kCacheRef), (Like<InOut>, vCacheRef, "kCacheRef"), (IndexIn, indices), (In, scaleK),
+      (In, scaleV), (Optional<In>, offsetKOptional), (Optional<In>, offsetVOptional),
       (Optional<In>, weightScaleOptional), (Optional<In>, activationScaleOptional),
       (Optional<In>, biasOptional), (Ints, sizeSplits), (char*, quantModeOptional),
-      (char*, layoutOptional), (bool, kvOutput), (char*, cacheModeOptional), (Out, qOut),
-      (Optional<Out>, kOut), (Optional<Out>, vOut)) {
+      (char*, layoutOptional), (bool, kvOutput), (char*, cacheModeOptional),
+      (SameDtype<Out>, qOut, "cos"), (Optional<Out>, kOut), (Optional<Out>, vOut)) {
   expect_text("quantModeOptional", quantModeOptional, "static");
   expect_text("layoutOptional", layoutOptional, "BSND");
   const bool is_paged = cacheModeOptional == "page";
   if (!is_paged) expect_text("cacheModeOptional", cacheModeOptional, "contiguous");
   expect_dtype("kCacheRef", kCacheRef, at::kChar);
-  expect_like("vCacheRef", vCacheRef, kCacheRef);
   const Layout layout = layout_of(x, sizeSplits, kCacheRef);
   const bool is_dequantized = x.scalar_type() == at::kInt;
   EXPECT(at::isReducedFloatingType(cos.scalar_type()), "cos has dtype ",
@@ -153,8 +152,6 @@ ACLNN(DequantRopeQuantKvcache, (In, x), (Floating<In>, cos), (Floating<In>, sin)
   std::vector<int64_t> angles{layout.batch, layout.sequence, 1, layout.head_size};
   if (x.dim() == 2) angles = {layout.batch, layout.head_size};
   expect_shape("cos", cos, angles);
-  expect_like("sin", sin, cos);
-  expect_dtype(qOut, cos);
 
   at::Tensor values = x.flatten(0, -2);
   if (is_dequantized) {

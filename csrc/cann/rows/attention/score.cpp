@@ -24,6 +24,30 @@ bool given(const std::string& text) {
   return !text.empty();
 }
 
+// Versions 1 to 3.
+template <class Version>
+void attend(Version& row) {
+  refuse_attention_arguments({{"paddingMaskOptional", given(row.paddingMaskOptional)}});
+  write_batched_attention(row.query, row.key, row.value, attention_arguments(row), row.inputLayout,
+                          std::nullopt, row.softmaxMaxOut, row.softmaxSumOut, row.attentionOutOut);
+}
+template <class Version>
+void differentiate(Version& row) {
+  refuse_attention_arguments({{"paddingMaskOptional", given(row.paddingMaskOptional)}});
+  if constexpr (requires { row.dsinkOut; }) {
+    EXPECT(row.dsinkOut || !row.sinkInOptional,
+           "dsinkOut is null, expected a tensor as sinkInOptional is");
+  }
+  const std::optional<at::Tensor> dsink = write_batched_gradients(
+      row.query, row.keyIn, row.value, row.dy,
+      {row.softmaxMaxOptional, row.softmaxSumOptional, row.attentionInOptional},
+      attention_arguments(row), row.inputLayout, std::nullopt, row.dqOut, row.dkOut, row.dvOut,
+      row.dpseOut);
+  if constexpr (requires { row.dsinkOut; }) {
+    if (dsink) row.dsinkOut = *dsink;
+  }
+}
+
 // outDtype is FLOAT16 (0) or BFLOAT16 (1), for the results of quantised inputs.
 void check_out_dtype(const at::Tensor& query, int64_t out_dtype) {
   EXPECT(out_dtype == 0 || (out_dtype == 1 && query.scalar_type() == at::kBFloat16), "outDtype is ",
@@ -61,200 +85,117 @@ PackedAttention packed(const at::Tensor& query, const at::Tensor& key, const at:
 // rotary parts, scales of quantisation, sinks, a softmax layout, an outDtype that is not query's.
 // Deviation of FlashAttentionScore*: CANN documents some of these arguments as reserved and does
 // not read them.
-ACLNN(FlashAttentionScore, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-      (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-      (Optional<Ints>, prefixOptional), (double, scaleValueOptional), (double, keepProbOptional),
-      (int64_t, preTokensOptional), (int64_t, nextTokensOptional), (int64_t, headNum),
-      (char*, inputLayout),
-      (Unused<int64_t>, innerPreciseOptional,
-       "a query that sees no key has the result 0 with every value"),
-      (int64_t, sparseModeOptional), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
-  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
-  write_batched_attention(query, key, value,
-                          {.shift = realShiftOptional,
-                           .drop_mask = dropMaskOptional,
-                           .mask = attenMaskOptional,
-                           .prefix = prefixOptional,
-                           .scale = scaleValueOptional,
-                           .keep = keepProbOptional,
-                           .pre_tokens = preTokensOptional,
-                           .next_tokens = nextTokensOptional,
-                           .heads = headNum,
-                           .sparse_mode = sparseModeOptional},
-                          inputLayout, std::nullopt, softmaxMaxOut, softmaxSumOut, attentionOutOut);
+ACLNN_STRUCT(FlashAttentionScore, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+             (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+             (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+             (Optional<Ints>, prefixOptional), (double, scaleValueOptional),
+             (double, keepProbOptional), (int64_t, preTokensOptional),
+             (int64_t, nextTokensOptional), (int64_t, headNum), (char*, inputLayout),
+             (Unused<int64_t>, innerPreciseOptional,
+              "a query that sees no key has the result 0 with every value"),
+             (int64_t, sparseModeOptional), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+             (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"),
+             (Out, attentionOutOut)) {
+  attend(*this);
 }
 // Behaviour of FlashAttentionScoreGrad*, FlashAttentionUnpaddingScoreGrad*: The gradient takes the
 // maxima and sums of the softmax, and the result, as they are given. They may be of more keys than
 // the call has, as in ring attention. A null argument is computed again. A query whose maximum is
 // -inf or whose sum is 0 has no gradient.
-ACLNN(FlashAttentionScoreGrad, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
-      (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
-      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-      (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
-      (Unused<Optional<In>>, softmaxInOptional, "reserved"), (Optional<In>, attentionInOptional),
-      (Optional<Ints>, prefixOptional), (double, scaleValueOptional), (double, keepProbOptional),
-      (int64_t, preTokensOptional), (int64_t, nextTokensOptional), (int64_t, headNum),
-      (char*, inputLayout),
-      (Unused<int64_t>, innerPreciseOptional,
-       "a query that sees no key has no gradient with every value"),
-      (int64_t, sparseModeOptional), (Out, dqOut), (Out, dkOut), (Out, dvOut),
-      (Optional<Out>, dpseOut)) {
-  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
-  write_batched_gradients(query, keyIn, value, dy,
-                          {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
-                          {.shift = pseShiftOptional,
-                           .drop_mask = dropMaskOptional,
-                           .mask = attenMaskOptional,
-                           .prefix = prefixOptional,
-                           .scale = scaleValueOptional,
-                           .keep = keepProbOptional,
-                           .pre_tokens = preTokensOptional,
-                           .next_tokens = nextTokensOptional,
-                           .heads = headNum,
-                           .sparse_mode = sparseModeOptional},
-                          inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
+ACLNN_STRUCT(FlashAttentionScoreGrad, (Floating<In>, query), (Floating<In>, keyIn),
+             (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+             (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
+             (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+             (Optional<In>, softmaxSumOptional),
+             (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+             (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+             (double, scaleValueOptional), (double, keepProbOptional), (int64_t, preTokensOptional),
+             (int64_t, nextTokensOptional), (int64_t, headNum), (char*, inputLayout),
+             (Unused<int64_t>, innerPreciseOptional,
+              "a query that sees no key has no gradient with every value"),
+             (int64_t, sparseModeOptional), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+             (Optional<Out>, dpseOut)) {
+  differentiate(*this);
 }
 
-ACLNN(FlashAttentionScoreV2, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-      (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-      (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
-      (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
-      (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
-  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
-  write_batched_attention(query, key, value,
-                          {.shift = realShiftOptional,
-                           .drop_mask = dropMaskOptional,
-                           .mask = attenMaskOptional,
-                           .prefix = prefixOptional,
-                           .query_start = qStartIdxOptional,
-                           .key_start = kvStartIdxOptional,
-                           .scale = scaleValue,
-                           .keep = keepProb,
-                           .pre_tokens = preTokens,
-                           .next_tokens = nextTokens,
-                           .heads = headNum,
-                           .sparse_mode = sparseMode,
-                           .shift_type = pseType},
-                          inputLayout, std::nullopt, softmaxMaxOut, softmaxSumOut, attentionOutOut);
+ACLNN_STRUCT(
+    FlashAttentionScoreV2, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+    (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+    (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
+    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+    (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
+    (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
+  attend(*this);
 }
-ACLNN(FlashAttentionScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
-      (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
-      (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
-      (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-      (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-      (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
-      (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
-      (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, headNum), (char*, inputLayout),
-      (Unused<int64_t>, innerPrecise, "a query that sees no key has no gradient with every value"),
-      (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
-      (Optional<Out>, dpseOut)) {
-  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
-  write_batched_gradients(query, keyIn, value, dy,
-                          {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
-                          {.shift = pseShiftOptional,
-                           .drop_mask = dropMaskOptional,
-                           .mask = attenMaskOptional,
-                           .prefix = prefixOptional,
-                           .query_start = qStartIdxOptional,
-                           .key_start = kvStartIdxOptional,
-                           .scale = scaleValue,
-                           .keep = keepProb,
-                           .pre_tokens = preTokens,
-                           .next_tokens = nextTokens,
-                           .heads = headNum,
-                           .sparse_mode = sparseMode,
-                           .shift_type = pseType},
-                          inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
+ACLNN_STRUCT(
+    FlashAttentionScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
+    (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
+    (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+    (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
+    (Unused<Optional<In>>, softmaxInOptional, "reserved"), (Optional<In>, attentionInOptional),
+    (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
+    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+    (Unused<int64_t>, innerPrecise, "a query that sees no key has no gradient with every value"),
+    (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+    (Optional<Out>, dpseOut)) {
+  differentiate(*this);
 }
 
 // The second version with a sink.
 // Behaviour of FlashAttentionScoreV3, FlashAttentionScoreGradV3, FlashAttentionVarLenScoreV5,
 // FlashAttentionUnpaddingScoreGradV5: A sink is one more score of each query, without a value. It
 // counts in the maximum and in the sum.
-ACLNN(FlashAttentionScoreV3, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-      (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-      (Optional<In>, sinkOptional), (Optional<Ints>, prefixOptional),
-      (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
-      (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, headNum), (char*, inputLayout),
-      (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
-      (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
-  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
-  write_batched_attention(query, key, value,
-                          {.shift = realShiftOptional,
-                           .drop_mask = dropMaskOptional,
-                           .mask = attenMaskOptional,
-                           .prefix = prefixOptional,
-                           .query_start = qStartIdxOptional,
-                           .key_start = kvStartIdxOptional,
-                           .scale = scaleValue,
-                           .keep = keepProb,
-                           .pre_tokens = preTokens,
-                           .next_tokens = nextTokens,
-                           .heads = headNum,
-                           .sparse_mode = sparseMode,
-                           .shift_type = pseType,
-                           .sink = sinkOptional},
-                          inputLayout, std::nullopt, softmaxMaxOut, softmaxSumOut, attentionOutOut);
+ACLNN_STRUCT(FlashAttentionScoreV3, (Floating<In>, query), (Floating<In>, key),
+             (Floating<In>, value), (Optional<In>, realShiftOptional),
+             (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
+             (Optional<In>, attenMaskOptional), (Optional<In>, sinkOptional),
+             (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
+             (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+             (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+             (Unused<int64_t>, innerPrecise,
+              "a query that sees no key has the result 0 with every value"),
+             (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+             (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"),
+             (Out, attentionOutOut)) {
+  attend(*this);
 }
-ACLNN(FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, keyIn),
-      (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
-      (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
-      (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-      (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-      (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
-      (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
-      (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (Unused<int64_t>, innerPrecise, "a query that sees no key has no gradient with every value"),
-      (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
-      (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
-  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)}});
-  EXPECT(dsinkOut || !sinkInOptional, "dsinkOut is null, expected a tensor as sinkInOptional is");
-  const std::optional<at::Tensor> dsink = write_batched_gradients(
-      query, keyIn, value, dy, {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
-      {.shift = pseShiftOptional,
-       .drop_mask = dropMaskOptional,
-       .mask = attenMaskOptional,
-       .prefix = prefixOptional,
-       .query_start = qStartIdxOptional,
-       .key_start = kvStartIdxOptional,
-       .scale = scaleValue,
-       .keep = keepProb,
-       .pre_tokens = preTokens,
-       .next_tokens = nextTokens,
-       .heads = headNum,
-       .sparse_mode = sparseMode,
-       .shift_type = pseType,
-       .sink = sinkInOptional},
-      inputLayout, std::nullopt, dqOut, dkOut, dvOut, dpseOut);
-  if (dsink) dsinkOut = *dsink;
+ACLNN_STRUCT(FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, keyIn),
+             (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+             (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
+             (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+             (Optional<In>, softmaxSumOptional),
+             (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+             (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
+             (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
+             (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+             (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+             (Unused<int64_t>, innerPrecise,
+              "a query that sees no key has no gradient with every value"),
+             (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+             (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
+  differentiate(*this);
 }
 
 // What Ascend950 is asked for: a dropout without a mask draws it from the seed.
-ACLNN(FlashAttentionScoreV4, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-      (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-      (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-      (Optional<In>, queryRopeOptional), (Optional<In>, keyRopeOptional),
-      (Optional<In>, dScaleQOptional), (Optional<In>, dScaleKOptional),
-      (Optional<In>, dScaleVOptional), (Optional<In>, sinkOptional),
-      (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
-      (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
-      (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-      (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
-      (int64_t, sparseMode), (int64_t, outDtype), (int64_t, pseType), (char*, softmaxOutLayout),
-      (int64_t, seed), (int64_t, offset), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-      (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
+ACLNN_STRUCT(
+    FlashAttentionScoreV4, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+    (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+    (Optional<In>, queryRopeOptional), (Optional<In>, keyRopeOptional),
+    (Optional<In>, dScaleQOptional), (Optional<In>, dScaleKOptional),
+    (Optional<In>, dScaleVOptional), (Optional<In>, sinkOptional), (Optional<Ints>, prefixOptional),
+    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
+    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
+    (char*, inputLayout),
+    (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
+    (int64_t, sparseMode), (int64_t, outDtype), (int64_t, pseType), (char*, softmaxOutLayout),
+    (int64_t, seed), (int64_t, offset), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)},
                               {"queryRopeOptional", given(queryRopeOptional)},
                               {"keyRopeOptional", given(keyRopeOptional)},
@@ -263,19 +204,7 @@ ACLNN(FlashAttentionScoreV4, (Floating<In>, query), (Floating<In>, key), (Floati
                               {"dScaleVOptional", given(dScaleVOptional)},
                               {"sinkOptional", given(sinkOptional)}});
   check_out_dtype(query, outDtype);
-  const AttentionArguments arguments = {.shift = realShiftOptional,
-                                        .drop_mask = dropMaskOptional,
-                                        .mask = attenMaskOptional,
-                                        .prefix = prefixOptional,
-                                        .query_start = qStartIdxOptional,
-                                        .key_start = kvStartIdxOptional,
-                                        .scale = scaleValue,
-                                        .keep = keepProb,
-                                        .pre_tokens = preTokens,
-                                        .next_tokens = nextTokens,
-                                        .heads = headNum,
-                                        .sparse_mode = sparseMode,
-                                        .shift_type = pseType};
+  const AttentionArguments arguments = attention_arguments(*this);
   const Source source = source_of(seed, offset);
   if (is_packed(inputLayout)) {
     const PackedAttention sequences = packed(query, key, value, arguments, inputLayout,
@@ -290,27 +219,27 @@ ACLNN(FlashAttentionScoreV4, (Floating<In>, query), (Floating<In>, key), (Floati
   write_batched_attention(query, key, value, arguments, inputLayout, source, softmaxMaxOut,
                           softmaxSumOut, attentionOutOut);
 }
-ACLNN(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
-      (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
-      (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
-      (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-      (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-      (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
-      (Optional<In>, queryRopeOptional), (Optional<In>, keyRopeOptional),
-      (Optional<In>, dScaleQOptional), (Optional<In>, dScaleKOptional),
-      (Optional<In>, dScaleVOptional), (Optional<In>, dScaleDyOptional),
-      (Optional<In>, dScaleOOptional), (Optional<Ints>, prefixOptional),
-      (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-      (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
-      (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-      (int64_t, headNum), (char*, inputLayout), (char*, softmaxInLayout),
-      (Unused<int64_t>, innerPrecise, "reserved"), (int64_t, sparseMode), (int64_t, pseType),
-      (int64_t, seed), (int64_t, offset), (int64_t, outDtype), (Out, dqOut), (Out, dkOut),
-      (Out, dvOut),
-      (Unused<Optional<Out>>, dqRopeOut, "counts only beside queryRopeOptional, which is refused"),
-      (Unused<Optional<Out>>, dkRopeOut, "counts only beside keyRopeOptional, which is refused"),
-      (Optional<Out>, dpseOut),
-      (Unused<Optional<Out>>, dsinkOut, "counts only beside sinkInOptional, which is refused")) {
+ACLNN_STRUCT(
+    FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
+    (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
+    (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
+    (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
+    (Unused<Optional<In>>, softmaxInOptional, "reserved"), (Optional<In>, attentionInOptional),
+    (Optional<In>, sinkInOptional), (Optional<In>, queryRopeOptional),
+    (Optional<In>, keyRopeOptional), (Optional<In>, dScaleQOptional),
+    (Optional<In>, dScaleKOptional), (Optional<In>, dScaleVOptional),
+    (Optional<In>, dScaleDyOptional), (Optional<In>, dScaleOOptional),
+    (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
+    (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
+    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+    (char*, softmaxInLayout), (Unused<int64_t>, innerPrecise, "reserved"), (int64_t, sparseMode),
+    (int64_t, pseType), (int64_t, seed), (int64_t, offset), (int64_t, outDtype), (Out, dqOut),
+    (Out, dkOut), (Out, dvOut),
+    (Unused<Optional<Out>>, dqRopeOut, "counts only beside queryRopeOptional, which is refused"),
+    (Unused<Optional<Out>>, dkRopeOut, "counts only beside keyRopeOptional, which is refused"),
+    (Optional<Out>, dpseOut),
+    (Unused<Optional<Out>>, dsinkOut, "counts only beside sinkInOptional, which is refused")) {
   refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)},
                               {"sinkInOptional", given(sinkInOptional)},
                               {"queryRopeOptional", given(queryRopeOptional)},
@@ -321,19 +250,7 @@ ACLNN(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
                               {"dScaleDyOptional", given(dScaleDyOptional)},
                               {"dScaleOOptional", given(dScaleOOptional)}});
   check_out_dtype(query, outDtype);
-  const AttentionArguments arguments = {.shift = pseShiftOptional,
-                                        .drop_mask = dropMaskOptional,
-                                        .mask = attenMaskOptional,
-                                        .prefix = prefixOptional,
-                                        .query_start = qStartIdxOptional,
-                                        .key_start = kvStartIdxOptional,
-                                        .scale = scaleValue,
-                                        .keep = keepProb,
-                                        .pre_tokens = preTokens,
-                                        .next_tokens = nextTokens,
-                                        .heads = headNum,
-                                        .sparse_mode = sparseMode,
-                                        .shift_type = pseType};
+  const AttentionArguments arguments = attention_arguments(*this);
   const Source source = source_of(seed, offset);
   if (is_packed(inputLayout)) {
     const bool as_input = is_as_input("softmaxInLayout", softmaxInLayout);

@@ -293,8 +293,9 @@ ACLNN(NsaSelectedAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
 }
 
 ACLNN(NsaSelectedAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-      (Floating<In>, attentionOut), (Floating<In>, attentionOutGrad), (In, softmaxMax),
-      (In, softmaxSum), (IndexIn, topkIndices), (Optional<Ints>, actualSeqQLenOptional),
+      (SameDtype<Floating<In>>, attentionOut, "query"),
+      (SameDtype<Floating<In>>, attentionOutGrad, "query"), (In, softmaxMax), (In, softmaxSum),
+      (IndexIn, topkIndices), (Optional<Ints>, actualSeqQLenOptional),
       (Optional<Ints>, actualSeqKvLenOptional), (Optional<In>, attenMaskOptional),
       (double, scaleValue), (int64_t, selectedBlockSize), (int64_t, selectedBlockCount),
       (int64_t, headNum), (char*, inputLayout), (int64_t, sparseMode), (Out, dqOut), (Out, dkOut),
@@ -305,9 +306,7 @@ ACLNN(NsaSelectedAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Flo
                              selectedBlockCount);
   const std::vector<int64_t> shape = {query.size(0), query.size(1), value.size(2)};
   expect_shape("attentionOut", attentionOut, shape);
-  expect_dtype("attentionOutGrad", attentionOutGrad, query);
   expect_shape("attentionOutGrad", attentionOutGrad, shape);
-  expect_dtype("attentionOut", attentionOut, query);
   for (const auto& [name, tensor] :
        {std::pair("softmaxMax", softmaxMax), std::pair("softmaxSum", softmaxSum)}) {
     expect_dtype(name, tensor, at::kFloat);

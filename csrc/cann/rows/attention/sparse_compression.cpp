@@ -88,12 +88,11 @@ at::Tensor compressed(const at::Tensor& elements, const at::Tensor& weight,
 
 ACLNN(NsaCompress, (Floating<In>, input), (Floating<In>, weight),
       (Optional<Ints>, actSeqLenOptional), (char*, layoutOptional), (int64_t, compressBlockSize),
-      (int64_t, compressStride), (int64_t, actSeqLenType), (Out, output)) {
+      (int64_t, compressStride), (int64_t, actSeqLenType), (SameDtype<Out>, output, "input")) {
   const Windows windows = windows_of(weight, compressBlockSize, compressStride, 128);
   const std::vector<SequencePart> sequences =
       sequences_of(input, layoutOptional, actSeqLenOptional, actSeqLenType);
   check_heads(input, weight);
-  expect_dtype(output, input);
   const at::Tensor results = at::zeros({total(sequences, windows), input.size(1), input.size(2)},
                                        input.options().dtype(at::kFloat));
   expect_shape("output", output, results.sizes());
@@ -110,17 +109,15 @@ ACLNN(NsaCompress, (Floating<In>, input), (Floating<In>, weight),
   output = results;
 }
 
-ACLNN(NsaCompressGrad, (Floating<In>, outputGrad), (Floating<In>, input), (Floating<In>, weight),
-      (Optional<Ints>, actSeqLenOptionalOptional), (int64_t, compressBlockSize),
-      (int64_t, compressStride), (int64_t, actSeqLenType), (char*, layoutOptionalOptional),
-      (Out, inputGradOut), (Out, weightGradOut)) {
+ACLNN(NsaCompressGrad, (SameDtype<Floating<In>>, outputGrad, "input"), (Floating<In>, input),
+      (Floating<In>, weight), (Optional<Ints>, actSeqLenOptionalOptional),
+      (int64_t, compressBlockSize), (int64_t, compressStride), (int64_t, actSeqLenType),
+      (char*, layoutOptionalOptional), (SameDtype<Out>, inputGradOut, "input"),
+      (SameDtype<Out>, weightGradOut, "weight")) {
   const Windows windows = windows_of(weight, compressBlockSize, compressStride, 128);
   const std::vector<SequencePart> sequences =
       sequences_of(input, layoutOptionalOptional, actSeqLenOptionalOptional, actSeqLenType);
   check_heads(input, weight);
-  expect_dtype("outputGrad", outputGrad, input);
-  expect_dtype(inputGradOut, input);
-  expect_dtype(weightGradOut, weight);
   expect_shape("outputGrad", outputGrad, {total(sequences, windows), input.size(1), input.size(2)});
   const at::Tensor of_input = at::zeros_like(input, at::kFloat);
   const at::Tensor of_weight = at::zeros_like(weight, at::kFloat);
@@ -151,7 +148,8 @@ ACLNN(NsaCompressGrad, (Floating<In>, outputGrad), (Floating<In>, input), (Float
 ACLNN(NsaCompressWithCache, (Floating<In>, input), (Floating<In>, weight), (IndexIn, slotMapping),
       (Optional<Ints>, actSeqLenOptional), (Optional<In>, blockTableOptional),
       (char*, layoutOptional), (int64_t, compressBlockSize), (int64_t, compressStride),
-      (int64_t, actSeqLenType), (int64_t, pageBlockSize), (InOut, outputCache)) {
+      (int64_t, actSeqLenType), (int64_t, pageBlockSize),
+      (SameDtype<InOut>, outputCache, "input")) {
   const Windows windows = windows_of(weight, compressBlockSize, compressStride, 64);
   const int64_t page = pageBlockSize;
   EXPECT(page == 64 || page == 128, "pageBlockSize is ", page, ", expected 64 or 128");
@@ -164,7 +162,6 @@ ACLNN(NsaCompressWithCache, (Floating<In>, input), (Floating<In>, weight), (Inde
   check_heads(input, weight);
   expect_shape("slotMapping", slotMapping, {batches});
   expect_dims("outputCache", outputCache, 3);
-  expect_dtype(outputCache, input);
   expect_shape("outputCache", outputCache, {outputCache->size(0), input.size(-2), input.size(-1)});
   int64_t capacity = input.size(0);
   if (blockTableOptional) {

@@ -36,6 +36,41 @@ struct AttentionArguments {
   std::optional<at::Tensor> sink = {};
 };
 
+// Those of a version of the operators, or of a version of their gradients.
+template <class Version>
+AttentionArguments attention_arguments(const Version& row) {
+  AttentionArguments arguments{.drop_mask = row.dropMaskOptional,
+                               .mask = row.attenMaskOptional,
+                               .prefix = row.prefixOptional,
+                               .heads = row.headNum};
+  if constexpr (requires { row.realShiftOptional; }) {
+    arguments.shift = row.realShiftOptional;
+  } else {  // a gradient
+    arguments.shift = row.pseShiftOptional;
+  }
+  if constexpr (requires { row.scaleValueOptional; }) {
+    arguments.scale = row.scaleValueOptional;
+    arguments.keep = row.keepProbOptional;
+    arguments.pre_tokens = row.preTokensOptional;
+    arguments.next_tokens = row.nextTokensOptional;
+    arguments.sparse_mode = row.sparseModeOptional;
+  } else {
+    arguments.scale = row.scaleValue;
+    arguments.keep = row.keepProb;
+    arguments.pre_tokens = row.preTokens;
+    arguments.next_tokens = row.nextTokens;
+    arguments.sparse_mode = row.sparseMode;
+  }
+  if constexpr (requires { row.pseType; }) {
+    arguments.query_start = row.qStartIdxOptional;
+    arguments.key_start = row.kvStartIdxOptional;
+    arguments.shift_type = row.pseType;
+  }
+  if constexpr (requires { row.sinkOptional; }) arguments.sink = row.sinkOptional;
+  if constexpr (requires { row.sinkInOptional; }) arguments.sink = row.sinkInOptional;
+  return arguments;
+}
+
 // What a gradient is given of the forward pass; what is null is computed anew. It may be of more
 // keys than the call has: ring attention passes the maxima, the sums and the result of all blocks
 // of keys with each block, and adds the gradients.

@@ -32,10 +32,9 @@ at::Tensor as_windows(const char* name, const at::Tensor& part, const at::Tensor
 
 ACLNN(MaskedSoftmaxWithRelPosBias, (Floating<In>, x), (Optional<In>, attenMaskOptional),
       (Floating<In>, relativePosBias), (double, scaleValue), (int64_t, innerPrecisionMode),
-      (Out, out)) {
+      (Like<Out>, out, "x")) {
   static_cast<void>(innerPrecisionMode);
   expect_dims("x", x, 4, 5);
-  expect_like("out", out, x);
   EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected at least one element");
   const int64_t heads = x.size(-3);
   const int64_t rows = x.size(-2);
@@ -57,15 +56,14 @@ ACLNN(MaskedSoftmaxWithRelPosBias, (Floating<In>, x), (Optional<In>, attenMaskOp
   out = at::softmax(scores, -1).reshape(x.sizes());
 }
 
-ACLNN(TransformBiasRescaleQkv, (Floating<In>, qkv), (Floating<In>, qkvBias), (int64_t, numHeads),
-      (Out, qOut), (Out, kOut), (Out, vOut)) {
+ACLNN(TransformBiasRescaleQkv, (Floating<In>, qkv), (SameDtype<Floating<In>>, qkvBias, "qkv"),
+      (int64_t, numHeads), (Out, qOut), (Out, kOut), (Out, vOut)) {
   expect_dims("qkv", qkv, 3);
   const int64_t width = qkv.size(2);
   const int64_t heads = numHeads.value();
   EXPECT(heads > 0, "numHeads is ", heads, ", expected more than 0");
   EXPECT(width > 0 && width % 3 == 0 && width / 3 % heads == 0, "qkv has shape ", qkv.sizes(),
          ", expected a last dimension of 3 * numHeads * the size of a head; numHeads is ", heads);
-  expect_dtype("qkvBias", qkvBias, qkv);
   expect_shape("qkvBias", qkvBias, {width});
   const int64_t size = width / 3 / heads;
   const std::vector<int64_t> expected{qkv.size(0), heads, qkv.size(1), size};

@@ -344,6 +344,22 @@ struct KindOf<T> {
 template <class T>
 using Kind = typename KindOf<T>::type;
 
+// A tensor, or a list of them, whose dtype is that of another argument, and with Like its shape,
+// too. The other's name stands behind its own: (SameDtype<Optional<In>>, bias, "x"). Where either
+// is absent there is nothing to compare.
+template <class Base, bool has_shape>
+struct Compared : Base {
+  static void add(Preparation& stage, const char* name, typename Base::C argument,
+                  const char* other) {
+    Base::add(stage, name, argument);
+    stage.expect_like(other, has_shape);
+  }
+};
+template <class Base>
+using SameDtype = Compared<Base, false>;
+template <class Base>
+using Like = Compared<Base, true>;
+
 // What a row sees of an argument that it does not read: nothing.
 struct Nothing {};
 

@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -122,6 +123,13 @@ bool is_rehearsed() noexcept {
   return rehearsed;
 }
 
+// That some tensors are like the first of another argument.
+struct Likeness {
+  TensorRange tensors;
+  const char* other;
+  bool has_shape;
+};
+
 // What stage 1 knows so far.
 struct Preparation::State {
   const char* api;
@@ -132,6 +140,7 @@ struct Preparation::State {
   std::vector<Argument> tensors;  // in the order of call.views
   std::vector<Types> types;       // of the tensors
   std::vector<Allowed> allowed;   // to the tensors
+  std::vector<Likeness> likenesses;
 
   void add_view(const char* name, const aclTensor* tensor, Access access, size_t list,
                 std::shared_ptr<Dims> shape = nullptr) {
@@ -312,6 +321,19 @@ struct Preparation::State {
     }
   }
 
+  // Refuses tensors that are not like the other argument.
+  void check(const Likeness& like) {
+    const auto is_other = [&](const char* name) { return std::string_view(name) == like.other; };
+    const auto place = std::ranges::find_if(call.names, is_other) - call.names.begin();
+    if (static_cast<size_t>(place) == call.names.size()) return;
+    const auto* const range = std::get_if<TensorRange>(&call.slots[static_cast<size_t>(place)]);
+    if (range == nullptr || range->count == 0) return;
+    for (size_t i = like.tensors.first; i < like.tensors.end(); ++i) {
+      checks.same_dtype(tensors[i], tensors[range->first]);
+      if (like.has_shape) checks.same_shape(tensors[i], tensors[range->first]);
+    }
+  }
+
   // Refuses an output in which two elements have one place in memory.
   void check_overlap(size_t i) {
     if (!checks.ok() || !call.arguments[i].is_output || call.views[i].block_width > 0) return;
@@ -324,7 +346,7 @@ struct Preparation::State {
 };
 
 Preparation::Preparation(const char* api, uint64_t* workspace_size, aclOpExecutor** executor) {
-  state_.reset(new State{api, workspace_size, executor, Checks(api), {}, {}, {}, {}});
+  state_.reset(new State{api, workspace_size, executor, Checks(api), {}, {}, {}, {}, {}});
   state_->checks.results_not_null(workspace_size, executor);
 }
 
@@ -452,6 +474,12 @@ void Preparation::expect(Types types) {
   set_of_last(state_->types, types);
 }
 
+void Preparation::expect_like(const char* other, bool has_shape) {
+  if (!state_->checks.ok()) return;
+  const auto* const range = std::get_if<TensorRange>(&state_->call.slots.back());
+  if (range != nullptr) state_->likenesses.push_back({*range, other, has_shape});
+}
+
 void Preparation::allow(Allowed allowed) {
   set_of_last(state_->allowed, allowed);
 }
@@ -489,6 +517,7 @@ aclnnStatus Preparation::finish(RowFunction row) {
     state_->check(i);
     state_->check_overlap(i);
   }
+  for (const Likeness& like : state_->likenesses) state_->check(like);
   if (!checks.ok()) return checks.status();
   try {
     if (const aclnnStatus status = state_->ask_aten(row)) return status;

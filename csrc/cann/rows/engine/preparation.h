@@ -41,6 +41,8 @@ class Preparation {
   // Says which types the tensors of the argument added last may have.
   enum class Types { kAny, kFloating, kFloatingOrComplex, kReal, kIntegral, kIndex };
   void expect(Types types);
+  // Says that they have the dtype of the argument of this name, and its shape, too.
+  void expect_like(const char* other, bool has_shape);
   // Lets the tensors of the last argument have what ATen lacks (see stored.h): private formats, or
   // these and types.
   enum class Allowed { kNone, kFormats, kFormatsAndTypes };

@@ -20,7 +20,7 @@ namespace aclnn_host::experts_expert_placement_rows {
 ACLNN(MoeUpdateExpert, (In, expertIds), (In, eplbTable), (Optional<In>, expertScalesOptional),
       (Optional<In>, pruningThresholdOptional), (Optional<In>, activeMaskOptional),
       (int64_t, localRankId), (int64_t, worldSize), (int64_t, balanceMode),
-      (Out, balancedExpertIds), (Out, balancedActiveMask)) {
+      (SameDtype<Out>, balancedExpertIds, "expertIds"), (Out, balancedActiveMask)) {
   expect_range("balanceMode", balanceMode, 0, 1);
   const bool by_rank = balanceMode == 0;
   constexpr int64_t kMostRanks = 768;
@@ -40,7 +40,6 @@ ACLNN(MoeUpdateExpert, (In, expertIds), (In, eplbTable), (Optional<In>, expertSc
                (by_rank ? worldSize.value() : kMostRanks) + 1);
   EXPECT(expertIds.scalar_type() == at::kInt || expertIds.scalar_type() == at::kLong,
          "expertIds has dtype ", dtype_text(expertIds.scalar_type()), ", expected INT32 or INT64");
-  expect_dtype(balancedExpertIds, expertIds);
   EXPECT(bool(expertScalesOptional) == bool(pruningThresholdOptional),
          "one of expertScalesOptional and pruningThresholdOptional is null, expected both");
   EXPECT(expertScalesOptional || !activeMaskOptional,

@@ -78,15 +78,11 @@ at::Tensor plus(const at::Tensor& sum, const char* name, const std::optional<at:
 // All of expandedX, x1, x2Optional, bias and scales have one type.
 // Behaviour of Moe*: Positions and counts are as published. A row that was dropped adds no bias. A
 // row beyond the last group is 507015.
-ACLNN(MoeFinalizeRouting, (Floating<In>, expandedX), (In, x1), (Optional<In>, x2Optional),
-      (In, bias), (In, scales), (IndexIn, expandedRowIdx), (IndexIn, expandedExpertIdx),
-      (Out, out)) {
+ACLNN(MoeFinalizeRouting, (Floating<In>, expandedX), (SameDtype<In>, x1, "expandedX"),
+      (SameDtype<Optional<In>>, x2Optional, "expandedX"), (SameDtype<In>, bias, "expandedX"),
+      (SameDtype<In>, scales, "expandedX"), (IndexIn, expandedRowIdx), (IndexIn, expandedExpertIdx),
+      (SameDtype<Out>, out, "expandedX")) {
   expect_dims("out", out, 2);
-  expect_dtype(out, expandedX);
-  expect_dtype("x1", x1, expandedX);
-  expect_dtype("bias", bias, expandedX);
-  expect_dtype("scales", scales, expandedX);
-  if (x2Optional) expect_dtype("x2Optional", *x2Optional, expandedX);
   const at::Tensor sum = finalized(expandedX, expandedRowIdx, bias, scales, "expandedExpertIdx",
                                    expandedExpertIdx, /*mode=*/0, out->size(0));
   out = plus(plus(sum, "x1", x1), "x2Optional", x2Optional);
@@ -94,10 +90,9 @@ ACLNN(MoeFinalizeRouting, (Floating<In>, expandedX), (In, x1), (Optional<In>, x2
 ACLNN(MoeFinalizeRoutingV2, (Floating<In>, expandedX), (IndexIn, expandedRowIdx),
       (Optional<In>, x1Optional), (Optional<In>, x2Optional), (Optional<In>, biasOptional),
       (Optional<In>, scalesOptional), (Optional<In>, expertIdxOptional), (int64_t, dropPadMode),
-      (Out, out)) {
+      (SameDtype<Out>, out, "expandedX")) {
   expect_range("dropPadMode", dropPadMode, 0, 3);
   expect_dims("out", out, 2);
-  expect_dtype(out, expandedX);
   const at::Tensor sum =
       finalized(expandedX, expandedRowIdx, biasOptional, scalesOptional, "expertIdxOptional",
                 expertIdxOptional, dropPadMode, out->size(0));
@@ -143,10 +138,9 @@ ACLNN(MoeFinalizeRoutingV4, (Floating<In>, expandedX), (IndexIn, expandedRowIdx)
       (Optional<In>, scalesOptional), (Optional<In>, expertIdxOptional), (Optional<In>, xOptional),
       (Optional<In>, alpha1Optional), (Optional<In>, alpha2Optional), (Optional<In>, vOptional),
       (int64_t, dropPadMode), (Optional<Ints>, zeroExpertRange), (Optional<Ints>, copyExpertRange),
-      (Optional<Ints>, constantExpertRange), (int64_t, k), (Out, out)) {
+      (Optional<Ints>, constantExpertRange), (int64_t, k), (SameDtype<Out>, out, "expandedX")) {
   expect_range("dropPadMode", dropPadMode, 0, 3);
   expect_dims("out", out, 2);
-  expect_dtype(out, expandedX);
   const int64_t tokens = out->size(0), hidden = out->size(1);
   const int64_t count = rows_per_token("expandedRowIdx", expandedRowIdx.numel(), tokens);
   EXPECT(k == count || (scalesOptional && k <= 1), "k is ", k.value(), ", expected ", count,
@@ -199,11 +193,10 @@ ACLNN(MoeFinalizeRoutingV2Grad, (Floating<In>, gradY), (IndexIn, expandedRowIdx)
       (Optional<In>, expandedXOptional), (Optional<In>, scalesOptional),
       (Optional<In>, expertIdxOptional), (Optional<In>, biasOptional), (int64_t, dropPadMode),
       (int64_t, activeNum), (int64_t, expertNum), (int64_t, expertCapacity),
-      (Out, gradExpandedXOut), (Optional<Out>, gradScalesOut)) {
+      (SameDtype<Out>, gradExpandedXOut, "gradY"), (Optional<Out>, gradScalesOut)) {
   expect_range("dropPadMode", dropPadMode, 0, 1);
   expect_dims("gradY", gradY, 2);
   expect_dims("expandedRowIdx", expandedRowIdx, 1);
-  expect_dtype("gradExpandedXOut", gradExpandedXOut, gradY.scalar_type());
   const int64_t tokens = gradY.size(0), hidden = gradY.size(1), all = expandedRowIdx.numel();
   const int64_t count = rows_per_token("expandedRowIdx", all, tokens);
   const bool drops = dropPadMode == 1;

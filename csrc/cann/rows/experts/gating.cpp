@@ -122,14 +122,13 @@ void write_scores(const at::Tensor& scores, bool is_wanted, OptionalOutput& out)
 ACLNN(MoeGatingTopK, (Floating<In>, x), (Optional<In>, biasOptional), (int64_t, k),
       (int64_t, kGroup), (int64_t, groupCount), (int64_t, groupSelectMode), (int64_t, renorm),
       (int64_t, normType), (bool, outFlag), (double, routedScalingFactor), (double, eps),
-      (Out, yOut), (Out, expertIdxOut), (Optional<Out>, outOut)) {
+      (SameDtype<Out>, yOut, "x"), (Out, expertIdxOut), (Optional<Out>, outOut)) {
   EXPECT(x.dim() > 0, "x has no dimensions, expected 1 or more");
   const Gating gating = {k,      kGroup,   groupCount,          groupSelectMode,
                          renorm, normType, routedScalingFactor, eps};
   const int64_t members = check_groups(gating, x.size(-1), /*least=*/3);
   expect_range("renorm", renorm, 0, 0);
   expect_range("normType", normType, kSoftmax, kSigmoid);
-  expect_dtype("yOut", yOut, x.scalar_type());
   const at::Tensor scores = scores_of(x, normType);
   const at::Tensor experts = best_experts(scores, x, biasOptional, gating, members);
   yOut = gates(scores, experts, gating);
@@ -143,7 +142,7 @@ ACLNN(MoeGatingTopKV2, (Floating<In>, x), (Optional<In>, biasOptional),
       (Optional<In>, inputIdsOptional), (Optional<In>, tid2eidOptional), (int64_t, k),
       (int64_t, kGroup), (int64_t, groupCount), (int64_t, groupSelectMode), (int64_t, renorm),
       (int64_t, normType), (bool, outFlag), (double, routedScalingFactor), (double, eps),
-      (Out, yOut), (Out, expertIdxOut), (Optional<Out>, outOut)) {
+      (SameDtype<Out>, yOut, "x"), (Out, expertIdxOut), (Optional<Out>, outOut)) {
   expect_dims("x", x, 2);
   const Gating gating = {k,      kGroup,   groupCount,          groupSelectMode,
                          renorm, normType, routedScalingFactor, eps};
@@ -151,7 +150,6 @@ ACLNN(MoeGatingTopKV2, (Floating<In>, x), (Optional<In>, biasOptional),
   const int64_t members = check_groups(gating, count, /*least=*/groupSelectMode == 1 ? 2 : 1);
   expect_range("renorm", renorm, 0, 1);
   expect_range("normType", normType, kSoftmax, kRootOfSoftplus);
-  expect_dtype("yOut", yOut, x.scalar_type());
   expect_dtype("expertIdxOut", expertIdxOut, at::kInt);
   const at::Tensor scores = scores_of(x, normType);
   at::Tensor experts;
@@ -181,7 +179,8 @@ ACLNN(MoeGatingTopKV2, (Floating<In>, x), (Optional<In>, biasOptional),
 // The gradient of x from the scores of sigmoids, of which those of the experts were divided by
 // their sum.
 ACLNN(MoeGatingTopKBackward, (In, xNorm), (Floating<In>, gradY), (In, expertIdx), (int64_t, renorm),
-      (int64_t, normType), (double, routedScalingFactor), (double, eps), (Out, out)) {
+      (int64_t, normType), (double, routedScalingFactor), (double, eps),
+      (SameDtype<Out>, out, "gradY")) {
   expect_range("normType", normType, kSigmoid, kSigmoid);
   expect_range("renorm", renorm, 0, 1);
   expect_dtype("xNorm", xNorm, at::kFloat);
@@ -192,7 +191,6 @@ ACLNN(MoeGatingTopKBackward, (In, xNorm), (Floating<In>, gradY), (In, expertIdx)
   expect_range("the last dimension of gradY", gradY.size(1), 1, xNorm.size(1));
   expect_dtype("expertIdx", expertIdx, at::kInt);
   expect_shape("expertIdx", expertIdx, gradY.sizes());
-  expect_dtype(out, gradY);
   if (has_values(expertIdx)) check_bounds("expertIdx", expertIdx, xNorm.size(1));
   const at::Tensor experts = expertIdx.to(at::kLong);
   const at::Tensor chosen = xNorm.gather(1, experts);

@@ -1,6 +1,7 @@
 // Products of groups of matrices.
 
 #include <algorithm>
+#include <type_traits>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
@@ -17,27 +18,25 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 
 // The first versions have their list on the host.
-std::optional<at::Tensor> on_host(at::OptionalIntArrayRef list) {
+std::optional<at::Tensor> tensor_of(at::OptionalIntArrayRef list) {
   return list && !list->empty() ? std::optional(at::tensor(*list)) : std::nullopt;
+}
+std::optional<at::Tensor> tensor_of(const std::optional<at::Tensor>& list) {
+  return list;
 }
 
 // What the later versions are asked for, too.
-struct Reserved {
-  const Tensors& activation_input;
-  const Tensors& activation_quant_scale;
-  const Tensors& activation_quant_offset;
-  const std::vector<Output>& activation_feature;
-  const std::vector<Output>& quant_scale;
-
-  void check() const {
-    EXPECT(activation_input.empty(), "activationInputOptional is a list, expected null");
-    EXPECT(activation_quant_scale.empty(), "activationQuantScaleOptional is a list, expected null");
-    EXPECT(activation_quant_offset.empty(),
-           "activationQuantOffsetOptional is a list, expected null");
-    EXPECT(activation_feature.empty(), "activationFeatureOutOptional is a list, expected null");
-    EXPECT(quant_scale.empty(), "dynQuantScaleOutOptional is a list, expected null");
-  }
-};
+template <class Version>
+void expect_no_activation_tensors(const Version& row) {
+  const auto expect_empty = [](const char* name, const auto& list) {
+    EXPECT(list.empty(), name, " is a list, expected null");
+  };
+  expect_empty("activationInputOptional", row.activationInputOptional);
+  expect_empty("activationQuantScaleOptional", row.activationQuantScaleOptional);
+  expect_empty("activationQuantOffsetOptional", row.activationQuantOffsetOptional);
+  expect_empty("activationFeatureOutOptional", row.activationFeatureOutOptional);
+  expect_empty("dynQuantScaleOutOptional", row.dynQuantScaleOutOptional);
+}
 
 // The first number is how many rows the caller expects a group to have; the second may say that a
 // weight is stored in an order of its own.
@@ -58,6 +57,43 @@ void check_tuning(at::OptionalIntArrayRef config, const std::vector<StoredTensor
          "converted to FRACTAL_NZ");
 }
 
+template <class Version>
+void multiply(Version& row) {
+  constexpr bool kIsListOnDevice =
+      !std::is_same_v<decltype(row.groupListOptional), at::OptionalIntArrayRef>;
+  GroupedMatmul arguments{.x = row.x,
+                          .weight = row.weight,
+                          .bias = row.biasOptional,
+                          .scale = row.scaleOptional,
+                          .offset = row.offsetOptional,
+                          .antiquant_scale = row.antiquantScaleOptional,
+                          .antiquant_offset = row.antiquantOffsetOptional,
+                          .group_list = tensor_of(row.groupListOptional),
+                          .split_item = row.splitItem,
+                          .is_list_on_device = kIsListOnDevice,
+                          .takes_many_outputs = !kIsListOnDevice};
+  if constexpr (requires { row.groupType; }) arguments.group_type = row.groupType.value();
+  if constexpr (requires { row.perTokenScaleOptional; }) {
+    expect_no_activation_tensors(row);
+    arguments.per_token_scale = row.perTokenScaleOptional;
+    arguments.list_type = row.groupListType;
+    arguments.activation = row.actType;
+  }
+  if constexpr (requires { row.tuningConfigOptional; }) {
+    check_tuning(row.tuningConfigOptional, row.x, row.weight);
+  }
+  if constexpr (requires { row.quantGroupSize; }) {  // which the shape of a scale says, too
+    EXPECT(row.groupType != 2, "groupType is 2, expected -1 or 0");
+    EXPECT(row.quantGroupSize >= 0, "quantGroupSize is ", row.quantGroupSize.value(),
+           ", expected 0 or more");
+  }
+  if constexpr (requires { row.out; }) {
+    grouped_matmul(arguments, row.out);
+  } else {
+    grouped_matmul(arguments, row.y);
+  }
+}
+
 }  // namespace
 
 // Behaviour of GroupedMatmul, GroupedMatmulV*, GroupedMatmulWeightNz: Weights are widened,
@@ -65,141 +101,63 @@ void check_tuning(at::OptionalIntArrayRef config, const std::vector<StoredTensor
 // (507015). Rows beyond the last group stay as they are.
 // Limit of GroupedMatmul, GroupedMatmulV*, GroupedMatmulWeightNz: FLOAT8 weights and MX weights are
 // refused with 161002.
-ACLNN(GroupedMatmul, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
-      (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
-      (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
-      (Optional<Ints>, groupListOptional), (int64_t, splitItem), (Outs, y)) {
-  grouped_matmul({.x = x,
-                  .weight = weight,
-                  .bias = biasOptional,
-                  .scale = scaleOptional,
-                  .offset = offsetOptional,
-                  .antiquant_scale = antiquantScaleOptional,
-                  .antiquant_offset = antiquantOffsetOptional,
-                  .group_list = on_host(groupListOptional),
-                  .split_item = splitItem,
-                  .is_list_on_device = false,
-                  .takes_many_outputs = true},
-                 y);
+ACLNN_STRUCT(GroupedMatmul, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
+             (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
+             (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
+             (Optional<Ints>, groupListOptional), (int64_t, splitItem), (Outs, y)) {
+  multiply(*this);
 }
-ACLNN(GroupedMatmulV2, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
-      (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
-      (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
-      (Optional<Ints>, groupListOptional), (int64_t, splitItem), (int64_t, groupType), (Outs, y)) {
-  grouped_matmul({.x = x,
-                  .weight = weight,
-                  .bias = biasOptional,
-                  .scale = scaleOptional,
-                  .offset = offsetOptional,
-                  .antiquant_scale = antiquantScaleOptional,
-                  .antiquant_offset = antiquantOffsetOptional,
-                  .group_list = on_host(groupListOptional),
-                  .split_item = splitItem,
-                  .group_type = groupType.value(),
-                  .is_list_on_device = false,
-                  .takes_many_outputs = true},
-                 y);
+ACLNN_STRUCT(GroupedMatmulV2, (Stored<Ins>, x), (Stored<Ins>, weight),
+             (Optional<Ins>, biasOptional), (Optional<Ins>, scaleOptional),
+             (Optional<Ins>, offsetOptional), (Optional<Ins>, antiquantScaleOptional),
+             (Optional<Ins>, antiquantOffsetOptional), (Optional<Ints>, groupListOptional),
+             (int64_t, splitItem), (int64_t, groupType), (Outs, y)) {
+  multiply(*this);
 }
-ACLNN(GroupedMatmulV3, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
-      (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
-      (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
-      (Optional<In>, groupListOptional), (int64_t, splitItem), (int64_t, groupType), (Outs, y)) {
-  grouped_matmul({.x = x,
-                  .weight = weight,
-                  .bias = biasOptional,
-                  .scale = scaleOptional,
-                  .offset = offsetOptional,
-                  .antiquant_scale = antiquantScaleOptional,
-                  .antiquant_offset = antiquantOffsetOptional,
-                  .group_list = groupListOptional,
-                  .split_item = splitItem,
-                  .group_type = groupType.value()},
-                 y);
+ACLNN_STRUCT(GroupedMatmulV3, (Stored<Ins>, x), (Stored<Ins>, weight),
+             (Optional<Ins>, biasOptional), (Optional<Ins>, scaleOptional),
+             (Optional<Ins>, offsetOptional), (Optional<Ins>, antiquantScaleOptional),
+             (Optional<Ins>, antiquantOffsetOptional), (Optional<In>, groupListOptional),
+             (int64_t, splitItem), (int64_t, groupType), (Outs, y)) {
+  multiply(*this);
 }
-ACLNN(GroupedMatmulV4, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
-      (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
-      (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
-      (Optional<Ins>, perTokenScaleOptional), (Optional<In>, groupListOptional),
-      (Optional<Ins>, activationInputOptional), (Optional<Ins>, activationQuantScaleOptional),
-      (Optional<Ins>, activationQuantOffsetOptional), (int64_t, splitItem), (int64_t, groupType),
-      (int64_t, groupListType), (int64_t, actType), (Outs, out),
-      (Optional<Outs>, activationFeatureOutOptional), (Optional<Outs>, dynQuantScaleOutOptional)) {
-  Reserved{activationInputOptional, activationQuantScaleOptional, activationQuantOffsetOptional,
-           activationFeatureOutOptional, dynQuantScaleOutOptional}
-      .check();
-  grouped_matmul({.x = x,
-                  .weight = weight,
-                  .bias = biasOptional,
-                  .scale = scaleOptional,
-                  .offset = offsetOptional,
-                  .antiquant_scale = antiquantScaleOptional,
-                  .antiquant_offset = antiquantOffsetOptional,
-                  .per_token_scale = perTokenScaleOptional,
-                  .group_list = groupListOptional,
-                  .split_item = splitItem,
-                  .group_type = groupType.value(),
-                  .list_type = groupListType,
-                  .activation = actType},
-                 out);
+ACLNN_STRUCT(GroupedMatmulV4, (Stored<Ins>, x), (Stored<Ins>, weight),
+             (Optional<Ins>, biasOptional), (Optional<Ins>, scaleOptional),
+             (Optional<Ins>, offsetOptional), (Optional<Ins>, antiquantScaleOptional),
+             (Optional<Ins>, antiquantOffsetOptional), (Optional<Ins>, perTokenScaleOptional),
+             (Optional<In>, groupListOptional), (Optional<Ins>, activationInputOptional),
+             (Optional<Ins>, activationQuantScaleOptional),
+             (Optional<Ins>, activationQuantOffsetOptional), (int64_t, splitItem),
+             (int64_t, groupType), (int64_t, groupListType), (int64_t, actType), (Outs, out),
+             (Optional<Outs>, activationFeatureOutOptional),
+             (Optional<Outs>, dynQuantScaleOutOptional)) {
+  multiply(*this);
 }
-ACLNN(GroupedMatmulV5, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
-      (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
-      (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
-      (Optional<Ins>, perTokenScaleOptional), (Optional<In>, groupListOptional),
-      (Optional<Ins>, activationInputOptional), (Optional<Ins>, activationQuantScaleOptional),
-      (Optional<Ins>, activationQuantOffsetOptional), (int64_t, splitItem), (int64_t, groupType),
-      (int64_t, groupListType), (int64_t, actType), (Optional<Ints>, tuningConfigOptional),
-      (Outs, out), (Optional<Outs>, activationFeatureOutOptional),
-      (Optional<Outs>, dynQuantScaleOutOptional)) {
-  Reserved{activationInputOptional, activationQuantScaleOptional, activationQuantOffsetOptional,
-           activationFeatureOutOptional, dynQuantScaleOutOptional}
-      .check();
-  check_tuning(tuningConfigOptional, x, weight);
-  grouped_matmul({.x = x,
-                  .weight = weight,
-                  .bias = biasOptional,
-                  .scale = scaleOptional,
-                  .offset = offsetOptional,
-                  .antiquant_scale = antiquantScaleOptional,
-                  .antiquant_offset = antiquantOffsetOptional,
-                  .per_token_scale = perTokenScaleOptional,
-                  .group_list = groupListOptional,
-                  .split_item = splitItem,
-                  .group_type = groupType.value(),
-                  .list_type = groupListType,
-                  .activation = actType},
-                 out);
+ACLNN_STRUCT(GroupedMatmulV5, (Stored<Ins>, x), (Stored<Ins>, weight),
+             (Optional<Ins>, biasOptional), (Optional<Ins>, scaleOptional),
+             (Optional<Ins>, offsetOptional), (Optional<Ins>, antiquantScaleOptional),
+             (Optional<Ins>, antiquantOffsetOptional), (Optional<Ins>, perTokenScaleOptional),
+             (Optional<In>, groupListOptional), (Optional<Ins>, activationInputOptional),
+             (Optional<Ins>, activationQuantScaleOptional),
+             (Optional<Ins>, activationQuantOffsetOptional), (int64_t, splitItem),
+             (int64_t, groupType), (int64_t, groupListType), (int64_t, actType),
+             (Optional<Ints>, tuningConfigOptional), (Outs, out),
+             (Optional<Outs>, activationFeatureOutOptional),
+             (Optional<Outs>, dynQuantScaleOutOptional)) {
+  multiply(*this);
 }
-// quantGroupSize is what the shape of a scale says, too.
-ACLNN(GroupedMatmulWeightNz, (Stored<Ins>, x), (Stored<Ins>, weight), (Optional<Ins>, biasOptional),
-      (Optional<Ins>, scaleOptional), (Optional<Ins>, offsetOptional),
-      (Optional<Ins>, antiquantScaleOptional), (Optional<Ins>, antiquantOffsetOptional),
-      (Optional<Ins>, perTokenScaleOptional), (Optional<In>, groupListOptional),
-      (Optional<Ins>, activationInputOptional), (Optional<Ins>, activationQuantScaleOptional),
-      (Optional<Ins>, activationQuantOffsetOptional), (int64_t, splitItem), (int64_t, groupType),
-      (int64_t, groupListType), (int64_t, actType), (Optional<Ints>, tuningConfigOptional),
-      (int64_t, quantGroupSize), (Outs, out), (Optional<Outs>, activationFeatureOutOptional),
-      (Optional<Outs>, dynQuantScaleOutOptional)) {
-  Reserved{activationInputOptional, activationQuantScaleOptional, activationQuantOffsetOptional,
-           activationFeatureOutOptional, dynQuantScaleOutOptional}
-      .check();
-  check_tuning(tuningConfigOptional, x, weight);
-  EXPECT(groupType != 2, "groupType is 2, expected -1 or 0");
-  EXPECT(quantGroupSize >= 0, "quantGroupSize is ", quantGroupSize.value(), ", expected 0 or more");
-  grouped_matmul({.x = x,
-                  .weight = weight,
-                  .bias = biasOptional,
-                  .scale = scaleOptional,
-                  .offset = offsetOptional,
-                  .antiquant_scale = antiquantScaleOptional,
-                  .antiquant_offset = antiquantOffsetOptional,
-                  .per_token_scale = perTokenScaleOptional,
-                  .group_list = groupListOptional,
-                  .split_item = splitItem,
-                  .group_type = groupType.value(),
-                  .list_type = groupListType,
-                  .activation = actType},
-                 out);
+ACLNN_STRUCT(GroupedMatmulWeightNz, (Stored<Ins>, x), (Stored<Ins>, weight),
+             (Optional<Ins>, biasOptional), (Optional<Ins>, scaleOptional),
+             (Optional<Ins>, offsetOptional), (Optional<Ins>, antiquantScaleOptional),
+             (Optional<Ins>, antiquantOffsetOptional), (Optional<Ins>, perTokenScaleOptional),
+             (Optional<In>, groupListOptional), (Optional<Ins>, activationInputOptional),
+             (Optional<Ins>, activationQuantScaleOptional),
+             (Optional<Ins>, activationQuantOffsetOptional), (int64_t, splitItem),
+             (int64_t, groupType), (int64_t, groupListType), (int64_t, actType),
+             (Optional<Ints>, tuningConfigOptional), (int64_t, quantGroupSize), (Outs, out),
+             (Optional<Outs>, activationFeatureOutOptional),
+             (Optional<Outs>, dynQuantScaleOutOptional)) {
+  multiply(*this);
 }
 
 }  // namespace aclnn_host::experts_grouped_matmul_rows

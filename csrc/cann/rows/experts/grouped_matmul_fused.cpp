@@ -21,25 +21,25 @@ enum class Weights { kInt4, kBlockedInt8, kBlocked };
 
 // x (m, k), a weight (experts, k, n), their scales, and what is done with the rows of the product.
 struct FinalizeRouting {
-  at::Tensor x;
-  StoredTensor weight;
-  const char* x_name;
-  const char* weight_name;
-  const char* suffix;  // of the names of arguments that not all functions call optional
-  Weights weights;
-  at::Tensor scale;       // (experts, 1, n) or (experts, n)
-  OptionalTensor bias;    // (experts, n)
-  OptionalTensor offset;  // (experts, 1, n)
-  OptionalTensor token_scale;
-  at::Tensor group_list;
-  OptionalTensor shared_input;  // (rows of the output, n)
-  OptionalTensor logit;
-  at::Tensor row_index;
-  int64_t dtype;
-  double shared_weight;
-  int64_t shared_offset;
-  bool transpose_x, transpose_weight;
-  int64_t list_type;
+  at::Tensor x = {};
+  StoredTensor weight = {};
+  const char* x_name = "x1";
+  const char* weight_name = "x2";
+  const char* suffix = "";  // of the names of arguments that not all functions call optional
+  Weights weights = Weights::kInt4;
+  at::Tensor scale = {};       // (experts, 1, n) or (experts, n)
+  OptionalTensor bias = {};    // (experts, n)
+  OptionalTensor offset = {};  // (experts, 1, n)
+  OptionalTensor token_scale = {};
+  at::Tensor group_list = {};
+  OptionalTensor shared_input = {};  // (rows of the output, n)
+  OptionalTensor logit = {};
+  at::Tensor row_index = {};
+  int64_t dtype = 0;
+  double shared_weight = 0;
+  int64_t shared_offset = 0;
+  bool transpose_x = false, transpose_weight = false;
+  int64_t list_type = kGroupEnds;
 
   std::string named(const char* argument) const { return std::string(argument) + suffix; }
 };
@@ -168,157 +168,104 @@ void check_tuning(at::OptionalIntArrayRef config, const at::Tensor& x) {
          ", expected 0 to ", x.size(0), ", the number of rows");
 }
 
+template <class Version>
+void route(Version& row, Weights weights) {
+  FinalizeRouting call{.weights = weights,
+                       .token_scale = row.pertokenScaleOptional,
+                       .dtype = row.dtype,
+                       .shared_weight = row.sharedInputWeight,
+                       .shared_offset = row.sharedInputOffset,
+                       .list_type = row.groupListType};
+  if constexpr (requires { row.x1; }) {
+    call.x = row.x1;
+    call.weight = row.x2;
+    call.transpose_x = row.transposeX1;
+    call.transpose_weight = row.transposeX2;
+  } else {  // version 1
+    call.x = row.x;
+    call.weight = row.w;
+    call.x_name = "x";
+    call.weight_name = "w";
+    call.transpose_x = row.transposeX;
+    call.transpose_weight = row.transposeW;
+  }
+  if constexpr (requires { row.scaleOptional; }) {
+    call.suffix = "Optional";
+    call.scale = row.scaleOptional;
+    call.bias = row.biasOptional;
+    call.group_list = row.groupListOptional;
+    call.shared_input = row.sharedInputOptional;
+    call.logit = row.logitOptional;
+    call.row_index = row.rowIndexOptional;
+  } else {
+    call.scale = row.scale;
+    call.bias = row.bias;
+    call.group_list = row.groupList;
+    call.shared_input = row.sharedInput;
+    call.logit = row.logit;
+    call.row_index = row.rowIndex;
+  }
+  if constexpr (requires { row.offsetOptional; }) {
+    expect_absent("antiquantScaleOptional", row.antiquantScaleOptional);
+    expect_absent("antiquantOffsetOptional", row.antiquantOffsetOptional);
+    call.offset = row.offsetOptional;
+  }
+  if constexpr (requires { row.tuningConfigOptional; }) {
+    check_tuning(row.tuningConfigOptional, call.x);
+  }
+  if constexpr (requires { row.out; }) {
+    finalize_routing(call, row.out);
+  } else {
+    finalize_routing(call, row.y);
+  }
+}
+
 }  // namespace
 
 // INT4 only, as it is: rows by `rowIndex` become zeros where no group has one for them.
-ACLNN(GroupedMatmulFinalizeRouting, (In, x), (Stored<In>, w), (In, scaleOptional),
-      (In, biasOptional), (Optional<In>, pertokenScaleOptional), (In, groupListOptional),
-      (Optional<In>, sharedInputOptional), (Optional<In>, logitOptional), (In, rowIndexOptional),
-      (int64_t, dtype), (float, sharedInputWeight), (int64_t, sharedInputOffset),
-      (bool, transposeX), (bool, transposeW), (int64_t, groupListType), (Out, y)) {
-  finalize_routing({x,
-                    w,
-                    "x",
-                    "w",
-                    "Optional",
-                    Weights::kInt4,
-                    scaleOptional,
-                    biasOptional,
-                    std::nullopt,
-                    pertokenScaleOptional,
-                    groupListOptional,
-                    sharedInputOptional,
-                    logitOptional,
-                    rowIndexOptional,
-                    dtype,
-                    sharedInputWeight,
-                    sharedInputOffset,
-                    transposeX,
-                    transposeW,
-                    groupListType},
-                   y);
+ACLNN_STRUCT(GroupedMatmulFinalizeRouting, (In, x), (Stored<In>, w), (In, scaleOptional),
+             (In, biasOptional), (Optional<In>, pertokenScaleOptional), (In, groupListOptional),
+             (Optional<In>, sharedInputOptional), (Optional<In>, logitOptional),
+             (In, rowIndexOptional), (int64_t, dtype), (float, sharedInputWeight),
+             (int64_t, sharedInputOffset), (bool, transposeX), (bool, transposeW),
+             (int64_t, groupListType), (Out, y)) {
+  route(*this, Weights::kInt4);
 }
-ACLNN(GroupedMatmulFinalizeRoutingV2, (In, x1), (Stored<In>, x2), (In, scaleOptional),
-      (In, biasOptional), (Optional<In>, offsetOptional), (Optional<In>, antiquantScaleOptional),
-      (Optional<In>, antiquantOffsetOptional), (Optional<In>, pertokenScaleOptional),
-      (In, groupListOptional), (Optional<In>, sharedInputOptional), (Optional<In>, logitOptional),
-      (In, rowIndexOptional), (int64_t, dtype), (float, sharedInputWeight),
-      (int64_t, sharedInputOffset), (bool, transposeX1), (bool, transposeX2),
-      (int64_t, groupListType), (Out, out)) {
-  expect_absent("antiquantScaleOptional", antiquantScaleOptional);
-  expect_absent("antiquantOffsetOptional", antiquantOffsetOptional);
-  finalize_routing({x1,
-                    x2,
-                    "x1",
-                    "x2",
-                    "Optional",
-                    Weights::kInt4,
-                    scaleOptional,
-                    biasOptional,
-                    offsetOptional,
-                    pertokenScaleOptional,
-                    groupListOptional,
-                    sharedInputOptional,
-                    logitOptional,
-                    rowIndexOptional,
-                    dtype,
-                    sharedInputWeight,
-                    sharedInputOffset,
-                    transposeX1,
-                    transposeX2,
-                    groupListType},
-                   out);
+ACLNN_STRUCT(GroupedMatmulFinalizeRoutingV2, (In, x1), (Stored<In>, x2), (In, scaleOptional),
+             (In, biasOptional), (Optional<In>, offsetOptional),
+             (Optional<In>, antiquantScaleOptional), (Optional<In>, antiquantOffsetOptional),
+             (Optional<In>, pertokenScaleOptional), (In, groupListOptional),
+             (Optional<In>, sharedInputOptional), (Optional<In>, logitOptional),
+             (In, rowIndexOptional), (int64_t, dtype), (float, sharedInputWeight),
+             (int64_t, sharedInputOffset), (bool, transposeX1), (bool, transposeX2),
+             (int64_t, groupListType), (Out, out)) {
+  route(*this, Weights::kInt4);
 }
-ACLNN(GroupedMatmulFinalizeRoutingV3, (In, x1), (Stored<In>, x2), (In, scaleOptional),
-      (In, biasOptional), (Optional<In>, offsetOptional), (Optional<In>, antiquantScaleOptional),
-      (Optional<In>, antiquantOffsetOptional), (Optional<In>, pertokenScaleOptional),
-      (In, groupListOptional), (Optional<In>, sharedInputOptional), (Optional<In>, logitOptional),
-      (In, rowIndexOptional), (int64_t, dtype), (float, sharedInputWeight),
-      (int64_t, sharedInputOffset), (bool, transposeX1), (bool, transposeX2),
-      (int64_t, groupListType), (Optional<Ints>, tuningConfigOptional), (Out, out)) {
-  expect_absent("antiquantScaleOptional", antiquantScaleOptional);
-  expect_absent("antiquantOffsetOptional", antiquantOffsetOptional);
-  check_tuning(tuningConfigOptional, x1);
-  finalize_routing({x1,
-                    x2,
-                    "x1",
-                    "x2",
-                    "Optional",
-                    Weights::kInt4,
-                    scaleOptional,
-                    biasOptional,
-                    offsetOptional,
-                    pertokenScaleOptional,
-                    groupListOptional,
-                    sharedInputOptional,
-                    logitOptional,
-                    rowIndexOptional,
-                    dtype,
-                    sharedInputWeight,
-                    sharedInputOffset,
-                    transposeX1,
-                    transposeX2,
-                    groupListType},
-                   out);
+ACLNN_STRUCT(GroupedMatmulFinalizeRoutingV3, (In, x1), (Stored<In>, x2), (In, scaleOptional),
+             (In, biasOptional), (Optional<In>, offsetOptional),
+             (Optional<In>, antiquantScaleOptional), (Optional<In>, antiquantOffsetOptional),
+             (Optional<In>, pertokenScaleOptional), (In, groupListOptional),
+             (Optional<In>, sharedInputOptional), (Optional<In>, logitOptional),
+             (In, rowIndexOptional), (int64_t, dtype), (float, sharedInputWeight),
+             (int64_t, sharedInputOffset), (bool, transposeX1), (bool, transposeX2),
+             (int64_t, groupListType), (Optional<Ints>, tuningConfigOptional), (Out, out)) {
+  route(*this, Weights::kInt4);
 }
-ACLNN(GroupedMatmulFinalizeRoutingWeightNz, (In, x1), (Stored<In>, x2), (In, scale),
-      (Optional<In>, bias), (Optional<In>, pertokenScaleOptional), (In, groupList),
-      (Optional<In>, sharedInput), (Optional<In>, logit), (In, rowIndex), (int64_t, dtype),
-      (float, sharedInputWeight), (int64_t, sharedInputOffset), (bool, transposeX1),
-      (bool, transposeX2), (int64_t, groupListType), (Out, out)) {
-  finalize_routing({x1,
-                    x2,
-                    "x1",
-                    "x2",
-                    "",
-                    Weights::kBlockedInt8,
-                    scale,
-                    bias,
-                    std::nullopt,
-                    pertokenScaleOptional,
-                    groupList,
-                    sharedInput,
-                    logit,
-                    rowIndex,
-                    dtype,
-                    sharedInputWeight,
-                    sharedInputOffset,
-                    transposeX1,
-                    transposeX2,
-                    groupListType},
-                   out);
+ACLNN_STRUCT(GroupedMatmulFinalizeRoutingWeightNz, (In, x1), (Stored<In>, x2), (In, scale),
+             (Optional<In>, bias), (Optional<In>, pertokenScaleOptional), (In, groupList),
+             (Optional<In>, sharedInput), (Optional<In>, logit), (In, rowIndex), (int64_t, dtype),
+             (float, sharedInputWeight), (int64_t, sharedInputOffset), (bool, transposeX1),
+             (bool, transposeX2), (int64_t, groupListType), (Out, out)) {
+  route(*this, Weights::kBlockedInt8);
 }
-ACLNN(GroupedMatmulFinalizeRoutingWeightNzV2, (In, x1), (Stored<In>, x2), (In, scale),
-      (Optional<In>, bias), (Optional<In>, offsetOptional), (Optional<In>, antiquantScaleOptional),
-      (Optional<In>, antiquantOffsetOptional), (Optional<In>, pertokenScaleOptional),
-      (In, groupList), (Optional<In>, sharedInput), (Optional<In>, logit), (In, rowIndex),
-      (int64_t, dtype), (float, sharedInputWeight), (int64_t, sharedInputOffset),
-      (bool, transposeX1), (bool, transposeX2), (int64_t, groupListType),
-      (Optional<Ints>, tuningConfigOptional), (Out, out)) {
-  expect_absent("antiquantScaleOptional", antiquantScaleOptional);
-  expect_absent("antiquantOffsetOptional", antiquantOffsetOptional);
-  check_tuning(tuningConfigOptional, x1);
-  finalize_routing({x1,
-                    x2,
-                    "x1",
-                    "x2",
-                    "",
-                    Weights::kBlocked,
-                    scale,
-                    bias,
-                    offsetOptional,
-                    pertokenScaleOptional,
-                    groupList,
-                    sharedInput,
-                    logit,
-                    rowIndex,
-                    dtype,
-                    sharedInputWeight,
-                    sharedInputOffset,
-                    transposeX1,
-                    transposeX2,
-                    groupListType},
-                   out);
+ACLNN_STRUCT(GroupedMatmulFinalizeRoutingWeightNzV2, (In, x1), (Stored<In>, x2), (In, scale),
+             (Optional<In>, bias), (Optional<In>, offsetOptional),
+             (Optional<In>, antiquantScaleOptional), (Optional<In>, antiquantOffsetOptional),
+             (Optional<In>, pertokenScaleOptional), (In, groupList), (Optional<In>, sharedInput),
+             (Optional<In>, logit), (In, rowIndex), (int64_t, dtype), (float, sharedInputWeight),
+             (int64_t, sharedInputOffset), (bool, transposeX1), (bool, transposeX2),
+             (int64_t, groupListType), (Optional<Ints>, tuningConfigOptional), (Out, out)) {
+  route(*this, Weights::kBlocked);
 }
 
 }  // namespace aclnn_host::experts_grouped_matmul_fused_rows

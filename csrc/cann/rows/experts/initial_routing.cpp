@@ -326,9 +326,8 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (Optional<In>, scaleOptio
 }
 // rowIdx counts the tokens of all first experts, then those of all second ones.
 ACLNN(MoeInitRouting, (In, x), (IndexIn, rowIdx), (IndexIn, expertIdx), (int64_t, activeNum),
-      (Out, expandedXOut), (Out, expandedRowIdxOut), (Out, expandedExpertIdxOut)) {
+      (SameDtype<Out>, expandedXOut, "x"), (Out, expandedRowIdxOut), (Out, expandedExpertIdxOut)) {
   const NamedRows rows(x, rowIdx, expertIdx, activeNum);
-  expect_dtype(expandedXOut, x);
   expandedXOut =
       moved(x, [&](const at::Tensor& each) { return each.index_select(0, rows.tokens_of_rows); });
   expandedRowIdxOut = rows.places();
@@ -338,14 +337,13 @@ ACLNN(MoeInitRouting, (In, x), (IndexIn, rowIdx), (IndexIn, expertIdx), (int64_t
 ACLNN(MoeInitRoutingV2, (In, x), (IndexIn, expertIdx), (int64_t, activeNumOptional),
       (int64_t, expertCapacityOptional), (int64_t, expertNumOptional),
       (int64_t, dropPadModeOptional), (int64_t, expertTokensCountOrCumsumFlagOptional),
-      (bool, expertTokensBeforeCapacityFlagOptional), (Out, expandedXOut), (Out, expandedRowIdxOut),
-      (Optional<Out>, expertTokensCountOrCumsumOutOptional),
+      (bool, expertTokensBeforeCapacityFlagOptional), (SameDtype<Out>, expandedXOut, "x"),
+      (Out, expandedRowIdxOut), (Optional<Out>, expertTokensCountOrCumsumOutOptional),
       (Optional<Out>, expertTokensBeforeCapacityOutOptional)) {
   const Routing routing{activeNumOptional, expertCapacityOptional, expertNumOptional,
                         dropPadModeOptional == 1};
   routing.check(x, expertIdx, expertTokensCountOrCumsumFlagOptional, dropPadModeOptional,
                 "Optional");
-  expect_dtype(expandedXOut, x);
   Routed routed(routing, x, expertIdx);
   routed.expect_rows(expandedXOut, x.size(1));
   routed.place();
@@ -357,12 +355,12 @@ ACLNN(MoeInitRoutingV2, (In, x), (IndexIn, expertIdx), (int64_t, activeNumOption
                expertTokensCountOrCumsumOutOptional, expertTokensBeforeCapacityOutOptional);
 }
 ACLNN(MoeInitRoutingV2Grad, (Floating<In>, gradExpandedX), (IndexIn, expandedRowIdx),
-      (int64_t, topK), (int64_t, dropPadMode), (int64_t, activeNum), (Out, out)) {
+      (int64_t, topK), (int64_t, dropPadMode), (int64_t, activeNum),
+      (SameDtype<Out>, out, "gradExpandedX")) {
   expect_range("dropPadMode", dropPadMode, 0, 1);
   EXPECT(activeNum >= 0, "activeNum is ", activeNum.value(), ", expected 0 or more");
   expect_dims("gradExpandedX", gradExpandedX, dropPadMode == 1 ? 3 : 2);
   expect_dims("expandedRowIdx", expandedRowIdx, 1);
-  expect_dtype("out", out, gradExpandedX.scalar_type());
   const int64_t all = expandedRowIdx.numel();
   EXPECT(topK > 0 && all % topK.value() == 0, "topK is ", topK.value(),
          ", expected a divisor of the ", all, " elements of expandedRowIdx");

@@ -48,8 +48,8 @@ at::Tensor sources_of(const at::Tensor& counts, int64_t tokens) {
 // went (1).
 ACLNN(MoeReRouting, (In, tokens), (In, expertTokenNumPerRank),
       (Optional<In>, perTokenScalesOptional), (int64_t, expertTokenNumType), (int64_t, idxType),
-      (Out, permuteTokensOut), (Optional<Out>, permutePerTokenScalesOut), (Out, permuteTokenIdxOut),
-      (Out, expertTokenNumOut)) {
+      (SameDtype<Out>, permuteTokensOut, "tokens"), (Optional<Out>, permutePerTokenScalesOut),
+      (Out, permuteTokenIdxOut), (SameDtype<Out>, expertTokenNumOut, "expertTokenNumPerRank")) {
   expect_range("expertTokenNumType", expertTokenNumType, 1, 1);
   expect_range("idxType", idxType, 0, 1);
   expect_dims("tokens", tokens, 2);
@@ -59,9 +59,7 @@ ACLNN(MoeReRouting, (In, tokens), (In, expertTokenNumPerRank),
              expertTokenNumPerRank.scalar_type() == at::kLong,
          "expertTokenNumPerRank has dtype ", dtype_text(expertTokenNumPerRank.scalar_type()),
          ", expected INT32 or INT64");
-  expect_dtype(permuteTokensOut, tokens);
   expect_dtype("permuteTokenIdxOut", permuteTokenIdxOut, at::kInt);
-  expect_dtype(expertTokenNumOut, expertTokenNumPerRank);
   const at::Tensor sources = has_values(tokens)
                                  ? sources_of(expertTokenNumPerRank, count)
                                  : at::arange(count, tokens.options().dtype(at::kLong));

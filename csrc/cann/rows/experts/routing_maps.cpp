@@ -67,14 +67,14 @@ at::Tensor summed(const at::Tensor& rows, const at::Tensor& tokens, int64_t coun
 // tokens that are not its own.
 ACLNN(MoeTokenPermuteWithRoutingMap, (Floating<In>, tokens), (In, routingMap),
       (Optional<In>, probsOptional), (int64_t, numOutTokens), (bool, dropAndPad),
-      (Out, permuteTokensOut), (Optional<Out>, permuteProbsOutOptional), (Out, sortedIndicesOut)) {
+      (SameDtype<Out>, permuteTokensOut, "tokens"), (Optional<Out>, permuteProbsOutOptional),
+      (Out, sortedIndicesOut)) {
   expect_dims("tokens", tokens, 2);
   const at::Tensor map = marks("routingMap", routingMap);
   const int64_t count = map.size(0), experts = map.size(1);
   EXPECT(tokens.size(0) == count, "routingMap has ", count, " rows, expected ", tokens.size(0),
          " as tokens has");
   expect_range("numOutTokens", numOutTokens, 0, map.numel());
-  expect_dtype(permuteTokensOut, tokens);
   expect_dtype("sortedIndicesOut", sortedIndicesOut, at::kInt);
   EXPECT(probsOptional || !permuteProbsOutOptional,
          "probsOptional is null, expected a tensor as permuteProbsOutOptional is");
@@ -107,7 +107,8 @@ ACLNN(MoeTokenPermuteWithRoutingMap, (Floating<In>, tokens), (In, routingMap),
 ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad),
       (Optional<In>, permutedProbsOutputGradOptional), (IndexIn, sortedIndices),
       (Optional<In>, routingMapOptional), (int64_t, numExperts), (int64_t, tokensNum),
-      (bool, dropAndPad), (Out, tokensGradOut), (Optional<Out>, probsGradOutOptional)) {
+      (bool, dropAndPad), (SameDtype<Out>, tokensGradOut, "permutedTokenOutputGrad"),
+      (Optional<Out>, probsGradOutOptional)) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   expect_range("numExperts", numExperts, 1, kMost);
   expect_range("tokensNum", tokensNum, 1, kMost);
@@ -115,7 +116,6 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad)
   const int64_t rows = permutedTokenOutputGrad.size(0);
   expect_shape("sortedIndices", sortedIndices, {rows});
   expect_shape("tokensGradOut", tokensGradOut, {tokensNum, permutedTokenOutputGrad.size(1)});
-  expect_dtype(tokensGradOut, permutedTokenOutputGrad);
   const int64_t parts = dropAndPad ? numExperts.value() : tokensNum.value();
   EXPECT(rows % parts == 0, "permutedTokenOutputGrad has ", rows, " rows, expected a multiple of ",
          parts);
@@ -156,13 +156,12 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad)
 // probabilities; one that is none of the rows', or has the probability 0, is left out.
 ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn, sortedIndices),
       (Optional<In>, routingMapOptional), (Optional<In>, probsOptional), (bool, paddedMode),
-      (Optional<Ints>, restoreShapeOptional), (Out, unpermutedTokens), (Optional<Out>, outIndex),
-      (Optional<Out>, permuteTokenId), (Optional<Out>, permuteProbs)) {
+      (Optional<Ints>, restoreShapeOptional), (SameDtype<Out>, unpermutedTokens, "permutedTokens"),
+      (Optional<Out>, outIndex), (Optional<Out>, permuteTokenId), (Optional<Out>, permuteProbs)) {
   expect_dims("permutedTokens", permutedTokens, 2);
   const int64_t rows = permutedTokens.size(0);
   expect_shape("sortedIndices", sortedIndices, {rows});
   expect_dims("unpermutedTokens", unpermutedTokens, 2);
-  expect_dtype(unpermutedTokens, permutedTokens);
   EXPECT(probsOptional || restoreShapeOptional,
          "probsOptional and restoreShapeOptional are null, expected one of them");
   const int64_t tokens = unpermutedTokens->size(0);
@@ -221,13 +220,13 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn,
 ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (Floating<In>, unpermutedTokensGrad),
       (IndexIn, outIndex), (IndexIn, permuteTokenId), (Optional<In>, routingMapOptional),
       (Optional<In>, permutedTokensOptional), (Optional<In>, probsOptional), (bool, dropAndPad),
-      (Optional<Ints>, restoreShapeOptional), (Out, permutedTokensGradOut),
+      (Optional<Ints>, restoreShapeOptional),
+      (SameDtype<Out>, permutedTokensGradOut, "unpermutedTokensGrad"),
       (Optional<Out>, probsGradOutOptional)) {
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
   expect_dims("outIndex", outIndex, 1);
   const int64_t tokens = unpermutedTokensGrad.size(0), rows = outIndex.numel();
   expect_shape("permuteTokenId", permuteTokenId, {rows});
-  expect_dtype(permutedTokensGradOut, unpermutedTokensGrad);
   expect_shape("permutedTokensGradOut", permutedTokensGradOut,
                {rows, unpermutedTokensGrad.size(1)});
   EXPECT(!dropAndPad || !restoreShapeOptional || restoreShapeOptional->empty() ||

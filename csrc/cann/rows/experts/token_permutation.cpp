@@ -166,11 +166,10 @@ ACLNN(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (Optional<In>, pr
 // the last one are zeros, and so are those of probability 0. A negative place of another
 // probability is 507015; a device reads or writes in front of the rows there.
 ACLNN(MoeTokenPermuteGrad, (Floating<In>, permutedOutputGrad), (IndexIn, sortedIndices),
-      (int64_t, numTopk), (bool, paddedMode), (Out, out)) {
+      (int64_t, numTopk), (bool, paddedMode), (SameDtype<Out>, out, "permutedOutputGrad")) {
   refuse_padding(paddedMode);
   expect_dims("permutedOutputGrad", permutedOutputGrad, 2);
   expect_places(sortedIndices);
-  expect_dtype(out, permutedOutputGrad);
   EXPECT(numTopk > 0 && sortedIndices.numel() % numTopk.value() == 0, "numTopk is ",
          numTopk.value(), ", expected a divisor of the ", sortedIndices.numel(),
          " elements of sortedIndices");
@@ -179,12 +178,11 @@ ACLNN(MoeTokenPermuteGrad, (Floating<In>, permutedOutputGrad), (IndexIn, sortedI
 // Without a range this is aclnnMoeTokenPermuteGrad. Rows beyond the range's are none of its.
 ACLNN(MoeTokenPermuteWithEpGrad, (Floating<In>, permutedTokensOutputGrad), (IndexIn, sortedIndices),
       (Optional<In>, permutedProbsOutputGradOptional), (int64_t, numTopk),
-      (Optional<Ints>, rangeOptional), (bool, paddedMode), (Out, tokenGradOut),
-      (Optional<Out>, probsGradOut)) {
+      (Optional<Ints>, rangeOptional), (bool, paddedMode),
+      (SameDtype<Out>, tokenGradOut, "permutedTokensOutputGrad"), (Optional<Out>, probsGradOut)) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokensOutputGrad", permutedTokensOutputGrad, 2);
   expect_places(sortedIndices, rangeOptional.has_value());
-  expect_dtype(tokenGradOut, permutedTokensOutputGrad);
   const int64_t all = sortedIndices.numel();
   expect_experts("numTopk", numTopk, all);
   if (!rangeOptional) {
@@ -213,11 +211,10 @@ ACLNN(MoeTokenUnpermute, (Floating<In>, permutedTokens), (IndexIn, sortedIndices
       (Optional<In>, probsOptional), (bool, paddedMode),
       (Unused<Optional<Ints>>, restoreShapeOptional,
        "counts only with paddedMode, which is refused"),
-      (Out, out)) {
+      (SameDtype<Out>, out, "permutedTokens")) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokens", permutedTokens, 2);
   expect_places(sortedIndices, false, probsOptional);
-  expect_dtype(out, permutedTokens);
   out = unpermuted(permutedTokens, sortedIndices, probsOptional);
 }
 // Without a range this is aclnnMoeTokenUnpermute.
@@ -226,11 +223,10 @@ ACLNN(MoeTokenUnpermuteWithEp, (Floating<In>, permutedTokens), (IndexIn, sortedI
       (bool, paddedMode),
       (Unused<Optional<Ints>>, restoreShapeOptional,
        "counts only with paddedMode, which is refused"),
-      (Out, out)) {
+      (SameDtype<Out>, out, "permutedTokens")) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokens", permutedTokens, 2);
   expect_places(sortedIndices, rangeOptional.has_value(), probsOptional);
-  expect_dtype(out, permutedTokens);
   if (!rangeOptional) {
     out = unpermuted(permutedTokens, sortedIndices, probsOptional);
     return;
@@ -246,16 +242,15 @@ ACLNN(MoeTokenUnpermuteWithEp, (Floating<In>, permutedTokens), (IndexIn, sortedI
   out = summed(permutedTokens, range.within(sortedIndices), numTopk, probsOptional);
 }
 
-ACLNN(MoeTokenUnpermuteGrad, (Floating<In>, permuteTokens), (Floating<In>, unpermutedTokensGrad),
-      (IndexIn, sortedIndices), (Optional<In>, probsOptional), (bool, paddedMode),
+ACLNN(MoeTokenUnpermuteGrad, (Floating<In>, permuteTokens),
+      (SameDtype<Floating<In>>, unpermutedTokensGrad, "permuteTokens"), (IndexIn, sortedIndices),
+      (Optional<In>, probsOptional), (bool, paddedMode),
       (Unused<Optional<Ints>>, restoreShapeOptional,
        "counts only with paddedMode, which is refused"),
-      (Out, permutedTokensGradOut), (Optional<Out>, probsGradOut)) {
+      (SameDtype<Out>, permutedTokensGradOut, "permuteTokens"), (Optional<Out>, probsGradOut)) {
   refuse_padding(paddedMode);
   expect_dims("permuteTokens", permuteTokens, 2);
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
-  expect_dtype("unpermutedTokensGrad", unpermutedTokensGrad, permuteTokens);
-  expect_dtype(permutedTokensGradOut, permuteTokens);
   expect_places(sortedIndices, false, probsOptional);
   const int64_t tokens = unpermutedTokensGrad.size(0);
   expect_shape("unpermutedTokensGrad", unpermutedTokensGrad, {tokens, permuteTokens.size(1)});
@@ -279,13 +274,13 @@ ACLNN(MoeTokenUnpermuteWithEpGrad, (Floating<In>, unpermutedTokensGrad), (IndexI
       (Optional<In>, permutedTokensOptional), (Optional<In>, probsOptional), (bool, paddedMode),
       (Unused<Optional<Ints>>, restoreShapeOptional,
        "counts only with paddedMode, which is refused"),
-      (Optional<Ints>, rangeOptional), (int64_t, topkNum), (Out, permutedTokensGradOut),
+      (Optional<Ints>, rangeOptional), (int64_t, topkNum),
+      (SameDtype<Out>, permutedTokensGradOut, "unpermutedTokensGrad"),
       (Optional<Out>, probsGradOut)) {
   refuse_padding(paddedMode);
   expect_range("topkNum", topkNum, 1, kMostExpertsOfToken);
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
   expect_dims("permutedTokensGradOut", permutedTokensGradOut, 2);
-  expect_dtype(permutedTokensGradOut, unpermutedTokensGrad);
   expect_places(sortedIndices, rangeOptional.has_value(), probsOptional);
   const int64_t all = sortedIndices.numel();
   const int64_t tokens = unpermutedTokensGrad.size(0), rows = permutedTokensGradOut->size(0);

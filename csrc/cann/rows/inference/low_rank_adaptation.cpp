@@ -30,15 +30,13 @@ bool is_unused(const at::Tensor& wanted) {
 
 // Rows whose index is -1 or the number of pairs have no matrices: they stay as they are. Without
 // weightAOptional x is multiplied by weightB alone. An ySliceSize of -1 means all rows of weightB.
-ACLNN(AddLora, (Floating<In>, y), (Floating<In>, x), (Blocked<In>, weightB), (IndexIn, indices),
+ACLNN(AddLora, (Floating<In>, y), (SameDtype<Floating<In>>, x, "y"),
+      (SameDtype<Blocked<In>>, weightB, "y"), (IndexIn, indices),
       (Optional<Blocked<In>>, weightAOptional), (int64_t, layerIdx), (double, scale),
-      (int64_t, yOffset), (int64_t, ySliceSize), (Out, out)) {
+      (int64_t, yOffset), (int64_t, ySliceSize), (Like<Out>, out, "y")) {
   expect_dims("y", y, 2);
   expect_dims("x", x, 2);
   expect_dims("weightB", weightB, 4);
-  expect_dtype("x", x, y);
-  expect_dtype("weightB", weightB, y);
-  expect_like("out", out, y);
   const int64_t batch = y.size(0);
   const int64_t count = weightB.size(0);
   const int64_t width = weightB.size(2);

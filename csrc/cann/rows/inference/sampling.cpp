@@ -143,10 +143,10 @@ at::Tensor left_of(const at::Tensor& row, const Tokens& tokens, double otherwise
 // Values that are equal to the k-th largest are kept, too.
 // Behaviour of TopKTopPSample*, ApplyTopKTopP: Tokens are sorted stably, and their probabilities
 // are added one at a time. Nothing is drawn.
-ACLNN(ApplyTopKTopP, (Floating<In>, logits), (Optional<In>, p), (Optional<In>, k), (Out, out)) {
+ACLNN(ApplyTopKTopP, (Floating<In>, logits), (Optional<In>, p), (Optional<In>, k),
+      (Like<Out>, out, "logits")) {
   EXPECT(p || k, "p and k are null, expected a tensor for one of them");
   expect_dims("logits", logits, 2);
-  expect_like("out", out, logits);
   const std::optional<at::Tensor> shares_left =
       p ? std::optional(shares("p", *p, logits)) : std::nullopt;
   const std::optional<at::Tensor> counts_left =

@@ -290,7 +290,7 @@ int64_t rows_of(const at::Tensor& x) {
 }
 
 // Without tokens, or with an empty list of them, there are no experts.
-void run(const Layer& layer, const at::OptionalIntArrayRef& tokens, bool are_ends, Output& y) {
+void write(const Layer& layer, const at::OptionalIntArrayRef& tokens, bool are_ends, Output& y) {
   if (!tokens || tokens->empty()) {
     layer.check_with(std::nullopt, y);
     y = layer.run();
@@ -318,41 +318,48 @@ at::Tensor tanh_gelu(const at::Tensor& x) {
   return at::gelu(x, "tanh");
 }
 
-}  // namespace
+// The layer of versions 1 and 2.
+template <class Version>
+Layer layer_of(const Version& row) {
+  return {row.x,
+          {row.weight1,
+           {"bias1", row.bias1},
+           {"deqScale1", row.deqScale1},
+           {"antiquantScale1", row.antiquantScale1},
+           {"antiquantOffset1", row.antiquantOffset1}},
+          {row.weight2,
+           {"bias2", row.bias2},
+           {"deqScale2", row.deqScale2},
+           {"antiquantScale2", row.antiquantScale2},
+           {"antiquantOffset2", row.antiquantOffset2}},
+          {"scale", row.scale},
+          {"offset", row.offset},
+          Activation(row.activation),
+          row.innerPrecise};
+}
 
-// The layer of a row's arguments, whose names may have an ending.
-#define PARAMETER(name) \
-  Parameter {           \
-    #name, name         \
-  }
-#define LAYER(ending)                                                                             \
-  Layer {                                                                                         \
-    x,                                                                                            \
-        Step{weight1, PARAMETER(bias1##ending), PARAMETER(deqScale1##ending),                     \
-             PARAMETER(antiquantScale1##ending), PARAMETER(antiquantOffset1##ending)},            \
-        Step{weight2, PARAMETER(bias2##ending), PARAMETER(deqScale2##ending),                     \
-             PARAMETER(antiquantScale2##ending), PARAMETER(antiquantOffset2##ending)},            \
-        PARAMETER(scale##ending), PARAMETER(offset##ending), Activation(activation), innerPrecise \
-  }
+}  // namespace
 
 // Behaviour of FFN*: The activations are gelu (tanh), fastgelu, relu and silu. Weights are
 // floating-point numbers, weights of INT8 and INT4 alone, or INT8 throughout.
 // Limit of FFN*: Gated activations are refused with 161002.
-ACLNN(FFN, (In, x), (Stored<In>, weight1), (Stored<In>, weight2), (Optional<Ints>, expertTokens),
-      (Optional<In>, bias1), (Optional<In>, bias2), (Optional<In>, scale), (Optional<In>, offset),
-      (Optional<In>, deqScale1), (Optional<In>, deqScale2), (Optional<In>, antiquantScale1),
-      (Optional<In>, antiquantScale2), (Optional<In>, antiquantOffset1),
-      (Optional<In>, antiquantOffset2), (const char*, activation), (int64_t, innerPrecise),
-      (Out, y)) {
-  run(LAYER(), expertTokens, /*are_ends=*/false, y);
+ACLNN_STRUCT(FFN, (In, x), (Stored<In>, weight1), (Stored<In>, weight2),
+             (Optional<Ints>, expertTokens), (Optional<In>, bias1), (Optional<In>, bias2),
+             (Optional<In>, scale), (Optional<In>, offset), (Optional<In>, deqScale1),
+             (Optional<In>, deqScale2), (Optional<In>, antiquantScale1),
+             (Optional<In>, antiquantScale2), (Optional<In>, antiquantOffset1),
+             (Optional<In>, antiquantOffset2), (const char*, activation), (int64_t, innerPrecise),
+             (Out, y)) {
+  write(layer_of(*this), expertTokens, /*are_ends=*/false, y);
 }
-ACLNN(FFNV2, (In, x), (Stored<In>, weight1), (Stored<In>, weight2), (Optional<Ints>, expertTokens),
-      (Optional<In>, bias1), (Optional<In>, bias2), (Optional<In>, scale), (Optional<In>, offset),
-      (Optional<In>, deqScale1), (Optional<In>, deqScale2), (Optional<In>, antiquantScale1),
-      (Optional<In>, antiquantScale2), (Optional<In>, antiquantOffset1),
-      (Optional<In>, antiquantOffset2), (const char*, activation), (int64_t, innerPrecise),
-      (bool, tokensIndexFlag), (Out, y)) {
-  run(LAYER(), expertTokens, tokensIndexFlag, y);
+ACLNN_STRUCT(FFNV2, (In, x), (Stored<In>, weight1), (Stored<In>, weight2),
+             (Optional<Ints>, expertTokens), (Optional<In>, bias1), (Optional<In>, bias2),
+             (Optional<In>, scale), (Optional<In>, offset), (Optional<In>, deqScale1),
+             (Optional<In>, deqScale2), (Optional<In>, antiquantScale1),
+             (Optional<In>, antiquantScale2), (Optional<In>, antiquantOffset1),
+             (Optional<In>, antiquantOffset2), (const char*, activation), (int64_t, innerPrecise),
+             (bool, tokensIndexFlag), (Out, y)) {
+  write(layer_of(*this), expertTokens, tokensIndexFlag, y);
 }
 ACLNN(FFNV3, (In, x), (Stored<In>, weight1), (Stored<In>, weight2),
       (Optional<In>, expertTokensOptional), (Optional<In>, bias1Optional),
@@ -361,26 +368,38 @@ ACLNN(FFNV3, (In, x), (Stored<In>, weight1), (Stored<In>, weight2),
       (Optional<In>, antiquantScale1Optional), (Optional<In>, antiquantScale2Optional),
       (Optional<In>, antiquantOffset1Optional), (Optional<In>, antiquantOffset2Optional),
       (const char*, activation), (int64_t, innerPrecise), (bool, tokensIndexFlag), (Out, y)) {
-  const Layer layer = LAYER(Optional);
+  const Layer layer = {x,
+                       {weight1,
+                        {"bias1Optional", bias1Optional},
+                        {"deqScale1Optional", deqScale1Optional},
+                        {"antiquantScale1Optional", antiquantScale1Optional},
+                        {"antiquantOffset1Optional", antiquantOffset1Optional}},
+                       {weight2,
+                        {"bias2Optional", bias2Optional},
+                        {"deqScale2Optional", deqScale2Optional},
+                        {"antiquantScale2Optional", antiquantScale2Optional},
+                        {"antiquantOffset2Optional", antiquantOffset2Optional}},
+                       {"scaleOptional", scaleOptional},
+                       {"offsetOptional", offsetOptional},
+                       Activation(activation),
+                       innerPrecise};
   if (!expertTokensOptional || expertTokensOptional->numel() == 0) {
-    return run(layer, std::nullopt, tokensIndexFlag, y);
+    return write(layer, std::nullopt, tokensIndexFlag, y);
   }
   const at::Tensor& tokens = *expertTokensOptional;
   expect_dtype("expertTokensOptional", tokens, at::kLong);
   EXPECT(tokens.dim() == 1 && tokens.size(0) <= 256, "expertTokensOptional has shape ",
          tokens.sizes(), ", expected one dimension with at most 256 elements");
   EXPECT(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
-  run(layer, values_of(tokens, tokensIndexFlag, rows_of(x)), tokensIndexFlag, y);
+  write(layer, values_of(tokens, tokensIndexFlag, rows_of(x)), tokensIndexFlag, y);
 }
 
-ACLNN(FusedMatmulGelu, (Floating<In>, x), (Floating<In>, weight), (Optional<In>, bias),
-      (int64_t, approximate), (Out, y)) {
+ACLNN(FusedMatmulGelu, (Floating<In>, x), (SameDtype<Floating<In>>, weight, "x"),
+      (Optional<In>, bias), (int64_t, approximate), (SameDtype<Out>, y, "x")) {
   EXPECT(approximate == 1, "approximate is ", approximate, ", expected 1 (by tanh)");
   EXPECT(x.dim() >= 2 && weight.dim() == 2 && x.size(-1) == weight.size(1) && weight.numel() > 0,
          "x has shape ", x.sizes(), " and weight has shape ", weight.sizes(),
          ", expected (..., K) and (N, K)");
-  expect_dtype("weight", weight, x);
-  expect_dtype(y, x);
   if (bias) {
     expect_dtype("bias", *bias, x);
     expect_shape("bias", *bias, {weight.size(0)});
@@ -390,17 +409,15 @@ ACLNN(FusedMatmulGelu, (Floating<In>, x), (Floating<In>, weight), (Optional<In>,
 
 // The weights of the layers lie one after the other, each as (inputs, outputs), and so do the
 // biases.
-ACLNN(FusedPatchMlp, (Floating<In>, x), (Floating<In>, weights), (Floating<In>, biases),
-      (int64_t, numLayers), (Out, out)) {
+ACLNN(FusedPatchMlp, (Floating<In>, x), (SameDtype<Floating<In>>, weights, "x"),
+      (Floating<In>, biases), (int64_t, numLayers), (SameDtype<Out>, out, "x")) {
   constexpr int64_t kLeastInputs = 16;
   constexpr int64_t kLeastBytes = 64;
   EXPECT(x.dim() >= 2 && x.size(-1) >= kLeastInputs, "x has shape ", x.sizes(),
          ", expected at least two dimensions, the last one at least ", kLeastInputs);
   expect_dims("weights", weights, 1);
   expect_dims("biases", biases, 1);
-  expect_dtype("weights", weights, x);
   expect_dtype("biases", biases, x.scalar_type() == at::kBFloat16 ? at::kFloat : x.scalar_type());
-  expect_dtype(out, x);
   EXPECT(numLayers > 0 && biases.size(0) % numLayers.value() == 0, "numLayers is ", numLayers,
          ", expected a divisor of ", biases.size(0), ", the size of biases");
   const int64_t layers = numLayers;

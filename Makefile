@@ -61,7 +61,7 @@ test-all:
 	$(MAKE) test
 	$(MAKE) test-rest
 
-# All of docs/reliability.md, within an hour on two cores: the tests that it is about, those that take long too, every
+# All of docs/reliability.md but the mutants, within an hour on two cores: the tests that it is about, those that take long too, every
 # property on many more examples, a million calls, clang-tidy on what `make lint` leaves out, the tests under the
 # sanitizers, the fuzzer, libraries on simulated NPUs, and the C++ tests as clang builds them, where it has its OpenMP.
 test-deep: reliability properties soak tidy-rows sanitize $(FUZZ) clients $(if $(HAS_CLANG),clang)
@@ -244,8 +244,8 @@ lint: $(VENV)/linters
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	git ls-files -z 'csrc/*.cpp' 'csrc/*.h' 'tests/cpp/*' 'tests/programs/*' 'tests/reliability/*' 'benchmarks/*' \
-	  'examples/*' | grep -zE '\.(cpp|h)$$' | xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
+	git ls-files -z 'csrc/*.cpp' 'csrc/*.h' 'tests/cpp/*' 'tests/programs/*' 'tests/reliability/*' 'tests/mutants/*' \
+	  'benchmarks/*' 'examples/*' | grep -zE '\.(cpp|h)$$' | xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
 	$(MAKE) tidy
 
 # clang-tidy, of what is compiled once, several files at a time as the build has them; the kernels are GCC's vector

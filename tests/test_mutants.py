@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from aclnn_torch import host
-from tests.mutants.__main__ import KINDS, ROOT, Run, read_log, read_survivors
+from tests.mutants.__main__ import KINDS, ROOT, SURVIVORS, Mutant, Run, read_log, read_survivors
 
 # Two calls of a test, one of which had a result changed, and one of another test.
 LOG = """\
@@ -28,15 +30,20 @@ def test_a_test_named_after_a_function_is_about_that_alone() -> None:
     assert run.about("tests/test_a.py::test_pair") == {"aclnnElu", "aclnnEluBackward"}
 
 
+def test_survivors_are_read() -> None:
+    table = "function\toutput\tkind\treason\naclnnSort\t1\texchange\tequal values may come in any order\n"
+    assert read_survivors(table) == {Mutant("aclnnSort", 1, "exchange"): "equal values may come in any order"}
+
+
 def test_survivors_have_reasons() -> None:
-    for mutant, reason in read_survivors().items():
+    for mutant, reason in read_survivors(SURVIVORS.read_text()).items():
         assert mutant.kind in KINDS
         assert len(reason) > 10
 
 
 def test_the_kinds_are_those_that_the_variant_knows() -> None:
     source = (ROOT / "tests" / "mutants" / "mutate.cpp").read_text()
-    assert [kind for kind in KINDS if f'{{"{kind}", {kind}}}' not in source] == []
+    assert tuple(re.findall(r'\{"(\w+)", \1\}', source)) == KINDS
 
 
 def test_what_is_released_cannot_be_changed() -> None:

@@ -56,12 +56,12 @@ MODES = {
     "queue 2": {"TASK_QUEUE_ENABLE": "2"},
     "queue 2, strict": {"TASK_QUEUE_ENABLE": "2", "ACLNN_TORCH_STRICT": "1"},
 }
-# What depends on whether streams have threads, and in the default mode our operators and training, too.
+# What depends on whether streams have threads, and with queue 2 our operators and training, too.
 ON_INLINE_STREAMS = [f"tests/npu/test_{name}.py" for name in ("graphs", "order", "smoke", "streams")]
-IN_THE_DEFAULT_MODE = [f"tests/npu/test_{name}.py" for name in ("operators", "torch_npu_path", "training")]
+WITH_QUEUE_2 = [f"tests/npu/test_{name}.py" for name in ("operators", "torch_npu_path", "training")]
 # Start programs of their own, one for each way a process can go; they choose the mode themselves.
 PROGRAMS = tuple(f"tests/npu/test_{name}.py" for name in ("strict", "process", "programs", "lost_work", "untold"))
-# What does not depend on the mode, and takes long. The traces run on inline streams, with their file.
+# What does not depend on the mode, and takes long. The traces run on inline streams with queue 2, with their file.
 TRACES = "tests/npu/test_operators.py::test_a_compiler_traces_it_whole"
 ONCE = tuple(f"tests/npu/test_{name}.py" for name in ("demo", "distributed", "library", "profiler", "transformers"))
 # One case for each of torch_npu's own operators: on closed memory, and as Ascend950 calls them in the default mode.
@@ -88,7 +88,7 @@ def test_under_torch_npu(mode: str) -> None:
 @needs_torch_npu
 @pytest.mark.parametrize("queue", [pytest.param("0", marks=ALL), pytest.param("1", marks=ALL), "2"])
 def test_inline_streams_under_torch_npu(queue: str) -> None:
-    paths = ON_INLINE_STREAMS + (IN_THE_DEFAULT_MODE if queue == "2" else [])
+    paths = ON_INLINE_STREAMS + (WITH_QUEUE_2 if queue == "2" else [])
     run_pytest(*paths, TASK_QUEUE_ENABLE=queue, ACLNN_TORCH_INLINE_STREAMS="1")
 
 

@@ -13,7 +13,9 @@ from tests.published import rows
 # What a name has beside the operator's: a version, a form in place, a gradient, a weight in FRACTAL_NZ.
 FORMS = re.compile(r"V\d+(?![a-z])|Inplace|Grad(?!ient)|Backward|WeightN[zZ]|Nz$")
 # A row: whether it is a struct, its name, arguments and body. An argument: its kind, its name, and what stands behind.
-ROW = re.compile(r'^ACLNN(_STRUCT)?\((\w+),((?:[^{}"]|"[^"]*")*?)\) \{\n(.*?)^\}', re.DOTALL | re.MULTILINE)
+ROW = re.compile(
+    r'^(?:ACLNN(_STRUCT)?|ACL_FUNCTION)\(\s*(\w+),((?:[^{}"]|"[^"]*")*?)\) \{\n(.*?)^\}', re.DOTALL | re.MULTILINE
+)
 ARGUMENT = re.compile(r'\(([^()",]+), (\w+)(?:,\s+"([^"]*)")?')
 # How CANN calls gradients of aclnnFlashAttentionVarLenScore.
 OTHER_NAMES = {"Unpadding": "VarLen"}
@@ -81,6 +83,14 @@ def with_headers(file: str) -> str:
 
 def sources_of_rows() -> list[str]:
     return [with_headers(file) for file in {file for found in row_files().values() for file in found}]
+
+
+def test_every_row_is_read() -> None:
+    """By the expression with which the next two tests look for arguments."""
+    for file in ROWS.rglob("*.cpp"):
+        text = file.read_text()
+        declared = re.findall(r"^(?:ACLNN(?:_STRUCT)?|ACL_FUNCTION)\(\s*(\w+),", text, re.MULTILINE)
+        assert declared == [name for _, name, _, _ in ROW.findall(text)], file
 
 
 def test_every_argument_is_read_or_called_unused() -> None:

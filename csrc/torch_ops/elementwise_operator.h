@@ -12,8 +12,9 @@
 //   };
 //   struct Backward : CannFunction<EluBackward, "gradOutput", "selfOrResult"> {
 //     static constexpr const char* kSchema = "elu_backward(Tensor grad_output, ...) -> Tensor";
-//     // The tensors are grad_output and what the operator starts from, wherever the schema has
-//     // them; the others are the coefficients and, of StartsFrom::kEither, a bool: of the result.
+//     // The tensors are grad_output and what the operator starts from, in this order, wherever the
+//     // schema has them; the others are Forward's coefficients, in its order, and behind them, of
+//     // StartsFrom::kEither, a bool: whether it is the result.
 //     using Signature = Tensor(const Tensor&, const Scalar&, ..., bool, const Tensor&);
 //     static constexpr const char* kNode = "AclnnEluBackwardBackward0";
 //     static constexpr StartsFrom kStartsFrom = StartsFrom::kEither;
@@ -104,6 +105,7 @@ struct CannFunction {
   template <class... Args>
   static void check(const Args&... args) {
     const auto tensors = elementwise::tensors_of(args...);
+    static_assert(std::tuple_size_v<decltype(tensors)> == sizeof...(kNames));
     const Named first{kArguments[0], std::get<0>(tensors)};
     if constexpr (sizeof...(kNames) == 1) {
       check_tensors(Function::kStage1, {first});

@@ -113,7 +113,9 @@ def run(tests: Iterable[str], mutant: Mutant | None = None) -> Run:
 
 def survivors_of(kind: str, output: int, wanted: str, sound: Run) -> list[Mutant]:
     """The mutants of one kind that no test notices."""
-    possible = {function for function, count in sound.outputs.items() if count > output}
+    possible = {name for name, count in sound.outputs.items() if count > output and fnmatch.fnmatch(name, wanted)}
+    if not possible:
+        return []
 
     def tests_of(functions: set[str]) -> list[str]:
         return [t for t in sound.outcomes if functions & (sound.about(t) | sound.called.get(t, set()))]
@@ -130,9 +132,9 @@ def survivors_of(kind: str, output: int, wanted: str, sound: Run) -> list[Mutant
     return found
 
 
-def read_survivors() -> dict[Mutant, str]:
-    """Those that are known, with the reason."""
-    lines = [line.split("\t") for line in SURVIVORS.read_text().splitlines()[1:]]
+def read_survivors(text: str) -> dict[Mutant, str]:
+    """Those that are known, with the reason, of a table as survivors.tsv."""
+    lines = [line.split("\t") for line in text.splitlines()[1:]]
     return {Mutant(function, int(output), kind): reason for function, output, kind, reason in lines}
 
 
@@ -152,7 +154,7 @@ def main() -> int:
     for output in range(max(sound.outputs.values())):
         for kind in options.kinds:
             found += survivors_of(kind, output, options.functions, sound)
-    reasons = read_survivors()
+    reasons = read_survivors(SURVIVORS.read_text())
     new = [mutant for mutant in found if mutant not in reasons]
     for mutant in new:
         print(f"not noticed: {mutant.function}, output {mutant.output}, {mutant.kind}")

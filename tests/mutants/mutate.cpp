@@ -1,5 +1,6 @@
 // Mutants of values: what a function has computed is changed before its caller sees it, so that
-// tests show whether they would notice. Built into the variant `mutants` alone (README.md).
+// tests show whether they would notice. Built into the variant `mutants` alone
+// (docs/reliability.md).
 //
 // ACLNN_TEST_MUTANT            a name of kMutations; without it nothing is changed
 // ACLNN_TEST_MUTANT_OUTPUT     which output, from 0
@@ -120,7 +121,10 @@ void one(const Elements& out, const std::string&, std::span<const Elements>) {
     case ACL_FLOAT:
     case ACL_DOUBLE:
     case ACL_FLOAT16:
-    case ACL_BF16: place[out.size - 1] ^= 0x40; break;
+    case ACL_BF16:
+    case ACL_COMPLEX32:
+    case ACL_COMPLEX64:
+    case ACL_COMPLEX128: place[out.size - 1] ^= 0x40; break;  // of the imaginary part
     default: place[0] ^= 1;
   }
 }

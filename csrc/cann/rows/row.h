@@ -52,7 +52,7 @@ struct Row {
 }  // namespace aclnn_host
 
 #define ACLNN_PARENTHESES ()
-// Lets a macro call itself, 73 times at most.
+// Lets a macro call itself, for at most 83 arguments.
 #define ACLNN_EXPAND(...)                                  \
   ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2( \
       ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(__VA_ARGS__)))))))))

@@ -43,7 +43,7 @@ ELSEWHERE = {
 
 def refusals() -> list[str]:
     """The sections and notes that say that something is refused."""
-    return [name for name, text in SAID.items() if re.search("161002|361001|refuse", text)]
+    return [name for name, text in SAID.items() if re.search(r"161002|361001|refuse|\*\*Limit\*\*", text)]
 
 
 @pytest.mark.parametrize("name", refusals())

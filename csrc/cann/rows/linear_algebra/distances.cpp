@@ -71,7 +71,7 @@ ACLNN(CdistBackward, (Floating<In>, grad), (Floating<In>, x1), (Floating<In>, x2
                             p, wide(cdist).contiguous());
 }
 
-// Limit of Pdist: The input has at most 2^31 rows.
+// Behaviour of Pdist: The input has at most 2^31 rows.
 ACLNN(Pdist, (Floating<In>, self), (float, p), (Out, out)) {
   expect_dtype(out, self);
   out = distances(self, p.value(), out);

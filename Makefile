@@ -61,9 +61,10 @@ test-all:
 	$(MAKE) test
 	$(MAKE) test-rest
 
-# All of docs/reliability.md but the mutants, within an hour on two cores: the tests that it is about, those that take long too, every
-# property on many more examples, a million calls, clang-tidy on what `make lint` leaves out, the tests under the
-# sanitizers, the fuzzer, libraries on simulated NPUs, and the C++ tests as clang builds them, where it has its OpenMP.
+# All of docs/reliability.md but the mutants, within an hour on two cores: the tests that it is about, those that take
+# long too, every property on many more examples, a million calls, clang-tidy on what `make lint` leaves out, the tests
+# under the sanitizers, the fuzzer, libraries on simulated NPUs, and the C++ tests as clang builds them, where it has its
+# OpenMP.
 test-deep: reliability properties soak tidy-rows sanitize $(FUZZ) clients $(if $(HAS_CLANG),clang)
 	@test -n "$(HAS_CLANG)" || echo "clang: left out, $(CLANG) is not here or has no OpenMP"
 
@@ -139,9 +140,9 @@ stock:
 sanitize: build
 	$(RUN) -m tests.sanitize
 
-# Changes what each function on ATen computes, in nine ways, and says which changes no test notices; tests/mutants. An
-# hour on two cores; ARGS="aclnnIndex* --kinds sign" is a part.
-mutants: npu
+# Changes what each function on ATen computes, in nine ways, and says which changes no test notices; tests/mutants. All
+# take hours; ARGS="aclnnIndex* --kinds sign" is a part.
+mutants: build
 	$(RUN) -m tests.mutants $(ARGS)
 
 # The C++ tests as clang 16 or newer builds them, which needs its OpenMP (libomp): make clang CLANG=clang++-16. But for
@@ -157,8 +158,8 @@ clang: build
 test-aarch64: build
 	$(RUN) -m tests.aarch64
 
-# Every condition of every operator on every product, and every function on ATen with every dtype: prints a status that is
-# not expected, writes the dtypes that are computed into tests/aten_ops/dtypes.tsv, and the lists of operators in
+# Every condition of every operator on every product, and every function on ATen with every dtype: prints a status that
+# is not expected, writes the dtypes that are computed into tests/aten_ops/dtypes.tsv, and the lists of operators in
 # README, functional.py and nn.py.
 conformance: cann
 	$(RUN) -m tests.conformance.report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from aclnn_torch import host
-from tests.mutants.__main__ import KINDS, ROOT, SURVIVORS, Mutant, Run, read_log, read_survivors
+from tests.mutants.__main__ import KINDS, ROOT, SURVIVORS, Mutant, Run, noticed, read_log, read_survivors
 
 # Two calls of a test, one of which had a result changed, and one of another test.
 LOG = """\
@@ -28,6 +28,16 @@ def test_a_test_named_after_a_function_is_about_that_alone() -> None:
     assert run.about("tests/test_b.py::test_further[aclnnTopk-3]") == {"aclnnTopk"}
     assert run.about("tests/test_b.py::test_further[aclnnSort-4]") == {"aclnnSort"}  # called while another one ran
     assert run.about("tests/test_a.py::test_pair") == {"aclnnElu", "aclnnEluBackward"}
+
+
+def test_a_failure_of_a_test_about_one_function_counts() -> None:
+    names = ["t.py::test[aclnnElu-0]", "t.py::test[aclnnSelu-1]", "t.py::test_pair"]
+    called = {"t.py::test_pair": {"aclnnTopk", "aclnnSort"}}
+    sound = Run(dict.fromkeys(names, "passed"), called, {}, set())
+    spoilt = Run({names[0]: "failed", names[1]: "passed", names[2]: "failed"}, called, {}, set())
+    assert noticed(spoilt, sound) == {"aclnnElu"}
+    # All failed: a process ended that computes for all of them.
+    assert noticed(Run(dict.fromkeys(names, "failed"), called, {}, set()), sound) == set()
 
 
 def test_survivors_are_read() -> None:

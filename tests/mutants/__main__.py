@@ -92,23 +92,26 @@ def run(tests: Iterable[str], mutant: Mutant | None = None) -> Run:
                 "ACLNN_TEST_MUTANT_FUNCTION": mutant.function,
             }
         # As tests.sanitize does: the tree's own package does not come first.
-        options = [
-            "-q",
-            "-p",
-            "tests.mutants.plugin",
-            "-m",
-            "not test_all and not deep",
-            "--tb=no",
-            "-o",
-            "pythonpath=",
-        ]
-        options += ["--import-mode=append", "--numprocesses=2", "--dist=worksteal"]
+        options = ["-q", "--tb=no", "-p", "tests.mutants.plugin", "-m", "not test_all and not deep"]
+        options += ["-o", "pythonpath=", "--import-mode=append", "--numprocesses=2", "--dist=worksteal"]
         command = [sys.executable, "-m", "pytest", *options, *(str(ROOT / test) for test in tests)]
         done = subprocess.run(command, cwd=PACKAGE, env=environment, capture_output=True, text=True)
         if not outcomes.exists():
             raise SystemExit(f"pytest ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
         ended = {test: outcome for outcome, test in (line.split("\t") for line in outcomes.read_text().splitlines())}
         return Run(ended, *read_log(log.read_text() if log.exists() else ""))
+
+
+def noticed(spoilt: Run, sound: Run) -> set[str]:
+    """The functions for which a test about them alone failed.
+
+    None if nearly all tests failed: a process that computes for many of them has ended then, as a test of a refusal
+    fails for no change of a value.
+    """
+    failed = spoilt.failed - sound.failed
+    if len(failed) > 0.9 * len(spoilt.outcomes):
+        return set()
+    return {next(iter(of)) for test in failed if len(of := sound.about(test)) == 1}
 
 
 def survivors_of(kind: str, output: int, wanted: str, sound: Run) -> list[Mutant]:
@@ -121,14 +124,16 @@ def survivors_of(kind: str, output: int, wanted: str, sound: Run) -> list[Mutant
         return [t for t in sound.outcomes if functions & (sound.about(t) | sound.called.get(t, set()))]
 
     spoilt = run(tests_of(possible), Mutant("", output, kind))
-    changed = {function for function in spoilt.changed if fnmatch.fnmatch(function, wanted)}
-    noticed = {next(iter(of)) for test in spoilt.failed - sound.failed if len(of := sound.about(test)) == 1}
+    called = set().union(*spoilt.called.values())
     found = []
-    for function in sorted(changed - noticed):
+    # Alone, too, those that were not called, because a test or a process ended before.
+    for function in sorted((spoilt.changed & possible | possible - called) - noticed(spoilt, sound)):
         mutant = Mutant(function, output, kind)
-        if not run(tests_of({function}), mutant).failed - sound.failed:
+        alone = run(tests_of({function}), mutant)
+        if function in alone.changed and not alone.failed - sound.failed:
             found.append(mutant)
-    print(f"{kind} of output {output}: {len(changed)} functions changed, {len(found)} not noticed", flush=True)
+    count = len(spoilt.changed & possible)
+    print(f"{kind} of output {output}: {count} functions changed, {len(found)} not noticed", flush=True)
     return found
 
 

@@ -72,7 +72,7 @@ ACLNN(GatherV3, (In, self), (int64_t, dim), (IndexIn, index), (int64_t, batchDim
 ACLNN(GatherNd, (In, self), (IndexIn, indices), (bool, negativeIndexSupport), (Out, out)) {
   expect_dtype("out", out, self);
   const int64_t depth = depth_of(indices, self, 1);
-  const at::Tensor rows = rows_at(indices, self, negativeIndexSupport);
+  const at::Tensor rows = row_numbers(indices, self, negativeIndexSupport);
   out = moved(self, [&](const at::Tensor& x) {
     return at::index_select(as_rows(x, depth), 0, rows).view(slices_shape(indices, x, depth));
   });

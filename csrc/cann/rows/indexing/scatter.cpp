@@ -49,9 +49,9 @@ at::Tensor scatter(const at::Tensor& self, int64_t dim, const at::Tensor& index,
   EXPECT(false, "reduce is ", reduce, ", expected 0 (replace), 1 (add) or 2 (multiply)");
 }
 
-// rows_at, where each index means a row of the first dimension.
+// row_numbers, where each index means a row of the first dimension.
 at::Tensor first_rows(const at::Tensor& indices, const at::Tensor& tensor) {
-  return rows_at(indices.unsqueeze(-1), tensor);
+  return row_numbers(indices.unsqueeze(-1), tensor);
 }
 
 // Which coordinates mean a place in the tensor, as numbers in their order.
@@ -70,7 +70,7 @@ at::Tensor replaced(const at::Tensor& tensor, const at::Tensor& indices, const a
   const at::Tensor places = indices.reshape({-1, depth});
   const bool all = !leaves_out_others || !indices.is_cpu();
   const at::Tensor kept = all ? at::Tensor() : inside(places, tensor);
-  const at::Tensor rows = rows_at(all ? places : places.index_select(0, kept), tensor);
+  const at::Tensor rows = row_numbers(all ? places : places.index_select(0, kept), tensor);
   return moved(tensor, [&](const at::Tensor& x) {
     const at::Tensor matrix = as_rows(x, depth);
     const at::Tensor source = as_movable(updates).reshape({places.size(0), matrix.size(1)});
@@ -263,7 +263,7 @@ ACLNN(TfScatterAdd, (InOut, varRef), (IndexIn, indices), (In, updates)) {
   const bool is_slices = updates.sizes() == joined(indices.sizes(), varRef->sizes().slice(1));
   const int64_t depth = is_slices ? 1 : depth_of(indices, varRef, 0);
   if (!is_slices) expect_shape("updates", updates, slices_shape(indices, varRef, depth));
-  const at::Tensor rows = is_slices ? first_rows(indices, varRef) : rows_at(indices, varRef);
+  const at::Tensor rows = is_slices ? first_rows(indices, varRef) : row_numbers(indices, varRef);
   if (varRef->numel() == 0) return;
   const at::Tensor matrix = as_rows(wide(varRef), depth);
   const at::Tensor source = wide(updates).reshape({rows.numel(), matrix.size(1)});

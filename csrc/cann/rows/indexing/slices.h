@@ -46,7 +46,7 @@ inline int64_t depth_of(const at::Tensor& indices, const at::Tensor& tensor, int
 }
 
 // The rows of as_rows(tensor, depth) that coordinates mean.
-inline at::Tensor rows_at(const at::Tensor& indices, const at::Tensor& tensor, bool wrap = false) {
+inline at::Tensor row_numbers(const at::Tensor& indices, const at::Tensor& tensor, bool wrap = false) {
   at::Tensor rows =
       at::zeros(indices.sizes().slice(0, indices.sizes().size() - 1), indices.options());
   for (int64_t i = 0; i < indices.size(-1); ++i) {

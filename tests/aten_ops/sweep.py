@@ -7,7 +7,9 @@ the same call in FLOAT. The calls go through the C ABI of the prefix, in a proce
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import functools
 import importlib
 import itertools
 import json
@@ -16,6 +18,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -404,7 +407,8 @@ def as_reals(values: np.ndarray) -> np.ndarray:
 def main() -> None:
     """Prints the results as JSON lines; names after the command select functions.
 
-    - runs the calls of the input instead, on the product that comes next, and once torch is imported if that is last.
+    - runs the calls of the input instead, each as it comes, on the product that comes next, and once torch is imported
+    if that is last.
     """
     runs_input, *options = sys.argv[1:] or [""]
     if options[1:] == ["torch"]:
@@ -420,7 +424,7 @@ def main() -> None:
                 if outcome.stage2 == SUCCESS == outcome.stage1
                 else []
             )
-            print(json.dumps([outcome.stage1, outcome.stage2, outcome.text, outputs]))
+            print(json.dumps([outcome.stage1, outcome.stage2, outcome.text, outputs]), flush=True)
         return
     for name, arguments in samples():
         if len(sys.argv) > 1 and name not in sys.argv[1:]:
@@ -429,17 +433,53 @@ def main() -> None:
             print(json.dumps(asdict(result)), flush=True)
 
 
-def _run(*arguments: str, text: str = "") -> list[Any]:
-    command = [sys.executable, "-W", "ignore", "-m", "tests.aten_ops.sweep", *arguments]
-    done = subprocess.run(command, cwd=PACKAGE.parent, env=ENVIRONMENT, capture_output=True, text=True, input=text)
-    assert done.returncode == 0, f"{done.stdout[-500:]}{done.stderr[-3000:]}"
-    assert done.stderr == "", done.stderr[-3000:]  # the host CANN prints nothing
-    return [json.loads(line) for line in done.stdout.splitlines()]
+COMMAND = [sys.executable, "-W", "ignore", "-m", "tests.aten_ops.sweep"]
 
 
 def sweep(*names: str) -> list[Result]:
     """The results, from a process of its own."""
-    return [Result(**each) for each in _run(*names)]
+    done = subprocess.run([*COMMAND, *names], cwd=PACKAGE.parent, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, f"{done.stdout[-500:]}{done.stderr[-3000:]}"
+    assert done.stderr == "", done.stderr[-3000:]  # the host CANN prints nothing
+    return [Result(**json.loads(line)) for line in done.stdout.splitlines()]
+
+
+class _Server:
+    """A process that runs calls until it is closed, so that not every test imports and loads the libraries anew."""
+
+    def __init__(self, *options: str) -> None:
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
+        self.process = subprocess.Popen(
+            [*COMMAND, "-", *options],
+            cwd=PACKAGE.parent,
+            env=ENVIRONMENT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            bufsize=1,
+        )
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+        self.errors.close()
+
+    def run(self, line: str) -> tuple[int, int, str, list[Any]]:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(f"{line}\n")
+        return tuple(json.loads(self.process.stdout.readline()))
+
+    def said(self) -> str:
+        """What the process has printed to its standard error."""
+        self.errors.seek(0)
+        return self.errors.read()[-3000:]
+
+
+_server = functools.lru_cache(maxsize=None)(_Server)
 
 
 def run_calls(
@@ -447,10 +487,19 @@ def run_calls(
 ) -> list[tuple[int, int, str, list[Any]]]:
     """Both statuses, the text and the outputs, complex numbers as pairs, of calls that are written as in samples.txt.
 
-    The process has torch's libraries, and with_torch also Python's torch.
+    They run one after the other in a process that a session of tests has for each product. It has torch's libraries,
+    and with_torch also Python's torch.
     """
-    options = ["torch"] if with_torch else []
-    return [tuple(each) for each in _run("-", product, *options, text="\n".join(lines))]
+    server = _server(product, *(["torch"] if with_torch else []))
+    outcomes = []
+    for line in lines:
+        try:
+            outcomes.append(server.run(line))
+        except (BrokenPipeError, json.JSONDecodeError):
+            _server.cache_clear()
+            raise AssertionError(f"{line} ended the process with {server.process.wait()}: {server.said()}") from None
+    assert server.said() == ""  # the host CANN prints nothing
+    return outcomes
 
 
 if __name__ == "__main__":

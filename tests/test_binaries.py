@@ -64,7 +64,7 @@ def test_everything_is_here() -> None:
 def test_a_library_under_another_name_is_the_same(alias: str) -> None:
     """Whoever links with it, or opens it, gets the other one's functions; they and their state are there once."""
     code = f"""
-import ctypes, torch
+import ctypes
 alias, target = (ctypes.CDLL({str(PACKAGE / "cann" / "lib64")!r} + "/" + name) for name in {[alias, ALIASES[alias]]!r})
 names = {[symbol.split()[1] for symbol in symbols(PACKAGE / "cann" / "lib64" / alias, "--dynamic")]!r}
 print(len(names), [n for n in names if len({{ctypes.cast(l[n], ctypes.c_void_p).value for l in (alias, target)}}) > 1])

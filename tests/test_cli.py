@@ -219,14 +219,14 @@ def test_coverage_of_a_torch_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert states["aclnnBlockSparseAttention"].reason == "it is not written yet"
 
 
-def test_coverage_is_printed(tmp_path: Path) -> None:
-    fake_library(tmp_path, "aclnnAddGetWorkspaceSize", "aclnnNoneGetWorkspaceSize")
-    result = command_line("doctor", "--coverage", PYTHONPATH=str(tmp_path))
+def test_coverage_is_printed(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(fake_library(tmp_path, "aclnnAddGetWorkspaceSize", "aclnnNoneGetWorkspaceSize")))
+    result = command("doctor", "--coverage")
     lines = result.stdout.splitlines()
     assert result.returncode == 0
     assert lines[0] == "The installed torch_npu calls 2 functions: 1 computed, 0 refused, 1 missing."
     assert [line.split() for line in lines[1:]] == [["aclnnAdd", "computed"], ["aclnnNone", "missing"]]
-    entries = json.loads(command_line("doctor", "--coverage", "--json", PYTHONPATH=str(tmp_path)).stdout)
+    entries = json.loads(command("doctor", "--coverage", "--json").stdout)
     assert entries[1] == {"function": "aclnnNone", "state": "missing", "reason": ""}
 
 

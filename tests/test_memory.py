@@ -186,9 +186,15 @@ def test_limits_as_text(text: str, limit: int) -> None:
 
 
 @pytest.mark.parametrize(("text", "limit"), AMOUNTS)
-def test_environment_variable(text: str, limit: int) -> None:
-    done = run_python('print(aclnn_torch.memory_stats()["limit_bytes"])', ACLNN_TORCH_MEMORY_POOL=text)
-    assert (done.stdout.strip(), done.stderr) == (str(limit), "")
+def test_environment_variable(text: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACLNN_TORCH_MEMORY_POOL", text)
+    set_memory_limit(None)
+    assert memory_stats()["limit_bytes"] == limit
+
+
+def test_environment_variable_of_a_new_process() -> None:
+    done = run_python('print(aclnn_torch.memory_stats()["limit_bytes"])', ACLNN_TORCH_MEMORY_POOL="7K")
+    assert (done.stdout.strip(), done.stderr) == (str(7 * KIB), "")
 
 
 def test_the_default_is_at_most_a_quarter_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,16 @@ ONLINE_TABLE, _, GRADIENT_TABLE, OUR_TABLE = TABLES
 # Few; several tiles of rows and blocks of classes, of which the last is narrower; long rows, whose blocks are narrower.
 SIZES = [(1, 1, 1), (33, 257, 19), (520, 600, 8), (3, 140, 4100)]
 EACH_SIZE = pytest.mark.parametrize("size", SIZES, ids=str)
+# Every size with logits of about 1, one size with smaller and larger ones; the other pairs with `make test-all`.
+EACH_SIZE_AND_SPREAD = pytest.mark.parametrize(
+    ("size", "spread"),
+    [
+        pytest.param(size, spread, marks=() if spread == 1 or size == SIZES[1] else pytest.mark.test_all)
+        for spread in (2.0**-8, 1.0, 30.0)
+        for size in SIZES
+    ],
+    ids=str,
+)
 
 
 def products_of(row: DtypeRow) -> tuple[str, ...]:
@@ -55,8 +65,7 @@ def matrices(rows: int, classes: int, depth: int, spread: float = 1.0) -> Change
     }
 
 
-@EACH_SIZE
-@pytest.mark.parametrize("spread", [2.0**-8, 1.0, 30.0], ids=str)
+@EACH_SIZE_AND_SPREAD
 @each_matrix(ONLINE_TABLE, ONLINE_DTYPES, 0)
 def test_max_and_sum(row: DtypeRow, spread: float, size: tuple[int, int, int]) -> None:
     """With logits and without, which changes no bit."""
@@ -85,8 +94,7 @@ def test_gradient(row: DtypeRow, size: tuple[int, int, int]) -> None:
         succeeds(GRADIENT, {**changes, **with_softmax(*size), "softmaxOptional": given}, product)
 
 
-@EACH_SIZE
-@pytest.mark.parametrize("spread", [2.0**-8, 1.0, 30.0], ids=str)
+@EACH_SIZE_AND_SPREAD
 @each_matrix(OUR_TABLE, OUR_DTYPES, 0)
 def test_loss_and_gradients_of_our_own(row: DtypeRow, spread: float, size: tuple[int, int, int]) -> None:
     for smoothing in (0.0, 0.125):

@@ -1,6 +1,6 @@
-// The few lines the C++ tests need: TEST(name) { ... } registers a test, CHECK reports file, line
-// and both values and lets the test go on. `test_x` runs all, `test_x NAME...` some, `test_x
-// --list` names them. (A test framework would have to be installed by hand on a fresh machine.)
+// A minimal test framework: TEST(name) { ... } registers a test; CHECK reports file, line and both
+// values, and the test continues. `test_x` runs all tests, `test_x NAME...` some, `test_x --list`
+// lists them. (Another framework would have to be installed by hand on a fresh machine.)
 #pragma once
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// What the tests of collective communication share: numbers of every type, and ranks that are
+// Shared by the tests of collective communication: numbers of every type, and ranks that are
 // devices of one process.
 #pragma once
 
@@ -14,15 +14,15 @@
 #include "hccl/hccl.h"
 #include "runtime_support.h"
 
-// Whether each rank uses the network as if it had a host of its own; test_hccl*_network.cpp say so.
+// True if each rank uses the network as if it had its own host; test_hccl*_network.cpp set it.
 #ifdef ACLNN_TEST_OVER_NETWORK
 inline constexpr bool kOverNetwork = true;
 #else
 inline constexpr bool kOverNetwork = false;
 #endif
 
-// Before anything reads it. Torch's store asks for the names of addresses, which no name server
-// that is slow to answer shall hold up.
+// Set before anything reads it. Torch's store resolves addresses, which must not depend on a slow
+// name server.
 inline const int environment =
     setenv("ACLNN_TORCH_DEVICES", "8", 1) + setenv("HCCL_IF_IP", "127.0.0.1", 1) +
     setenv("ACLNN_TORCH_HCCL_NETWORK", kOverNetwork ? "1" : "0", 1) +
@@ -50,7 +50,7 @@ inline Numbers numbers(HcclDataType type) {
           }};
 }
 
-// BFLOAT16 of values that it has, and of others rounded to even.
+// BFLOAT16 of representable values, and of others rounded to even.
 inline Numbers bfloat16() {
   return {HCCL_DATA_TYPE_BFP16, 2,
           [](char* to, double value) {
@@ -97,7 +97,7 @@ inline const Numbers& floats() {
   return all_types()[4];
 }
 
-// Device memory of so many numbers.
+// Device memory for this many numbers.
 class Buffer {
  public:
   Buffer(const Numbers& of, size_t count) : of_(of), count_(count) {
@@ -127,7 +127,7 @@ class Buffer {
   void* data_ = nullptr;
 };
 
-// So many ranks in this process, a device and a stream each.
+// The ranks of this process, each with a device and a stream.
 class World {
  public:
   explicit World(uint32_t ranks) : comms(ranks), streams(ranks) {
@@ -175,7 +175,7 @@ class World {
 
 using Buffers = std::vector<std::unique_ptr<Buffer>>;
 
-// Small numbers, different for each rank and place.
+// Small numbers, different for each rank and index.
 inline double number(uint32_t rank, size_t i) {
   return static_cast<double>((rank * 5 + i * 3) % 7 % 4 + 1);
 }
@@ -185,7 +185,7 @@ inline std::vector<double> values(uint32_t rank, size_t count) {
   return made;
 }
 
-// What each rank begins with, and room for a result.
+// The initial data of each rank, and memory for a result.
 inline Buffers filled(const World& world, const Numbers& of, size_t count) {
   Buffers made;
   for (uint32_t rank = 0; rank < world.ranks(); ++rank) {
@@ -218,7 +218,8 @@ inline double reduced(HcclReduceOp op, uint32_t ranks, size_t i) {
 inline const HcclReduceOp kReductions[] = {HCCL_REDUCE_SUM, HCCL_REDUCE_PROD, HCCL_REDUCE_MAX,
                                            HCCL_REDUCE_MIN};
 
-// Products of eight numbers up to 4 that INT8 has are few: it wraps around, as sums do.
+// Converts a value to the type. Products of eight numbers up to 4 exceed INT8, so it wraps around,
+// as sums do.
 inline double wrapped(const Numbers& of, double value) {
   char bytes[16];
   if (of.type == HCCL_DATA_TYPE_INT8) value = static_cast<int8_t>(static_cast<int64_t>(value));

@@ -1,5 +1,5 @@
-// What the tests of kernels share: the floating types of elements, and the versions of a kernel
-// that this CPU can run.
+// Shared by the tests of kernels: the floating-point types of elements, and the versions of a
+// kernel that this CPU can run.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace aclnn_host {
 
-// A 16-bit floating type: its bits, and how they are read and rounded. Written out here so that the
-// kernels' own conversions are not trusted.
+// A 16-bit floating-point type: its bits, and conversions. Written independently, so that the tests
+// do not rely on the kernels' own conversions.
 template <int kFractionBits, int kMinExponent, int kMaxExponent>
 struct Small {
   uint16_t bits;
@@ -39,7 +39,7 @@ struct Small {
     return (bits & 0x8000) != 0 ? -magnitude : magnitude;
   }
 
-  // To nearest even.
+  // Rounds to nearest, ties to even.
   static double round(double v) {
     if (!std::isfinite(v) || v == 0) return v;
     const int unit = std::max(std::ilogb(v), kMinExponent) - kFractionBits;
@@ -64,11 +64,11 @@ double value_of(T element) {
   }
 }
 
-// What an element is computed in.
+// The type in which an element is computed.
 template <class T>
 using RealOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// Calls body.operator()<T>() for every floating type.
+// Calls body.operator()<T>() for every floating-point type.
 template <class Body>
 void for_each_type(Body body) {
   body.template operator()<float>();
@@ -77,7 +77,7 @@ void for_each_type(Body body) {
   body.template operator()<Brain>();
 }
 
-// Of kernels by type, that of T.
+// The kernel of type T.
 template <class T, class Kernels>
 const auto& pick(const Kernels& kernels) {
   if constexpr (std::is_same_v<T, float>) {
@@ -91,7 +91,7 @@ const auto& pick(const Kernels& kernels) {
   }
 }
 
-// Whether this CPU can run a version's kernels that multiply BFLOAT16.
+// True if this CPU can run the kernels of a version that multiply BFLOAT16.
 template <Capability kCapability>
 bool multiplies_bfloat16() {
 #if defined(__x86_64__)
@@ -103,8 +103,8 @@ bool multiplies_bfloat16() {
 #endif
 }
 
-// Calls body.operator()<kCapability>(its name) for every capability that this CPU has, the plain
-// reference not among them.
+// Calls body.operator()<kCapability>(its name) for every capability of this CPU, except the plain
+// reference.
 template <class Body>
 void for_each_capability(Body body) {
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-// What the tests of the runtime share.
+// Shared by the tests of the runtime.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@
 #include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/task.h"
 
-// A door that tasks wait at until the test opens it, so that no test depends on timing.
+// Blocks tasks until the test opens it, so that no test depends on timing.
 class Gate {
  public:
   void open() {
@@ -33,7 +33,7 @@ class Gate {
   bool open_ = false;
 };
 
-// A task out of a function.
+// A task that runs a function.
 class FunctionTask final : public aclnn_host::Task {
  public:
   explicit FunctionTask(std::function<aclError()> function) : function_(std::move(function)) {}
@@ -47,7 +47,7 @@ inline aclError run_on(aclrtStream stream, std::function<aclError()> function) {
   return aclnn_host::submit("a test", stream, std::make_unique<FunctionTask>(std::move(function)));
 }
 
-// A stream whose worker stands at the gate.
+// A stream whose worker waits at the gate.
 inline aclrtStream gated_stream(Gate& gate) {
   aclrtStream stream = nullptr;
   CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
@@ -55,7 +55,7 @@ inline aclrtStream gated_stream(Gate& gate) {
   return stream;
 }
 
-// The thread's messages, empty if there are none.
+// The thread's error messages, empty if there are none.
 inline std::string messages() {
   const char* text = aclGetRecentErrMsg();
   return text == nullptr ? std::string() : std::string(text);
@@ -65,7 +65,7 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Checks that the body gives back every object it makes, and leaves no message behind.
+// Checks that the body destroys every object that it creates, and leaves no error message.
 inline void leaves_nothing(const std::function<void()>& body) {
   const int64_t before = aclHostLiveObjects(nullptr);
   body();

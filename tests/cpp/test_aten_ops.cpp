@@ -1,5 +1,5 @@
-// The operators that are one call of ATen, called as C programs call them: what stage 1 refuses and
-// says, what it keeps, lists, and outputs whose shape depends on the data.
+// The operators that are rows, called as C programs call them: the refusals of stage 1 and their
+// texts, the lifetime of arguments, lists, and outputs whose shape depends on the data.
 #include <unistd.h>
 
 #include <algorithm>
@@ -110,7 +110,7 @@ template <>
 
 using Sizes = std::vector<int64_t>;
 
-// A tensor over the elements of an array, row by row unless strides are given.
+// A tensor over the elements of an array, row-major unless strides are given.
 template <class T>
 aclTensor* tensor(T* data, const Sizes& shape, aclDataType type = kType<T>,
                   const Sizes& strides = {}, int64_t elements = 64,
@@ -123,7 +123,7 @@ aclScalar* number(float value) {
   return aclCreateScalar(&value, ACL_FLOAT);
 }
 
-// What the calling thread was told, and whether it has a text.
+// True if the calling thread's error message contains the text.
 bool told(const std::string& text) {
   const char* message = aclGetRecentErrMsg();
   const bool found = message != nullptr && std::string(message).find(text) != std::string::npos;
@@ -133,7 +133,7 @@ bool told(const std::string& text) {
   return found;
 }
 
-// Both results of a stage 1.
+// The results of a stage 1.
 struct Stage1 {
   uint64_t size = 99;
   aclOpExecutor* executor = nullptr;
@@ -143,7 +143,7 @@ int64_t alive() {
   return aclHostLiveObjects(nullptr);
 }
 
-// How many bytes the body prints to the standard error.
+// The number of bytes that the body prints to the standard error.
 long printed_by(const std::function<void()>& body) {
   std::FILE* const file = std::tmpfile();
   const int before = dup(STDERR_FILENO);
@@ -257,7 +257,7 @@ TEST(arguments_may_be_destroyed_before_the_stream_comes_to_it) {
   aclDestroyScalar(two);
   CHECK_EQ(aclnnAdd(nullptr, 0, s.executor, stream), OK);
   CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
-  const float expected[6] = {21, 24, 42, 45, 63, 66};  // its columns stand one after another
+  const float expected[6] = {21, 24, 42, 45, 63, 66};  // columns are contiguous
   for (int i = 0; i < 6; ++i) CHECK_EQ(c[i], expected[i]);
   CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
   CHECK_EQ(alive(), before);
@@ -315,7 +315,7 @@ TEST(lists_of_any_length_and_their_addresses) {
   CHECK(told("argument 0 of aclnnCat is a list of 100"));
   CHECK_EQ(aclSetDynamicOutputTensorAddr(s.executor, 1, 0, list, others), 161002);
   CHECK_EQ(aclSetDynamicTensorAddr(s.executor, 0, 0, nullptr, others), 561103);
-  // The output is the argument behind the list.
+  // The output is the argument after the list.
   CHECK_EQ(aclSetTensorAddr(s.executor, 1, y, others), OK);
   CHECK_EQ(aclnnCat(nullptr, 0, s.executor, nullptr), OK);
   CHECK_EQ(others[3], 3.0f);
@@ -366,7 +366,7 @@ TEST(unique_values_and_where_they_were) {
   for (aclTensor* each : {x, v, i}) aclDestroyTensor(each);
 }
 
-// Two complex numbers are one if both of their parts are, in rows too.
+// Two complex numbers are equal if both of their parts are, also in rows.
 TEST(complex_numbers_that_follow_one_another) {
   float a[12] = {1, 2, 1, 2, 1, 3, 1, 2, 1, 3, 1, 2}, values[12] = {};
   int64_t places[6] = {}, counts[6] = {};
@@ -524,8 +524,8 @@ TEST(the_axis_of_one_hot_is_checked) {
   for (auto* each : {x, one, out}) aclDestroyTensor(each);
 }
 
-// A tensor without elements stands for a dimension that is not indexed if it looks like torch_npu's
-// placeholder, and selects nothing otherwise.
+// A tensor without elements means a dimension that is not indexed if it looks like torch_npu's
+// placeholder, and otherwise selects nothing.
 TEST(empty_indices) {
   float a[4] = {1, 2, 3, 4};
   int64_t n[1] = {1};
@@ -581,7 +581,7 @@ TEST(what_is_copied_onto_a_part_of_itself_is_read_first) {
   aclDestroyTensor(from);
 }
 
-// The functions that torch_npu has but does not call on every product.
+// Functions that torch_npu has but does not call on every product.
 TEST(rows_that_torch_npu_seldom_reaches) {
   float a[3] = {-1, 0, 1};
   float out[3] = {};
@@ -594,7 +594,7 @@ TEST(rows_that_torch_npu_seldom_reaches) {
   for (auto* each : {x, y}) aclDestroyTensor(each);
 }
 
-// What the fused attentions have that would change the result, as a caller may set it.
+// The arguments of the fused attentions that would change the result.
 struct AttentionOptions {
   aclTensor* shift = nullptr;
   aclTensor* padding_mask = nullptr;
@@ -708,7 +708,7 @@ TEST(attention_refuses_what_it_does_not_emulate) {
   both({.pse_type = -1}, "pseType is -1, expected 0 to 3");
   both({.out_dtype = 1}, "outDtype is 1, expected 0, or 1 with a query of BFLOAT16");
 
-  // What changes nothing.
+  // Values that change nothing.
   for (const AttentionOptions& options : {AttentionOptions{.pse_type = 0},
                                           {.query_lengths = none},
                                           {.softmax_layout = nothing},
@@ -740,7 +740,7 @@ TEST(empty_tensors) {
   aclDestroyScalar(one);
 }
 
-// ATen warns that this reduction of scatter goes one day, once in a process.
+// ATen warns, once in a process, that this reduction of scatter is deprecated.
 TEST(what_aten_warns_of_is_not_printed) {
   float self[] = {1, 2, 3}, source[] = {10, 20};
   int64_t index[] = {0, 2};

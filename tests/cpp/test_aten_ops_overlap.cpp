@@ -1,6 +1,7 @@
-// Operators whose outputs lie in the memory of their inputs, wholly, in part, or as another view:
-// each gives what it gives on memory apart, because all inputs are read before anything is written.
-// The tensors have so many elements that operators compute in the output's own memory if they may.
+// Operators whose outputs overlap their inputs in memory, wholly, in part, or as another view. Each
+// result equals that on separate memory, because all inputs are read before anything is written.
+// The tensors are large enough that operators compute directly in the output's memory where they
+// may.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -46,7 +47,7 @@ constexpr int64_t kSize = 40;
 constexpr int64_t kElements = kSize * kSize;
 constexpr int64_t kRoom = 8 * kElements;
 
-// A matrix of kSize x kSize in a stretch of memory.
+// A matrix of kSize x kSize in a range of memory.
 struct Place {
   int64_t offset;
   bool is_transposed = false;
@@ -82,10 +83,10 @@ struct Stage1 {
   aclOpExecutor* executor = nullptr;
 };
 
-// A call on tensors that it destroys: some inputs, then as many outputs as there are left.
+// A call on tensors, which it destroys: some inputs, then the outputs.
 using Call = std::function<void(const std::vector<aclTensor*>& tensors)>;
 
-// Whether a call gives the same where all tensors lie in one memory and where each has its own.
+// Checks that a call gives the same result if all tensors share memory and if each has its own.
 void check_same(const Call& call, const std::vector<Place>& inputs,
                 const std::vector<Place>& outputs) {
   Memory shared = numbers();
@@ -216,7 +217,7 @@ TEST(lists_whose_tensors_lie_in_one_another) {
 }
 
 TEST(a_number_in_the_memory_of_an_output) {
-  // The number for the second tensor must be that before the first output was written.
+  // The number from the second tensor must be the one before the first output was written.
   Memory memory = numbers();
   const float before = memory[3];
   const Memory second = elements(memory, {2 * kElements});

@@ -1,6 +1,6 @@
-// Calls with shapes that do not fit: stage 1 refuses them, and does not write to the output. The
-// tensors have so many elements that operators compute in the output's own memory if they may. And
-// shapes that torch in Python knows another answer for, which a program in Python tries too
+// Calls with shapes that do not fit: stage 1 refuses them and does not write to the output. The
+// tensors are large enough that operators compute directly in the output's memory where they may.
+// Also shapes for which torch in Python has another answer, which a program in Python tests, too
 // (tests/test_aten_abuse.py).
 #include <algorithm>
 #include <cmath>
@@ -36,7 +36,7 @@ namespace {
 constexpr float kUntouched = 77;
 constexpr int64_t kSize = 64;
 
-// A matrix, of which the memory is larger, so that what is written beyond it is seen.
+// A matrix in larger memory, so that writes beyond it are detected.
 struct Matrix {
   Matrix(int64_t rows, int64_t columns)
       : memory(static_cast<size_t>(2 * kSize * kSize), kUntouched) {
@@ -58,14 +58,15 @@ struct Stage1 {
   aclOpExecutor* executor = nullptr;
 };
 
-// Prepares a call, which stage 1 refuses, and looks at its output.
+// Prepares a call that stage 1 must refuse, and checks that its output is unchanged.
 void check_refused(const std::function<aclnnStatus(Stage1*)>& prepare, const Matrix& out) {
   Stage1 stage;
   CHECK_EQ(prepare(&stage), ACLNN_ERR_PARAM_INVALID);
   CHECK(std::ranges::all_of(out.memory, [](float value) { return value == kUntouched; }));
 }
 
-// Shapes of an output that has other elements than kSize x kSize, or the same in another order.
+// Shapes with another number of elements than kSize x kSize, or the same number in another
+// arrangement.
 const std::vector<std::pair<int64_t, int64_t>> kShapes = {{kSize, kSize - 1},
                                                           {kSize - 1, kSize},
                                                           {kSize / 2, kSize},
@@ -124,7 +125,7 @@ TEST(a_list_into_another_shape) {
         [&](Stage1* s) { return aclnnForeachSqrtGetWorkspaceSize(in, to, &s->size, &s->executor); },
         out);
     aclDestroyTensorList(to);
-    out.tensor = nullptr;  // which the list destroyed
+    out.tensor = nullptr;  // the list has destroyed it
   }
   aclDestroyTensorList(in);
   a.tensor = nullptr;
@@ -141,7 +142,7 @@ TEST(the_right_shape_is_accepted) {
   CHECK_EQ(out.memory[static_cast<size_t>(kSize * kSize)], kUntouched);
 }
 
-// One number has no unbiased variance: torch's function in Python divides by 0 there. The mean is
+// One number has no unbiased variance; torch's function in Python divides by 0 there. The mean is
 // half of 1 and half of 3, the result (3 - 3) / sqrt(0 + 1).
 TEST(a_batch_norm_of_one_number) {
   const int64_t five[] = {1, 1, 1, 1, 1}, one[] = {1};

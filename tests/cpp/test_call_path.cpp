@@ -1,5 +1,5 @@
-// A program that calls an operator in a loop: descriptors, stage 1, stage 2, and everything
-// destroyed again. After the first turns nothing of that takes memory from the C library.
+// A program that calls an operator in a loop: creates descriptors, runs stage 1 and stage 2, and
+// destroys everything. After the first iterations none of this allocates memory from the C library.
 #include <dlfcn.h>
 
 #include <array>
@@ -26,9 +26,9 @@ namespace {
 thread_local int64_t allocations = 0;
 }
 
-// The C library's allocation functions, counted: whoever is linked or loaded calls these. The
-// sanitizers have their own, under which nothing is counted, and the calls are made for what they
-// find.
+// Replaces and counts the C library's allocation functions for everything that is linked or loaded.
+// The sanitizers have their own functions; with them nothing is counted, and the calls run only for
+// what the sanitizers detect.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #pragma GCC visibility push(default)
@@ -66,7 +66,7 @@ TEST(the_count_counts) {
   const int64_t before = allocations;
   std::free(std::malloc(8));
   CHECK_EQ(allocations - before, 1);
-  // What libraries call, too.
+  // Libraries call the replacements, too.
   CHECK(dlsym(RTLD_DEFAULT, "malloc") == reinterpret_cast<void*>(&malloc));
   CHECK(dlsym(RTLD_DEFAULT, "posix_memalign") == reinterpret_cast<void*>(&posix_memalign));
 }
@@ -94,7 +94,7 @@ const Library& library() {
   return library;
 }
 
-// Numbers of some shape, and fresh descriptors of them.
+// Numbers of some shape, and new descriptors of them.
 template <class T>
 class Values {
  public:
@@ -123,7 +123,7 @@ void run(Args&&... args) {
       nullptr, std::forward<Args>(args)...);
 }
 
-// What a hundred turns allocate, after ten that fill what is kept.
+// The number of allocations in a hundred iterations, after ten that fill the caches.
 int64_t allocations_of(const std::function<void()>& turn) {
   for (int i = 0; i < 10; ++i) turn();
   const int64_t before = allocations;

@@ -1,5 +1,5 @@
-// The client against a fake library that counts its objects: which types a call accepts, what
-// reaches the C functions, and that nothing leaks on any failure.
+// The client against a fake library that counts its objects: the types that a call accepts, the
+// arguments that reach the C functions, and leaks on any failure.
 #include <atomic>
 #include <map>
 #include <memory>
@@ -84,12 +84,12 @@ static_assert(!std::is_copy_constructible_v<Prepared<Mixed>> &&
 
 // ---- The fake library ---------------------------------------------------------------------------
 
-// What the fake counts and how it behaves.
+// The counters and the behaviour of the fake.
 struct Fake {
-  std::atomic<int64_t> objects{0};  // descriptors alive
+  std::atomic<int64_t> objects{0};  // live descriptors
   std::atomic<int64_t> executors{0};
   std::atomic<int64_t> stage2_calls{0};
-  std::atomic<int64_t> refusals{0};  // stage 2 with a size but no workspace
+  std::atomic<int64_t> refusals{0};  // calls of stage 2 with a size but no workspace
   aclnnStatus status1 = 0;
   aclnnStatus status2 = 0;
   aclnnStatus null_stream_status = 0;
@@ -97,7 +97,7 @@ struct Fake {
   bool creates = true;
   bool repeatable = true;
 
-  // The last stage 1's and stage 2's arguments.
+  // The arguments of the last stage 1 and stage 2.
   struct Seen {
     const aclTensor* self;
     int64_t count;
@@ -113,7 +113,7 @@ struct Fake {
     uint64_t size;
     aclrtStream stream;
   } seen{};
-  bool record = true;  // off where many threads call
+  bool record = true;  // off if many threads call
 };
 std::unique_ptr<Fake> fake;
 thread_local std::string error_text;
@@ -225,11 +225,11 @@ std::map<std::string, void*> symbols(bool host) {
       {"aclnnMixedGetWorkspaceSize", address(&aclnnMixedGetWorkspaceSize)},
       {"aclnnMixed", address(&aclnnMixed)},
   };
-  if (host) table["aclHostGetProduct"] = address(recent_error);  // its presence is what counts
+  if (host) table["aclHostGetProduct"] = address(recent_error);  // only its presence matters
   return table;
 }
 
-// A library over the fake; `lookups` counts how often a symbol was searched.
+// A library over the fake; `lookups` counts the look-ups of each symbol.
 struct FakeLibrary {
   explicit FakeLibrary(bool host = false, std::string name = "fake")
       : library(name, [this, table = symbols(host)](const char* symbol) -> void* {
@@ -242,7 +242,7 @@ struct FakeLibrary {
   Library library;
 };
 
-// A fake with its counters at zero; at the end everything must have been given back.
+// A fake with its counters at zero. The destructor checks that every object has been destroyed.
 struct Scope {
   Scope() { fake = std::make_unique<Fake>(); }
   ~Scope() {
@@ -256,7 +256,7 @@ TensorHandle tensor(const Library& library) {
   return make_tensor(library, dims, ACL_FLOAT, {}, 0, ACL_FORMAT_ND, dims, nullptr);
 }
 
-// One operator's arguments, so that a test changes only what it is about.
+// The arguments of one operator, so that a test changes only those that it is about.
 struct Arguments {
   explicit Arguments(const Library& library) : self(tensor(library)), out(tensor(library)) {}
 
@@ -305,7 +305,7 @@ extern "C" aclnnStatus aclnnMixedGetWorkspaceSize(const aclTensor* self, int64_t
                   reduction, dims,  out,    nullptr, 0,       nullptr};
   }
   if (fake->status1 != 0) {
-    // CANN may have written the executor already: it must not be used all the same.
+    // A failed stage 1 may have written the executor; it must not be used.
     *executor = reinterpret_cast<aclOpExecutor*>(uintptr_t{16});
     error_text = "out: expected dtype FLOAT";
     return fake->status1;
@@ -335,8 +335,7 @@ extern "C" aclnnStatus aclnnMixed(void* workspace, uint64_t workspaceSize, aclOp
   return fake->status2;
 }
 
-// ---- Look-ups: first, while this program has few libraries and they are remembered
-// ---------------
+// ---- Look-ups: run first, while the program has few libraries, which are remembered -----------
 
 TEST(symbols_are_looked_up_once) {
   Scope scope;
@@ -486,7 +485,7 @@ TEST(failing_stage_2_throws_and_leaves_the_executor_alone) {
   const Error error = error_of([&] { arguments.call(fakes.library, no_workspace, &stream); });
   CHECK_EQ(std::string(error.what()),
            "aclnnMixed failed with status 361001 (ACLNN_ERR_RUNTIME_ERROR): launch failed");
-  CHECK_EQ(fake->executors.load(), 0);  // below zero if it had been destroyed twice
+  CHECK_EQ(fake->executors.load(), 0);  // negative if it had been destroyed twice
   CHECK_EQ(fake->stage2_calls.load(), 1);
 }
 
@@ -511,7 +510,8 @@ TEST(null_stream_of_the_host_reports_at_once) {
   CHECK_EQ(error.status(), 507015);
   CHECK(std::strstr(error.what(), "label 7 is outside [0, 5)") != nullptr);
   int stream = 0;
-  on_host.call(host.library, no_workspace, &stream);  // a created stream reports when synchronised
+  on_host.call(host.library, no_workspace, &stream);  // a created stream reports when it is
+                                                      // synchronised
   Arguments on_device(device.library);
   on_device.call(device.library, no_workspace, nullptr);
 }
@@ -527,7 +527,7 @@ TEST(objects_of_another_library_are_refused) {
   CHECK_EQ(fake->executors.load(), 0);
 }
 
-// ---- The stages apart ---------------------------------------------------------------------------
+// ---- Separate stages ---------------------------------------------------------------------------
 
 TEST(prepared_runs_once) {
   Scope scope;
@@ -694,9 +694,9 @@ TEST(messages_of_earlier_calls_are_not_this_errors) {
            "aclnnMixed: b\naclnnMixed: a");
   CHECK_EQ(text_of(api, "aclnnMixed: two\nlines\naclnnCast: no"), "aclnnMixed: two\nlines");
   CHECK_EQ(text_of(api, "aclnnMixed: b"), "aclnnMixed: b");
-  // Those that do not name the operator may be its own.
+  // Lines that do not name the operator may be its own.
   CHECK_EQ(text_of(api, "EZ1001: b\nEZ1001: a"), "EZ1001: b\nEZ1001: a");
-  // What others say may be the reason why something else than an operator failed.
+  // Lines of other functions may be the reason why a function that is no operator failed.
   CHECK_EQ(text_of("aclHostTraceEnd", "aclHostTraceEnd: b\naclnnCast: a"),
            "aclHostTraceEnd: b\naclnnCast: a");
 }
@@ -725,7 +725,7 @@ TEST(missing_symbols_are_named) {
              "aclnnAbsentGetWorkspaceSize failed with status 200001 (ACL_ERROR_API_NOT_SUPPORT): "
              "no such symbol in libfake.so");
   }
-  // Nor is an earlier failure's text left, to be taken for this one's.
+  // The text of an earlier failure must not be taken for this one's.
   error_text = "an earlier failure";
   error_of(call_absent);
   CHECK(fakes.library.meta().recent_error() == nullptr);

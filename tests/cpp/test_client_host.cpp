@@ -1,5 +1,5 @@
-// The client against the real host CANN: the prefix this program is linked with, and the embedded
-// library beside it in the same process.
+// The client against the real host CANN: the prefix that this program is linked with, and the
+// embedded library in the same process.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -58,7 +58,7 @@ TensorHandle tensor(const Library& library, std::vector<T>& data) {
   return make_tensor(library, dims, kScalarType<T>, {}, 0, ACL_FORMAT_ND, dims, data.data());
 }
 
-// The gradient from results of which two are below zero, over the client.
+// The gradient from results of which two are negative, computed through the client.
 template <class T>
 std::vector<T> elu_backward(const Library& library, aclrtStream stream) {
   std::vector<T> grad = {-2, -1, 0, 1};

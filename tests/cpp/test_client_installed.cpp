@@ -1,4 +1,4 @@
-// Where the operators of an installed CANN are looked for.
+// The search for the operators of an installed CANN.
 #include "client/installed.h"
 
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ constexpr const char* kVariables[] = {"ASCEND_CUSTOM_OPP_PATH", "ASCEND_OPP_PATH
                                       "ASCEND_HOME_PATH"};
 constexpr const char* kCustom = "op_api/lib/libcust_opapi.so";
 
-// A folder for one test, which none of the variables knows of yet.
+// A folder for one test, which no variable refers to yet.
 class Folder {
  public:
   Folder() {
@@ -37,7 +37,7 @@ class Folder {
 
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
-  // Makes a file of this text, and returns its path.
+  // Creates a file with this text, and returns its path.
   std::string write(const std::string& name, const std::string& text = "") const {
     const std::string path = *this / name;
     fs::create_directories(fs::path(path).parent_path());
@@ -100,7 +100,7 @@ TEST(custom_operators_come_first_then_vendors_by_priority_then_cann) {
 
 namespace {
 
-// What is said of the libraries that the variables lead to.
+// The error about the libraries that the variables lead to; empty if there is none.
 std::string refusal() {
   try {
     aclnn::Library library(aclnn::installed_paths());
@@ -118,7 +118,7 @@ bool names(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// A value of LD_LIBRARY_PATH for the time of a test.
+// Sets LD_LIBRARY_PATH for the duration of a test.
 class SearchPath {
  public:
   explicit SearchPath(const std::string& value) {
@@ -131,7 +131,7 @@ class SearchPath {
   std::string before_;
 };
 
-// The error of looking for a library of this name; it is no library, so there always is one.
+// The error of opening a library with this name. The file is no library, so there is always one.
 std::string error_of_opening(const std::string& name) {
   try {
     aclnn::Library library({name});
@@ -174,14 +174,14 @@ TEST(what_a_group_may_write_to_is_refused) {
   const std::string path = folder.write(kCustom);
   fs::permissions(path, fs::perms::group_write, fs::perm_options::add);
   set("ASCEND_CUSTOM_OPP_PATH", folder / "");
-  if (geteuid() != 0) return;                     // nobody else can give it to another group
+  if (geteuid() != 0) return;                     // only root can give it to another group
   CHECK(!names(refusal(), "may be written by"));  // root's own group
   CHECK_EQ(chown(path.c_str(), 0, 4242), 0);
   CHECK(names(refusal(), std::string(kCustom) + " may be written by its group, so "));
 }
 
 TEST(what_belongs_to_another_user_is_refused) {
-  if (geteuid() != 0) return;  // nobody else can give files away
+  if (geteuid() != 0) return;  // only root can give files away
   for (const char* part : {kCustom, "op_api/lib", "op_api"}) {
     const Folder folder;
     folder.write(kCustom);
@@ -191,7 +191,7 @@ TEST(what_belongs_to_another_user_is_refused) {
     CHECK(names(refusal(), std::string(part) + " belongs to user 4242, so "));
     CHECK(names(refusal(), "its owner must be root or the user of this process (chown)"));
   }
-  const Folder folder;  // of a link, the owner of the link itself
+  const Folder folder;  // a symbolic link's own owner is checked
   folder.write(std::string("there/") + kCustom);
   fs::create_symlink(folder / "there", folder / "link");
   CHECK_EQ(lchown((folder / "link").c_str(), 4242, 4242), 0);
@@ -234,7 +234,7 @@ TEST(the_loaders_search_path_is_held_to_the_same) {
   fs::current_path(folder / "closed");
   {
     const SearchPath path((folder / "none") + ":" + (folder / "closed") + ":" + (folder / "open"));
-    CHECK(names(error_of_opening(kName), "not opened"));  // the first decides
+    CHECK(names(error_of_opening(kName), "not opened"));  // the first one decides
   }
   {
     const SearchPath path((folder / "none") + ";" + (folder / "open"));

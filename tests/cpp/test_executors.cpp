@@ -1,6 +1,6 @@
-// Executors through the public ABI: made here and run there, repeated with other addresses, ordered
-// by streams and events, and given back whatever happens. Expected values are sums and products
-// that float computes exactly.
+// Executors through the public ABI: created on one thread and run on another, repeated with other
+// addresses, ordered by streams and events, and destroyed in all cases. Expected values are sums
+// and products that float computes exactly.
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -47,7 +47,7 @@ Call elu_stage1(const aclTensor* self, float scale, aclTensor* out) {
       aclnnEluGetWorkspaceSize(self, alpha, factor, one, out, &call.workspace_size, &call.executor),
       OK);
   CHECK_EQ(call.workspace_size, uint64_t{0});
-  // The executor needs none of the descriptors any more.
+  // The executor does not need the descriptors any more.
   for (const aclScalar* each : {alpha, factor, one}) aclDestroyScalar(each);
   return call;
 }
@@ -61,7 +61,7 @@ Call elu_stage1(const float* self, size_t n, float scale, float* out) {
   return call;
 }
 
-// The gradient of the same from its result y: gradOutput * scale for y > 0, else 0.
+// The gradient of the same function from its result y: gradOutput * scale for y > 0, else 0.
 Call backward_stage1(const float* gradient, const float* result, size_t n, float scale,
                      float* out) {
   Call call;
@@ -139,7 +139,7 @@ TEST(an_executor_outlives_the_thread_that_made_it) {
   });
 }
 
-// As torch_npu's task queue has it: one thread does every stage 1, another every stage 2.
+// Like torch_npu's task queue: one thread runs every stage 1, another every stage 2.
 TEST(one_thread_makes_executors_and_another_runs_them) {
   on_device([] {
     constexpr size_t kCalls = 500;
@@ -227,7 +227,7 @@ TEST(threads_refused_at_once_each_have_their_own_reason) {
 
 // ---- Repeatable executors ----------------------------------------------------------------------
 
-// Each run has the addresses of its launch, whatever is set while it still waits.
+// Each run uses the addresses at its launch, even if others are set while it waits.
 TEST(queued_runs_keep_the_addresses_they_were_launched_with) {
   on_device([] {
     constexpr size_t kRuns = 50;
@@ -296,7 +296,7 @@ TEST(a_created_stream_computes_later_and_in_order) {
     const aclrtStream stream = gated_stream(gate);
     auto x = ramp(kSize, 1);
     const auto start = x;
-    // In place, ten times over: any other order, or two at a time, would not give 2^10 x.
+    // Ten in-place multiplications: in another order, or two at a time, the result is not 2^10 x.
     for (int i = 0; i < 10; ++i) {
       CHECK_EQ(run_elu(elu_stage1(x.data(), kSize, 2, x.data()), stream), OK);
     }
@@ -311,8 +311,8 @@ TEST(a_created_stream_computes_later_and_in_order) {
   });
 }
 
-// The forward on one stream, the backward of its result on another, for many steps; a second event
-// keeps the next forward from overwriting a result that is still being read.
+// The forward runs on one stream, the backward of its result on another, for many steps. A second
+// event prevents the next forward from overwriting a result that is still being read.
 TEST(events_order_forward_and_backward_on_two_streams) {
   on_device([] {
     constexpr int kSteps = 100;
@@ -377,7 +377,7 @@ TEST(a_stream_destroyed_by_force_gives_its_executors_back) {
       CHECK_EQ(run_elu(elu_stage1(x.data(), kSize, 2, out.data()), stream), OK);
     }
     std::thread destroyer([&] { CHECK_EQ(aclrtDestroyStreamForce(stream), ACL_SUCCESS); });
-    // The worker goes on once the handle is gone, and finds its queue dropped, or about to be.
+    // The worker continues once the handle is destroyed; its queue is dropped by then, or soon.
     aclrtStreamStatus status = ACL_STREAM_STATUS_COMPLETE;
     while (aclrtStreamQuery(stream, &status) == ACL_SUCCESS) std::this_thread::yield();
     messages();
@@ -415,12 +415,12 @@ TEST(behind_a_failure_operators_are_dropped_and_the_failure_sticks) {
     CHECK(contains(messages(), "threw"));
     CHECK(before == elu_of(x, 2));
     CHECK(behind == std::vector<float>(kSize, -7));
-    // Later calls are accepted and dropped too: the stream says so when it is waited for.
+    // Later calls are accepted and dropped, too; synchronising the stream reports it.
     CHECK_EQ(run_elu(elu_stage1(x.data(), kSize, 2, behind.data()), stream), OK);
     CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_INTERNAL_ERROR);
     CHECK(behind == std::vector<float>(kSize, -7));
     CHECK_EQ(aclHostLiveObjects("executor"), int64_t{0});
-    // Other streams go on.
+    // Other streams are not affected.
     CHECK_EQ(run_elu(elu_stage1(x.data(), kSize, 2, behind.data()), nullptr), OK);
     CHECK(behind == elu_of(x, 2));
     CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
@@ -459,13 +459,13 @@ void elu_of_views(std::vector<int64_t> dims, std::vector<int64_t> from_strides, 
 
 }  // namespace
 
-// Both storages end where their views do, so that the sanitizer sees any step outside.
+// Both storages end where their views do, so that the sanitizer detects accesses outside.
 TEST(transposed_and_sparse_views_are_read_and_written_where_they_say) {
   leaves_nothing([] {
     for (const int64_t rows : {1, 3, 700}) {
       for (const int64_t columns : {1, 5, 513, 1300}) {
-        // self: rows x columns, transposed, every second element, offset 1.
-        // out: its rows stand 3 elements apart, offset 2.
+        // self: rows x columns, transposed, every second element, offset 1. out: rows 3 elements
+        // apart, offset 2.
         const auto from = ramp(static_cast<size_t>(2 * rows * columns), -50);
         const int64_t pitch = columns + 3;
         std::vector<float> to(static_cast<size_t>(2 + (rows - 1) * pitch + columns), -7);
@@ -523,7 +523,7 @@ float* page_locked_floats(size_t bytes) {
   return static_cast<float*>(block);
 }
 
-// Checks that the call is accepted and that the stream then finds freed memory.
+// Checks that the call is accepted and that the stream then detects freed memory.
 void finds_freed_memory(const Call& call, aclrtStream stream) {
   CHECK_EQ(run_elu(call, stream), OK);
   CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_COPY_DATA);
@@ -531,7 +531,7 @@ void finds_freed_memory(const Call& call, aclrtStream stream) {
   CHECK(text.starts_with("aclnnElu: ") && contains(text, "freed"));
 }
 
-// Runs the body with the null stream, and with created ones, of which a failure is the end.
+// Runs the body with the null stream, and with created streams, which a failure ends.
 void on_streams(const std::function<void(aclrtStream)>& body) {
   on_device([&] {
     body(nullptr);
@@ -553,7 +553,7 @@ TEST(memory_freed_before_its_turn_is_not_touched) {
       const std::vector<float> x(n, 1);
       CHECK_EQ(run_elu(elu_stage1(x.data(), n, 2, block), stream), OK);
       CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
-      // Mostly at the same address, but somebody else's memory now.
+      // Usually at the same address, but this is another allocation.
       float* const again = device_floats(bytes);
       again[0] = -7;
       gate.open();
@@ -620,7 +620,7 @@ TEST(memory_freed_after_its_address_was_set_is_not_touched) {
     const Call call = elu_stage1(self, 2, out);
     CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
     finds_freed_memory(call, stream);
-    // Once it points elsewhere, the block is forgotten.
+    // When the tensor gets another address, the block is forgotten.
     CHECK_EQ(aclSetRawTensorAddr(self, host.data()), OK);
     CHECK_EQ(run_elu(elu_stage1(self, 2, out), nullptr), OK);
     CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
@@ -643,7 +643,7 @@ TEST(memory_allocated_again_is_not_what_an_executor_was_made_for) {
     CHECK_EQ(block[0], 2.0f);
     CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
     finds_freed_memory(call, nullptr);
-    block = device_floats(kBytes);  // mostly at the same address
+    block = device_floats(kBytes);  // usually at the same address
     block[0] = -7;
     finds_freed_memory(call, nullptr);
     CHECK_EQ(block[0], -7.0f);
@@ -661,13 +661,13 @@ namespace {
 
 constexpr size_t kMapped = size_t{2} << 20;
 
-// A range of addresses in which memory is mapped, at its beginning or behind that.
+// A range of addresses with mapped memory at its beginning or after it.
 class Range {
  public:
   Range() { CHECK_EQ(aclrtReserveMemAddress(&begin_, 2 * kMapped, 0, nullptr, 1), ACL_SUCCESS); }
   ~Range() { CHECK_EQ(aclrtReleaseMemAddress(begin_), ACL_SUCCESS); }
 
-  // Maps fresh memory, which is zeros, and holds it alone.
+  // Maps new memory of zeros, which only the mapping keeps alive.
   float* map(size_t place = 0) {
     aclrtPhysicalMemProp prop = {};
     prop.memAttr = ACL_HBM_MEM_HUGE;
@@ -733,7 +733,7 @@ TEST(a_tensor_larger_than_its_block_is_refused) {
     for (const Allocate allocate : {aclrtMalloc, aclrtMallocAlign32}) {
       float* const block = device_floats(60, allocate);
       std::vector<float> x(4096, 1);
-      // The 16th element lies in what aclrtMalloc allocates beside the 60 bytes.
+      // The 16th element is in the padding that aclrtMalloc adds to the 60 bytes.
       for (const size_t n : {size_t{16}, size_t{4096}}) {
         CHECK_EQ(run_elu(elu_stage1(x.data(), n, 2, block), nullptr), ACLNN_ERR_PARAM_INVALID);
         const std::string text = messages();
@@ -745,7 +745,7 @@ TEST(a_tensor_larger_than_its_block_is_refused) {
       }
       CHECK_EQ(run_elu(elu_stage1(x.data(), 15, 2, block), nullptr), OK);
       CHECK_EQ(block[14], 2.0f);
-      // The last four bytes begin inside and the view ends outside; the one behind begins outside.
+      // The view's last four bytes cross the end; the next view starts beyond it.
       CHECK_EQ(run_elu(elu_stage1(x.data(), 2, 2, block + 14), nullptr), ACLNN_ERR_PARAM_INVALID);
       CHECK_EQ(run_elu(elu_stage1(x.data(), 1, 2, block + 15), nullptr), ACLNN_ERR_PARAM_INVALID);
       CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
@@ -753,7 +753,7 @@ TEST(a_tensor_larger_than_its_block_is_refused) {
   });
 }
 
-// As clients declare them: a storage as large as the view, without the view's offset.
+// Clients declare a storage as large as the view, without the view's offset.
 TEST(a_view_outside_its_storage_but_inside_its_block) {
   on_device([] {
     constexpr int64_t kOffset = 40, kCount = 24;
@@ -765,7 +765,7 @@ TEST(a_view_outside_its_storage_but_inside_its_block) {
     CHECK_EQ(aclSetAclOpExecutorRepeatable(call.executor), OK);
     CHECK_EQ(run_elu(call, nullptr), OK);
     for (int64_t i = 0; i < kCount; ++i) CHECK_EQ(block[kOffset + i], 6.0f);
-    // Memory that belongs to no block may be as small as was declared.
+    // The declared size is the only check for memory that belongs to no block.
     CHECK_EQ(aclSetTensorAddr(call.executor, 1, out, host.data()), OK);
     CHECK_EQ(run_elu(call, nullptr), ACLNN_ERR_PARAM_INVALID);
     CHECK(contains(messages(), "declared storage"));
@@ -789,11 +789,11 @@ TEST(a_view_outside_its_storage_but_inside_its_block) {
   });
 }
 
-// ---- What was used up or destroyed --------------------------------------------------------------
+// ---- Executors that are used up or destroyed ----------------------------------------------------
 
 namespace {
 
-// Checks that every function refuses an executor that is gone, or never was one.
+// Checks that every function refuses an executor that was destroyed, or never existed.
 void is_refused(aclOpExecutor* executor, aclnnStatus in_stage2) {
   float value = 1;
   aclTensor* const any = tensor(&value, 1);
@@ -884,7 +884,7 @@ TEST(of_two_threads_one_runs_an_executor) {
   });
 }
 
-// More than a chunk of the table, then all of it again.
+// More executors than a chunk of the table has, and then all of them again.
 TEST(many_executors_are_kept_apart) {
   leaves_nothing([] {
     constexpr size_t kCalls = 3000;
@@ -899,7 +899,7 @@ TEST(many_executors_are_kept_apart) {
   });
 }
 
-// The sanitizer ends a program that reads what was destroyed; without it, what is left may be read.
+// The sanitizer ends a program that reads destroyed objects; without it they may be read.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 TEST(destroyed_descriptors_are_refused) {
@@ -957,7 +957,7 @@ TEST(lists_and_their_elements_may_be_destroyed_in_any_order) {
     aclTensor* const element = tensor(&value, 1);
     aclTensor* const twice[] = {element, element};
     aclTensorList* const list = aclCreateTensorList(twice, 2);
-    CHECK_EQ(aclDestroyTensor(element), OK);  // which is the list's
+    CHECK_EQ(aclDestroyTensor(element), OK);  // it belongs to the list
     CHECK_EQ(aclDestroyTensorList(list), OK);
     uint64_t count = 0;
     CHECK_EQ(aclDestroyTensorList(list), ACLNN_ERR_PARAM_INVALID);
@@ -1001,7 +1001,7 @@ TEST(stage_1_refuses_destroyed_descriptors_and_other_objects) {
   });
 }
 
-// One thread makes descriptors and another destroys them, whose memory then comes back.
+// One thread creates descriptors and another destroys them; their memory is reused.
 TEST(descriptors_are_destroyed_by_another_thread) {
   leaves_nothing([] {
     float value = 1;
@@ -1020,7 +1020,7 @@ TEST(descriptors_are_destroyed_by_another_thread) {
 
 #endif
 
-// Large enough for several threads and for stores past the caches.
+// Large enough for several threads and for non-temporal stores.
 TEST(large_tensors_are_computed_on_two_streams_at_once) {
   on_device([] {
     constexpr size_t kLarge = (size_t{4} << 20) + 13;

@@ -1,5 +1,5 @@
-// Collective communication between devices of one process. Expected values come from the published
-// descriptions of the operations, worked out on the host.
+// Collective communication between devices of one process. The host computes the expected values
+// from the published descriptions of the operations.
 #include "hccl/hccl.h"
 
 #include <netinet/in.h>
@@ -58,7 +58,8 @@ TEST(large_unsigned_numbers_are_ordered_as_such) {
   }
 }
 
-// 2048 + 1 is 2048 in FLOAT16, and 256 + 1 is 256 in BFLOAT16: summed in FLOAT, eight ranks add up.
+// 2048 + 1 is 2048 in FLOAT16, and 256 + 1 is 256 in BFLOAT16; summed in FLOAT, the ones of eight
+// ranks count.
 TEST(sixteen_bits_are_reduced_in_float_and_rounded_once) {
   const World world(8);
   for (const auto& [type, first, expected] :
@@ -77,7 +78,7 @@ TEST(sixteen_bits_are_reduced_in_float_and_rounded_once) {
   }
 }
 
-// More than is exchanged at a time, in place, and the same bits on every rank though sums round.
+// More data than is exchanged at a time, in place. All ranks get the same bits although sums round.
 TEST(all_reduce_of_much_in_place) {
   const World world(3);
   const size_t count = (size_t{13} << 20) / 4 * 3 + 5;
@@ -118,8 +119,8 @@ TEST(reduce_reaches_the_root_alone) {
   }
 }
 
-// In saturation mode a sum out of range sets the float status of the device that reduces; what
-// selects does not, and nothing does in infinity mode.
+// In saturation mode a sum out of range sets the float status of the device that reduces. Minimum
+// and maximum do not set it, and in infinity mode nothing does.
 TEST(a_sum_out_of_range_sets_the_float_status_of_its_device) {
   using aclnn_host::FloatStatus;
   const World world(3);
@@ -249,7 +250,7 @@ TEST(all_gather_of_parts_of_any_size) {
 TEST(all_to_all_in_its_three_forms) {
   const World world(3);
   const size_t ranks = 3;
-  // Rank i sends i + 2 * j + 1 elements to rank j, from a beginning of the buffer on.
+  // Rank i sends i + 2 * j + 1 elements to rank j, from an offset in the buffer.
   std::vector<uint64_t> matrix(ranks * ranks);
   for (size_t i = 0; i < ranks; ++i) {
     for (size_t j = 0; j < ranks; ++j) matrix[i * ranks + j] = i + 2 * j + 1;
@@ -306,7 +307,7 @@ TEST(all_to_all_in_its_three_forms) {
 
 TEST(messages_between_two_ranks_arrive_in_order) {
   const World world(2);
-  const size_t count = size_t{3} << 20;  // more than fits between them
+  const size_t count = size_t{3} << 20;  // more than the transport buffers
   const Buffers small = filled(world, floats(), 4), large = filled(world, floats(), count);
   world.run([&](uint32_t rank) {
     const auto send_or_receive = rank == 0 ? &HcclSend : &HcclRecv;
@@ -321,10 +322,10 @@ TEST(messages_between_two_ranks_arrive_in_order) {
   CHECK(large[1]->values() == values(0, count));
 }
 
-// A rank is not given more than it takes: the sender's operation ends no sooner.
+// A rank does not receive more than it reads: the sender's operation does not end earlier.
 TEST(a_long_message_waits_for_its_receiver) {
   const World world(2);
-  const size_t count = size_t{1} << 20;  // twice what is on its way
+  const size_t count = size_t{1} << 20;  // twice what the transport buffers
   const Buffers buffers = filled(world, floats(), count);
   Gate gate;
   CHECK_EQ(run_on(world.streams[1], [&] { return gate.wait(), ACL_SUCCESS; }), ACL_SUCCESS);
@@ -385,7 +386,7 @@ TEST(a_barrier_is_passed_by_all_together) {
   for (aclrtStream stream : world.streams) CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
 }
 
-// The second operation stands on a stream that is free, the first on one that is not.
+// The second operation is on a free stream, the first on a blocked one.
 TEST(operations_are_done_in_the_order_of_their_calls) {
   const World world(2);
   Gate gate;
@@ -441,7 +442,7 @@ TEST(a_captured_operation_is_done_in_every_execution) {
 TEST(parts_of_a_communicator) {
   const World world(4);
   std::vector<HcclComm> parts(4);
-  uint32_t even[] = {0, 2}, odd[] = {3, 1};  // in an order of their own
+  uint32_t even[] = {0, 2}, odd[] = {3, 1};  // in a different order
   for (int round = 0; round < 2; ++round) {
     std::vector<std::thread> threads;
     for (uint32_t rank = 0; rank < 4; ++rank) {
@@ -482,7 +483,7 @@ TEST(parts_of_a_communicator) {
   CHECK(contains(messages(), "rankIds is 4"));
 }
 
-// Several roots, of which the first is where the ranks meet.
+// Several roots; the ranks meet at the first.
 TEST(a_communicator_of_several_roots) {
   HcclRootInfo roots[2], others[2];
   for (HcclRootInfo* root : {&roots[0], &roots[1], &others[1]})
@@ -615,7 +616,7 @@ TEST(ranks_are_connected_each_with_each) {
   messages();
 }
 
-// Some of the functions that are refused, which take any arguments.
+// Some of the refused functions, which are declared without parameters.
 extern "C" HcclResult HcclRankGraphGetLinks();
 extern "C" HcclResult HcclGetHcclBuffer();
 extern "C" HcclResult HcommChannelCreate();
@@ -645,7 +646,7 @@ TEST(bad_arguments_are_refused_at_once) {
   CHECK_EQ(all_reduce(data, 257, HCCL_DATA_TYPE_FP32, 0, comm), HCCL_E_PARA);
   CHECK(contains(messages(), "1028 bytes"));
   CHECK_EQ(all_reduce(data, UINT64_MAX, HCCL_DATA_TYPE_FP32, 0, comm), HCCL_E_PARA);
-  CHECK_EQ(all_reduce(&comm, 1, HCCL_DATA_TYPE_FP32, 0, comm), HCCL_E_PARA);  // memory of the host
+  CHECK_EQ(all_reduce(&comm, 1, HCCL_DATA_TYPE_FP32, 0, comm), HCCL_E_PARA);  // host memory
   CHECK_EQ(all_reduce(data, 1, HCCL_DATA_TYPE_FP8E4M3, 0, comm), HCCL_E_NOT_SUPPORT);
   CHECK(contains(messages(), "FP8E4M3 and op SUM"));
   CHECK_EQ(all_reduce(data, 1, HCCL_DATA_TYPE_FP32, 4, comm), HCCL_E_NOT_SUPPORT);
@@ -689,7 +690,8 @@ TEST(bad_arguments_are_refused_at_once) {
   messages();
 }
 
-// Both ranks fail, each with a text that names both operations, and the communicator is at its end.
+// Both ranks fail, each with a text that names both operations, and the communicator cannot be used
+// any more.
 TEST(ranks_that_do_different_things_fail) {
   const World world(2);
   const Buffers buffers = filled(world, floats(), 4);
@@ -766,7 +768,7 @@ TEST(what_was_called_before_a_communicator_is_destroyed_is_done) {
   }
 }
 
-// The other rank learns at once why an operation that it waits for will not come.
+// The other rank learns at once why the operation that it waits for will not start.
 TEST(an_operation_behind_a_failed_task_fails_on_all_ranks) {
   const World world(2);
   CHECK_EQ(run_on(world.streams[0],
@@ -781,8 +783,8 @@ TEST(an_operation_behind_a_failed_task_fails_on_all_ranks) {
       contains(messages(), "rank 0 dropped the operation, because its stream had failed: a fault"));
 }
 
-// A text of any length reaches the other ranks: whole up to two paths of the greatest length, and
-// beyond that in whole characters with a remark.
+// A text of any length reaches the other ranks: complete up to two paths of the greatest length,
+// and beyond that truncated to whole characters, with a mark.
 TEST(the_longest_texts_reach_the_other_ranks) {
   for (const size_t length : {size_t{8100}, size_t{1} << 16}) {
     const World world(2);
@@ -834,7 +836,7 @@ TEST(the_longest_names_are_whole_in_names_and_texts) {
   CHECK_EQ(HcclCommDestroy(comm), HCCL_SUCCESS);
 }
 
-// The name of a host of 255 bytes stands whole in the text; HcclRootInfo has no room for more.
+// The text contains a host name of 255 bytes completely; HcclRootInfo has no space for longer ones.
 TEST(the_longest_addresses) {
   HcclRootInfo root;
   const std::string longest(255, 'h');
@@ -847,7 +849,7 @@ TEST(the_longest_addresses) {
   setenv("HCCL_IF_IP", "127.0.0.1", 1);
 }
 
-// Sets a variable of the environment, and takes it back.
+// Sets an environment variable, and restores it.
 class Variable {
  public:
   Variable(const char* name, const char* value) : name_(name) {
@@ -871,7 +873,7 @@ TEST(interfaces_and_ports_are_chosen_by_the_environment) {
     const Variable variable(name, value);
     const HcclResult status = HcclGetRootInfo(&root);
     if (status != HCCL_SUCCESS) return messages();
-    HcclComm comm = nullptr;  // of this rank alone, so that the port is closed
+    HcclComm comm = nullptr;  // of this rank only, so that the port is closed
     CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
     CHECK_EQ(HcclCommInitRootInfo(1, &root, 0, &comm), HCCL_SUCCESS);
     CHECK_EQ(HcclCommDestroy(comm), HCCL_SUCCESS);
@@ -890,7 +892,7 @@ TEST(interfaces_and_ports_are_chosen_by_the_environment) {
   }
   CHECK_EQ(opens("HCCL_HOST_SOCKET_PORT_RANGE", "auto"), "opened");
 
-  // A port that is taken, and one that was free a moment ago.
+  // A port that is taken, and one that was just freed.
   const auto port_of = [](int file) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -946,7 +948,7 @@ TEST(nothing_is_left) {
       CHECK(open_sockets() > 0);
     }
   });
-  CHECK_EQ(open_sockets(), 0);  // the place where the ranks met is closed, too
+  CHECK_EQ(open_sockets(), 0);  // the meeting place is closed, too
 }
 
 TEST(texts_of_codes) {

@@ -1,6 +1,6 @@
-// Processes that do not belong to a communicator, or that do and send what they should not: each
-// costs an error, in time, and nothing else. docs/reliability.md lists what is promised. The tests
-// have HCCL's own objects, so that a peer can be half of the protocol.
+// Processes that do not belong to a communicator, or that do and send invalid data: each causes an
+// error, in time, and nothing else. docs/reliability.md lists the guarantees. The tests link HCCL's
+// own objects, so that a peer can implement half of the protocol.
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@
 using namespace aclnn_host::hccl;
 using aclnn_host::Deadline;
 
-// As on a machine without OpenSSL.
+// Simulates a machine without OpenSSL.
 static bool hides_crypto = false;
 extern "C" ACL_FUNC_VISIBILITY void* dlopen(const char* name, int flags) noexcept {
   using Function = void*(const char*, int);
@@ -44,7 +44,7 @@ extern "C" ACL_FUNC_VISIBILITY void* dlopen(const char* name, int flags) noexcep
   return real(hides_crypto && is_crypto ? "libhidden.so" : name, flags);
 }
 
-// As on systems that refuse files in memory with some flags, by the error.
+// Simulates systems that refuse memory files with some flags; returns the error.
 static int (*refusal_of_memory_files)(unsigned flags) = nullptr;
 extern "C" ACL_FUNC_VISIBILITY int memfd_create(const char* name, unsigned flags) noexcept {
   using Function = int(const char*, unsigned);
@@ -53,7 +53,7 @@ extern "C" ACL_FUNC_VISIBILITY int memfd_create(const char* name, unsigned flags
   return errno == 0 ? real(name, flags) : -1;
 }
 
-// As without memory for so many bytes at once.
+// Simulates that memory is exhausted for allocations of this size.
 static std::atomic<size_t> bytes_refused = 0;
 [[gnu::noinline]] void* operator new(size_t bytes) {
   const bool is_refused = bytes > 0 && bytes == bytes_refused;
@@ -74,7 +74,7 @@ Deadline soon() {
   return Deadline(10'000);
 }
 
-// What an exception says; "" if the body throws none.
+// The text of the exception that the body throws; "" if it throws none.
 template <class Body>
 std::string refusal_of(Body&& body) {
   try {
@@ -103,16 +103,16 @@ File outsider(const Root& root) {
   return connect_to(Address{root.address, root.port}, soon());
 }
 
-// Everything that comes until the other side closes the connection.
+// Everything that is received until the other side closes the connection.
 std::string all_from(const File& file) {
   std::string text, end;
   char byte;
   while ((end = refusal_of([&] { receive_all(file, {&byte, 1}, soon()); })).empty()) text += byte;
-  CHECK(contains(end, "reset"));  // not the end of patience
+  CHECK(contains(end, "reset"));  // not the timeout
   return text;
 }
 
-// A child does the body, and says whether it holds.
+// A child runs the body and reports its result.
 void in_a_child(const std::function<bool()>& body) {
   std::fflush(nullptr);
   const pid_t child = fork();
@@ -122,7 +122,7 @@ void in_a_child(const std::function<bool()>& body) {
   CHECK_EQ(status, 0);
 }
 
-// Two ranks of the root information meet and add.
+// Two ranks join with the root information and compute a sum.
 void ranks_meet(const HcclRootInfo& information) {
   std::array<double, 2> sums{};
   const auto rank_of = [&](uint32_t rank) {
@@ -162,7 +162,7 @@ std::set<std::string> own_sockets() {
   return found;
 }
 
-// The addresses at which this process listens, as /proc/net has them.
+// The addresses at which this process listens, from /proc/net.
 std::set<std::string> listening_addresses() {
   const std::set<std::string> own = own_sockets();
   std::set<std::string> found;
@@ -181,11 +181,11 @@ std::set<std::string> listening_addresses() {
   return found;
 }
 
-// A secret, and where a rank of a communicator of two listens in this process.
+// A secret, and the listeners of a communicator of two ranks in this process.
 struct Pair {
   Secret secret = random_secret();
   std::string key = "pair";
-  File listener = listen_at("127.0.0.1");  // of rank 1, which the test plays
+  File listener = listen_at("127.0.0.1");  // of rank 1, which the test implements
   Network::Place place{{"127.0.0.1", port_of(listener)}, getpid()};
   Network network{0, 2, secret, key};
   std::unique_ptr<Connection> to_network;
@@ -209,7 +209,7 @@ struct Pair {
     return introduce(connect_to(network.address(), soon()), secret,
                      "letters of " + key + " to rank 0", rank, soon());
   }
-  // What a rank that sends more than the window has room for is told.
+  // The error of a rank that sends more than fits the window.
   std::string end_of_sending() {
     std::vector<char> much(size_t{8} << 20);
     const Message message{1, much.data(), much.size(), {HCCL_CMD_SEND}};
@@ -220,7 +220,7 @@ struct Pair {
   Contact from_network_;
 };
 
-// Gives whatever it has to the first that proves the secret.
+// Gives these files to the first process that proves the secret.
 std::string fetched(std::vector<int> files, size_t bytes) {
   const Secret secret = random_secret();
   const std::string name = "aclnn_torch/test/" + random_text();
@@ -260,7 +260,7 @@ File memory_file(size_t bytes, int seals) {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr size_t kBytes = 4096;
 
-// What the place says, and the text of its next letter; "" if it closes the connection.
+// The text of the place's next letter; "" if it closes the connection.
 constexpr std::array<size_t, 3> kAnswers = {0, 1 << 20, 1 << 14};
 std::string text_from(Connection& connection) {
   std::string text;
@@ -273,12 +273,12 @@ std::string text_from(Connection& connection) {
   return text;
 }
 
-// The letters' kinds of network.cpp.
+// The kinds of letters in network.cpp.
 enum : uint32_t { kOfBytes, kOfReceipt, kOfFailure };
 
 const std::array<size_t, 2> kLargest = {64, 0};
 
-// The letters of a reader to which bytes come in pieces, and what it refuses.
+// The letters that a reader returns for bytes that arrive in pieces, and its refusal.
 std::vector<std::string> read_all(const std::optional<Secret>& key, std::span<const char> bytes,
                                   std::mt19937& random, std::string* refusal) {
   LetterReader reader(key, kLargest);
@@ -301,7 +301,7 @@ std::vector<std::string> read_all(const std::optional<Secret>& key, std::span<co
 
 }  // namespace
 
-// The first of these tests, since a process looks for the library once.
+// This test is first, because a process looks for the library only once.
 TEST(without_a_library_for_proofs_there_is_one_host) {
   in_a_child([] {
     hides_crypto = true;
@@ -358,8 +358,8 @@ TEST(a_listener_of_ip_6_is_at_its_address_alone) {
   CHECK(now == std::set<std::string>{"00000000000000000000000001000000"});
 }
 
-// Of a program that speaks another protocol, of one that says half of something, and of one that
-// guesses. 40 bytes is what the door says to everybody.
+// A program that speaks another protocol, one that sends an incomplete message, and one that
+// guesses. Every connection receives the 40 bytes of the challenge.
 TEST(an_outsider_learns_and_changes_nothing) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
@@ -367,7 +367,7 @@ TEST(an_outsider_learns_and_changes_nothing) {
   std::string guess(1 << 16, 'x');
   for (const std::string& words : {list_keys, std::string("GET / HTTP/1.1\r\n\r\n"), guess}) {
     const File file = outsider(root);
-    refusal_of([&] { send_all(file, words, soon()); });  // it may be thrown out before
+    refusal_of([&] { send_all(file, words, soon()); });  // it may be rejected earlier
     shutdown(file.number(), SHUT_WR);
     const std::string answer = all_from(file);
     CHECK(answer.size() <= 40);
@@ -391,7 +391,7 @@ TEST(another_secret_is_refused) {
   CHECK(contains(says(connect_to(root.local_name, soon()), wrong, root.name), closed));
   CHECK(contains(says(outsider(root), root.secret, "something else"), closed));
   CHECK_EQ(says(outsider(root), root.secret, root.name), "");
-  const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
+  const Meeting meeting = meeting_of({&information, 1});  // it keeps the place open
   Invitation forged = meeting.invitation;
   forged.secret = wrong;
   CHECK(contains(refusal_of([&] { attend(forged, {root.name, "", 1, 2, ""}); }),
@@ -399,7 +399,8 @@ TEST(another_secret_is_refused) {
   ranks_meet(information);
 }
 
-// Who listens proves itself, too: a rank tells nothing to whoever has its place.
+// The listening side proves the secret, too: a rank sends nothing to a process that has taken over
+// the address.
 TEST(a_place_without_the_secret_is_refused) {
   const File listener = listen_at("127.0.0.1");
   const auto says = [&](const std::string& words) {
@@ -423,7 +424,7 @@ TEST(a_place_without_the_secret_is_refused) {
                  "it does not prove that it has rootInfo's secret"));
 }
 
-// The answer of a rank to one challenge, sent to another.
+// The answer of a rank to one challenge, sent for another one.
 TEST(a_recorded_answer_is_refused) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
@@ -432,7 +433,7 @@ TEST(a_recorded_answer_is_refused) {
   std::array<char, 40> challenge;
   std::array<char, 68> answer;
   receive_all(first, challenge, soon());
-  // A rank is led to the recorder, which passes on the challenge of the place.
+  // The rank connects to the recorder, which passes on the place's challenge.
   std::thread rank([&] {
     refusal_of([&] {
       introduce(connect_to(Address{"127.0.0.1", port_of(listener)}, soon()), root.secret, root.name,
@@ -449,7 +450,7 @@ TEST(a_recorded_answer_is_refused) {
   receive_all(second, challenge, soon());
   send_all(second, answer, soon());
   CHECK_EQ(all_from(second), "");
-  send_all(first, answer, soon());  // while it is right for the challenge that it answers
+  send_all(first, answer, soon());  // while the challenge that it answers is valid
   std::array<char, 32> welcome;
   CHECK_EQ(refusal_of([&] { receive_all(first, welcome, soon()); }), "");
   ranks_meet(information);
@@ -470,7 +471,7 @@ TEST(a_flood_of_silent_connections_holds_nobody_up) {
   ranks_meet(information);
 }
 
-// As many come at once as there is room for. Whoever has answered before is let in.
+// As many connections as the limit allows, at once. Those that have answered before are admitted.
 TEST(whoever_has_answered_does_not_give_way) {
   const Secret secret = random_secret();
   File listener = listen_at("127.0.0.1");
@@ -494,7 +495,7 @@ TEST(whoever_has_answered_does_not_give_way) {
   rank.join();
 }
 
-// Whoever has proved the secret, and brings nothing.
+// A connection that proves the secret and then sends nothing.
 TEST(a_visitor_that_says_nothing_is_sent_away) {
   setenv("HCCL_CONNECT_TIMEOUT", "1", 1);
   const HcclRootInfo information = open_information();
@@ -504,7 +505,7 @@ TEST(a_visitor_that_says_nothing_is_sent_away) {
   unsetenv("HCCL_CONNECT_TIMEOUT");
 }
 
-// The kernel says who connects; only root can be somebody else.
+// The kernel reports the user of a connecting process; only root can change its user.
 TEST(other_users_of_the_host_are_refused) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
@@ -517,7 +518,7 @@ TEST(other_users_of_the_host_are_refused) {
     if (setuid(kNobody) != 0) return false;
     const std::string text =
         refusal_of([&] { connect_to(std::string(root.local_name), Deadline(1000)); });
-    sockaddr_un address{};  // without the look at who listens
+    sockaddr_un address{};  // without the check of the listening process
     address.sun_family = AF_UNIX;
     std::strcpy(address.sun_path + 1, root.local_name);
     const File file(socket(AF_UNIX, SOCK_STREAM, 0));
@@ -531,7 +532,7 @@ TEST(other_users_of_the_host_are_refused) {
   ranks_meet(information);
 }
 
-// In a user namespace without a map all users have one number, this process's own, too.
+// In a user namespace without a mapping all users have one number, including this process's user.
 TEST(users_that_cannot_be_told_apart_are_refused) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
@@ -587,7 +588,7 @@ TEST(memory_that_is_not_sealed_and_of_the_size_is_refused) {
   unlink(path);
 }
 
-// Whatever another rank writes into the memory that both share.
+// Random data that another rank writes to the shared memory.
 TEST(shared_memory_full_of_garbage_ends_the_exchange) {
   const size_t bytes = SharedMemory::file_size(2);
   for (uint32_t seed = 0; seed < 60; ++seed) {
@@ -595,7 +596,7 @@ TEST(shared_memory_full_of_garbage_ends_the_exchange) {
     char* const data = file.data();
     SharedMemory memory(std::move(file), 0, {getpid(), getpid()});
     std::mt19937 random(seed);
-    const size_t head = bytes - 4 * (size_t{1} << 20);  // without what the rings hold
+    const size_t head = bytes - 4 * (size_t{1} << 20);  // without the contents of the rings
     for (size_t i = 0; i < head; ++i) {
       if (random() % (seed % 7 + 1) == 0) data[i] = static_cast<char>(random());
     }
@@ -608,8 +609,8 @@ TEST(shared_memory_full_of_garbage_ends_the_exchange) {
 TEST(counts_of_shared_memory_are_checked) {
   const size_t bytes = SharedMemory::file_size(2);
   SharedFile file(bytes);
-  // Before what the four rings hold stand their counts, 128 bytes each; the third leads from rank 1
-  // to rank 0.
+  // The counters of the four rings, 128 bytes each, precede their contents; the third ring leads
+  // from rank 1 to rank 0.
   char* const counts = file.data() + bytes - 4 * (size_t{1} << 20) - 2 * 128;
   SharedMemory memory(std::move(file), 0, {getpid(), getpid()});
   const uint64_t written = (size_t{1} << 20) + 1;
@@ -631,7 +632,7 @@ TEST(a_rank_that_floods_another_is_cut_off) {
                  "nobody has read yet"));
 }
 
-// A letter of one byte takes a hundred times as much memory.
+// A letter of one byte needs a hundred times as much memory.
 TEST(a_rank_that_floods_another_with_small_letters_is_cut_off) {
   Pair pair;
   for (int i = 0; i < 20'000; ++i)
@@ -640,7 +641,7 @@ TEST(a_rank_that_floods_another_with_small_letters_is_cut_off) {
   CHECK(contains(pair.end_of_sending(), "rank 1 sent what is refused: more than 2097152 bytes"));
 }
 
-// Between hosts that know each other by the same address, a connection may lead to another rank.
+// Between hosts that have the same address, a connection may reach another rank.
 TEST(a_connection_to_another_rank_is_refused) {
   Pair pair;
   const auto says = [&](const std::string& purpose) {
@@ -685,7 +686,7 @@ TEST(a_rank_that_sends_nonsense_is_cut_off) {
   CHECK_EQ(code, HCCL_E_INTERNAL);
 }
 
-// Of two that say that they are rank 1, the first is it; and no rank is rank 7 of 2.
+// Of two connections that claim to be rank 1, the first is accepted; rank 7 of 2 does not exist.
 TEST(a_second_rank_of_a_number_is_refused) {
   Pair pair;
   for (const uint32_t rank : {1U, 7U, 0U}) CHECK_EQ(all_from(pair.contact(rank).file), "");
@@ -702,11 +703,11 @@ TEST(a_rank_that_stalls_costs_no_more_than_the_time_allowed) {
   CHECK(contains(text, "waited in vain for rank 1"));
 }
 
-// Requests of one who has the secret and does not keep to what is asked.
+// Requests of a process that has the secret and violates the protocol.
 TEST(malformed_requests_do_not_end_the_place) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
-  const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
+  const Meeting meeting = meeting_of({&information, 1});  // it keeps the place open
   const auto answer_to = [&](std::span<const char> request, uint64_t rank = 0) {
     Connection connection(
         introduce(outsider(root), root.secret, root.name, static_cast<uint32_t>(rank), soon()),
@@ -732,8 +733,8 @@ TEST(malformed_requests_do_not_end_the_place) {
   CHECK_EQ(asked({root.name, "", "2", "1", ""}, 1), "rank 1 has joined already");
 }
 
-// A fuzzer of the letters' parser: letters come out as they were written, and after one change to
-// their bytes only those before it do. `make sanitize` runs it under AddressSanitizer.
+// A fuzzer of the letters' parser: letters are returned as they were written, and after a change of
+// their bytes only those before the change are. `make sanitize` runs it under AddressSanitizer.
 TEST(changed_repeated_and_exchanged_letters_are_refused) {
   std::mt19937 random(1);
   for (int round = 0; round < 4000; ++round) {
@@ -752,7 +753,7 @@ TEST(changed_repeated_and_exchanged_letters_are_refused) {
     };
     std::string refusal;
     CHECK(read_all(key, whole(), random, &refusal) == bodies && refusal.empty());
-    size_t intact = random() % pieces.size();  // how many letters are left as they were
+    size_t intact = random() % pieces.size();  // the number of unchanged letters
     const auto at = pieces.begin() + static_cast<ptrdiff_t>(intact);
     switch (round % 4) {
       case 0: (*at)[random() % at->size()] ^= static_cast<char>(1 << random() % 7); break;
@@ -767,12 +768,12 @@ TEST(changed_repeated_and_exchanged_letters_are_refused) {
     }
     bodies.resize(intact);
     CHECK(read_all(key, whole(), random, &refusal) == bodies);
-    // A changed size may make a letter of one that has not ended.
+    // A changed size may make an incomplete letter.
     CHECK(!refusal.empty() || round % 4 == 0);
   }
 }
 
-// The same for bytes that nobody wrote, without a tag that would refuse them all.
+// Fuzzes the parser with random bytes, without a tag, with which all would be refused.
 TEST(any_bytes_are_letters_or_refused) {
   std::mt19937 random(2);
   for (int round = 0; round < 20'000; ++round) {
@@ -794,11 +795,11 @@ TEST(any_bytes_are_letters_or_refused) {
   CHECK_EQ(refusal, "a letter of 9223372036854775808 bytes, expected at most 0");
 }
 
-// A meeting that cannot become complete ends for all that wait.
+// A meeting that cannot become complete ends for all waiting ranks.
 TEST(a_rank_that_leaves_before_all_have_come_ends_the_meeting) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
-  const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
+  const Meeting meeting = meeting_of({&information, 1});  // it keeps the place open
   const auto come = [&](uint32_t rank) {
     auto connection = std::make_unique<Connection>(
         introduce(outsider(root), root.secret, root.name, rank, soon()), kAnswers);
@@ -808,7 +809,7 @@ TEST(a_rank_that_leaves_before_all_have_come_ends_the_meeting) {
   };
   auto early = come(0);
   const auto waiting = come(1);
-  // Its answer says that the place has read what was sent before.
+  // The answer shows that the place has read the earlier letters.
   CHECK_EQ(refusal_of([&] { attend(meeting.invitation, {root.name, "", 0, 2, ""}); }),
            "nRanks is 2 for rank 0 and 3 for one that came before");
   early.reset();
@@ -817,11 +818,12 @@ TEST(a_rank_that_leaves_before_all_have_come_ends_the_meeting) {
            "the others have given up: rank 0 has ended before all ranks had come");
 }
 
-// A rank that waits is sent away for what it says. Nothing is left of it that the others meet.
+// A waiting rank is rejected for an invalid letter. Its group drops it, so that later ranks fail
+// cleanly.
 TEST(a_rank_that_waits_and_sends_nonsense_ends_the_meeting) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
-  const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
+  const Meeting meeting = meeting_of({&information, 1});  // it keeps the place open
   const auto connection = [&](uint32_t rank) {
     return std::make_unique<Connection>(
         introduce(outsider(root), root.secret, root.name, rank, soon()), kAnswers);
@@ -836,11 +838,11 @@ TEST(a_rank_that_waits_and_sends_nonsense_ends_the_meeting) {
            "the others have given up: rank 0 has ended before all ranks had come");
 }
 
-// A request for which there is no memory costs its rank, and no more.
+// A request for which memory is exhausted fails for its rank only.
 TEST(a_place_without_memory_for_a_communicator_goes_on) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
-  const Meeting meeting = meeting_of({&information, 1});  // which keeps the place
+  const Meeting meeting = meeting_of({&information, 1});  // it keeps the place open
   const auto ask = [&] {
     Connection connection(introduce(outsider(root), root.secret, root.name, 0, soon()), kAnswers);
     const auto request = joined({"key", "", "32768", "1", ""});

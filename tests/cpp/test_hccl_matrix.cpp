@@ -1,5 +1,5 @@
-// Every operation of HCCL on every type, with 2, 4 and 8 ranks, beside results worked out on the
-// host; and reductions that round, bit by bit.
+// Every operation of HCCL on every type, with 2, 4 and 8 ranks, compared with results computed on
+// the host; and reductions that round, compared bit by bit.
 #include <string>
 
 #include "hccl_support.h"
@@ -9,13 +9,14 @@ namespace {
 constexpr uint32_t kRanks[] = {2, 4, 8};
 constexpr size_t kCount = 37;  // elements of a part
 
-// Parts of different sizes that do not follow one another: how many elements rank `from` gives
-// `to`.
+// The number of elements that rank `from` sends to `to`: parts of different sizes, which are not
+// contiguous.
 uint64_t size_of_part(uint32_t from, uint32_t to) {
   return (from + 2 * to) % 4;
 }
 
-// Ranks with what they send, a part for each rank and more, and room as large, full of 9.
+// The send buffers of the ranks, with a part for each rank and more, and receive buffers of the
+// same size, filled with 9.
 struct Case {
   Case(const World& of_ranks, const Numbers& of_type)
       : world(of_ranks),
@@ -30,7 +31,7 @@ struct Case {
   HcclComm comm(uint32_t rank) const { return world.comms[rank]; }
   aclrtStream stream(uint32_t rank) const { return world.streams[rank]; }
 
-  // Checks that every rank received expected(rank), and nothing behind it.
+  // Checks that every rank received expected(rank), and that nothing was written after it.
   void expect(const char* what,
               const std::function<std::vector<double>(uint32_t rank)>& expected) const {
     for (uint32_t rank = 0; rank < ranks; ++rank) {
@@ -106,7 +107,7 @@ void copies(const World& world, const Numbers& type) {
   }
   {
     const Case run(world, type);
-    world.run([&](uint32_t rank) {  // to the next rank, from the one before, all at once
+    world.run([&](uint32_t rank) {  // to the next rank, from the previous one, all at once
       HcclSendRecvItem items[] = {
           {HCCL_SEND, run.send(rank), kCount, code, (rank + 1) % ranks},
           {HCCL_RECV, run.receive(rank), kCount, code, (rank + ranks - 1) % ranks}};
@@ -134,7 +135,7 @@ void copies(const World& world, const Numbers& type) {
   }
 }
 
-// The parts of the ranks lie kCount elements apart, the first ones last.
+// The parts of the ranks are kCount elements apart, in reverse order.
 std::vector<uint64_t> apart(uint32_t ranks) {
   std::vector<uint64_t> begins(ranks);
   for (uint32_t i = 0; i < ranks; ++i) begins[i] = (ranks - 1 - i) * kCount;
@@ -269,9 +270,9 @@ TEST(every_reducing_operation_on_every_type_with_every_reduction) {
   }
 }
 
-// What rounds: sums and products in the order of the ranks, of 16-bit numbers in FLOAT, rounded
-// once at the end. Every rank has the bits of that, from every operation, and whether all reduce
-// everything, as they do with few numbers, or a part for all.
+// Sums and products that round: they are computed in the order of the ranks, for 16-bit numbers in
+// FLOAT, and rounded once at the end. Every rank gets these bits from every operation, whether all
+// ranks reduce all elements, as for few elements, or each rank a part.
 TEST(what_rounds_has_the_same_bits_on_every_rank) {
   const auto value = [](uint32_t rank, size_t i) {
     return 0.5 + 1.0 / static_cast<double>(1 + (i * 7 + rank * 1000) % 997);

@@ -1,6 +1,6 @@
-// Ranks that are processes, and die: in an operation, while they find one another, and while their
-// communicator is made. The others fail with a text, long before an alarm would end them, and
-// nothing is left behind. Each rank is a child of this process, which itself runs nothing.
+// Ranks that are processes and are killed: in an operation, during the rendezvous, and while their
+// communicator is created. The others fail with an error text, long before the alarm would end
+// them, and no files remain. Each rank is a child of this process, which runs no rank itself.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -23,12 +23,12 @@ namespace {
 
 constexpr unsigned kPatience = 60;  // seconds
 
-// What a rank does when it gets to such a point, set in its own process.
+// Functions that a rank runs at certain points, set in its own process.
 struct Points {
-  std::function<void()> in_rendezvous;     // it has come, and has not told the others of itself
-  std::function<void()> in_making;         // all have, and it is about to get the memory they
-                                           // share, or to connect to the first other one
-  std::function<void()> waits_for_a_peer;  // in the midst of an operation
+  std::function<void()> in_rendezvous;     // after joining, before the others have its data
+  std::function<void()> in_making;         // after all have joined, before it gets the shared
+                                           // memory or connects to the first other rank
+  std::function<void()> waits_for_a_peer;  // during an operation
 };
 Points points;
 
@@ -36,7 +36,7 @@ void die() {
   raise(SIGKILL);
 }
 
-// A child of a rank, such as one that loads data, which lives longer than the rank.
+// A child of a rank, such as a data loader, which outlives the rank.
 pid_t fork_heir() {
   const pid_t heir = fork();
   if (heir != 0) return heir;
@@ -44,7 +44,7 @@ pid_t fork_heir() {
   for (;;) pause();
 }
 
-// Waits until a process has ended, which nobody has waited for.
+// Waits until an unreaped process has ended.
 void wait_for_end(pid_t process) {
   const auto file = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
   pollfd end{file, POLLIN, 0};
@@ -54,11 +54,11 @@ void wait_for_end(pid_t process) {
 
 }  // namespace
 
-// In the place of the C library's functions, which libhccl.so calls at these points.
+// Replaces functions of the C library, which libhccl.so calls at these points.
 extern "C" ACL_FUNC_VISIBILITY int connect(int file, const sockaddr* address, socklen_t size) {
   using Function = int(int, const sockaddr*, socklen_t);
   static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "connect"));
-  static int connections = 0;  // to where the ranks meet, once or twice, then to the first of them
+  static int connections = 0;  // first to the place, once or twice, then to the first other rank
   if (++connections == (kOverNetwork ? 3 : 2) && points.in_making) points.in_making();
   const int result = real(file, address, size);
   if (points.in_rendezvous) points.in_rendezvous();
@@ -78,8 +78,8 @@ extern "C" ACL_FUNC_VISIBILITY long syscall(long number, ...) noexcept {
   return real(number, values[0], values[1], values[2], values[3], values[4], values[5]);
 }
 
-// Over the network a rank looks whether another one is there before it sends, too. It waits after
-// it has looked more often than it can send.
+// Over the network a rank also polls before it sends, to see whether the other rank exists. It
+// waits once it has polled more often than it can send.
 extern "C" ACL_FUNC_VISIBILITY int poll(pollfd* files, nfds_t count, int timeout) {
   using Function = int(pollfd*, nfds_t, int);
   static auto* const real = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "poll"));
@@ -91,10 +91,10 @@ extern "C" ACL_FUNC_VISIBILITY int poll(pollfd* files, nfds_t count, int timeout
 
 namespace {
 
-// Ranks that are children, whose texts come back through pipes.
+// Ranks that are child processes and return texts through pipes.
 class Processes {
  public:
-  // Each child runs body(rank), whose text the parent gets.
+  // Each child runs body(rank), and the parent receives the text.
   Processes(uint32_t ranks, const std::function<std::string(uint32_t)>& body) {
     CHECK_EQ(environment, 0);
     std::fflush(nullptr);
@@ -122,13 +122,13 @@ class Processes {
   }
 
   const std::string& text(uint32_t rank) const { return children_[rank].text; }
-  // What other ranks say of one that has ended.
+  // The text of other ranks about a rank that has ended.
   std::string end_of(uint32_t rank) const {
     return "the process of rank " + std::to_string(rank) + " (" +
            std::to_string(children_[rank].process) + ") has ended";
   }
-  // Whether a rank says that another has ended: the one that was killed, or one that said so before
-  // and ended itself.
+  // True if a rank's text says that another rank has ended: the killed one, or one that ended after
+  // reporting it.
   bool names_an_end(uint32_t rank) const {
     for (uint32_t other = 0; other < children_.size(); ++other) {
       if (other == rank) continue;
@@ -137,7 +137,7 @@ class Processes {
     }
     return false;
   }
-  // What others say that come to one after its end.
+  // The text of ranks that connect to a rank after its end.
   static std::string cannot_reach(uint32_t rank) {
     return "cannot reach rank " + std::to_string(rank) + " at 127.0.0.1:";
   }
@@ -158,7 +158,7 @@ class Processes {
   std::vector<Child> children_;
 };
 
-// How rank 0 gives the root information, and its process, to the others.
+// Passes the root information, and the process id of rank 0, to the other ranks.
 class Invitation {
  public:
   Invitation() { CHECK_EQ(pipe2(ends_, O_CLOEXEC), 0); }
@@ -215,8 +215,8 @@ struct Rank {
   aclrtStream stream = nullptr;
 };
 
-// What an end of a process could leave behind. Others trace and profile meanwhile, in files of
-// other names.
+// The files that a killed process could leave. Other tests trace and profile at the same time, in
+// files with other names.
 std::set<std::string> files_of_ours() {
   std::set<std::string> found;
   for (const char* folder : {"/dev/shm", "/tmp"}) {
@@ -305,7 +305,7 @@ TEST(ranks_that_are_processes) {
   }
 }
 
-// Rank 3 of 4 dies where it waits for the others, which come when it is dead.
+// Rank 3 of 4 is killed while it waits for the others, which start after that.
 TEST(a_rank_that_dies_in_an_operation_fails_all_others) {
   leaves_no_files([] {
     for (const Operation& operation : kOperations) {
@@ -315,7 +315,7 @@ TEST(a_rank_that_dies_in_an_operation_fails_all_others) {
       const Processes all(4, [&](uint32_t own) {
         const Rank rank(invitation, own, 4);
         CHECK_EQ(rank.status, HCCL_SUCCESS);
-        const size_t count = size_t{4} << 20;  // of which more is missing than fits between them
+        const size_t count = size_t{4} << 20;  // more than the transport buffers is missing
         const Buffer sent(floats(), count), received(floats(), count);
         pid_t process = getpid();
         if (own == 3) {
@@ -347,7 +347,7 @@ TEST(a_rank_that_dies_in_an_operation_fails_all_others) {
   });
 }
 
-// A forked child has copies of all that its parent had opened.
+// A forked child has copies of all descriptors of its parent.
 TEST(a_rank_that_dies_and_leaves_a_child_fails_all_others) {
   Invitation invitation;
   int victim[2];
@@ -376,7 +376,7 @@ TEST(a_rank_that_dies_and_leaves_a_child_fails_all_others) {
   CHECK(contains(all.text(0), all.end_of(1)));
 }
 
-// Waits until a process stands still.
+// Waits until a process is stopped.
 static void wait_for_stop(pid_t process) {
   std::string word;
   while (word != "T") {
@@ -385,7 +385,7 @@ static void wait_for_stop(pid_t process) {
   }
 }
 
-// Its system takes what is sent to it for as long as there is room.
+// The kernel of a stopped process accepts data while there is buffer space.
 TEST(a_rank_that_stands_still_is_waited_for_no_longer_than_asked) {
   Invitation invitation;
   int victim[2];
@@ -419,7 +419,7 @@ TEST(a_rank_that_stands_still_is_waited_for_no_longer_than_asked) {
   CHECK(contains(all.text(0), "waited in vain for rank 1"));
 }
 
-// What a rank whose communicator cannot be made says.
+// The error of a rank whose communicator cannot be created.
 static std::string refusal(Invitation& invitation, uint32_t own, uint32_t ranks,
                            std::initializer_list<HcclResult> expected) {
   const Rank rank(invitation, own, ranks);
@@ -429,7 +429,7 @@ static std::string refusal(Invitation& invitation, uint32_t own, uint32_t ranks,
   return text;
 }
 
-// It has come to the place, and told nobody of itself: the others wait for it as long as they may.
+// The rank has connected to the place and not sent its data: the others wait until the timeout.
 TEST(a_rank_that_dies_in_the_rendezvous_fails_all_others) {
   leaves_no_files([] {
     for (const uint32_t victim : {0U, 2U}) {
@@ -443,7 +443,7 @@ TEST(a_rank_that_dies_in_the_rendezvous_fails_all_others) {
       for (uint32_t rank = 0; rank < 4; ++rank) {
         if (rank == victim) continue;
         CHECK(all.has_succeeded(rank));
-        // Rank 0, whose process is the place, ends with the others, or before.
+        // The process of rank 0 serves the place and may end before the others.
         const bool names_it =
             contains(all.text(rank), "rank 2 of 4 did not come within 2 s (HCCL_CONNECT_TIMEOUT)");
         CHECK(names_it || (rank != 0 && contains(all.text(rank), "the rank that made rootInfo")));
@@ -452,7 +452,8 @@ TEST(a_rank_that_dies_in_the_rendezvous_fails_all_others) {
   });
 }
 
-// As after an elastic restart of torch, whose store still has it. Nobody waits for the timeout.
+// As after an elastic restart of torch, whose store still has the root information. No rank waits
+// for the timeout.
 TEST(root_information_of_a_process_that_has_ended_is_told_at_once) {
   Invitation invitation;
   int heirs[2];
@@ -460,7 +461,7 @@ TEST(root_information_of_a_process_that_has_ended_is_told_at_once) {
   const Processes all(2, [&](uint32_t own) -> std::string {
     setenv("HCCL_CONNECT_TIMEOUT", "5", 1);
     const HcclRootInfo root = invitation.meet(own, 2);
-    pid_t heir = -1;  // which does not listen in its parent's place
+    pid_t heir = -1;  // it does not listen in its parent's place
     if (own == 0) {
       heir = fork_heir();
       CHECK_EQ(write(heirs[1], &heir, sizeof(heir)), ssize_t{sizeof(heir)});
@@ -482,8 +483,8 @@ TEST(root_information_of_a_process_that_has_ended_is_told_at_once) {
                  "before: set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"));
 }
 
-// All have told of themselves, and one dies before it has opened what they share: the others
-// notice.
+// All ranks have joined, and one is killed before it has opened the shared memory or connections:
+// the others notice.
 TEST(a_rank_that_dies_while_a_communicator_is_made_fails_all_others) {
   leaves_no_files([] {
     for (const uint32_t victim : {0U, 1U}) {
@@ -502,7 +503,7 @@ TEST(a_rank_that_dies_while_a_communicator_is_made_fails_all_others) {
       for (uint32_t rank = 0; rank < 4; ++rank) {
         if (rank == victim) continue;
         CHECK(all.has_succeeded(rank));
-        // Rank 0 may have ended for that while others still ask in its process who has come.
+        // Rank 0 may have ended for that reason while others still join in its process.
         CHECK(all.names_an_end(rank) ||
               (rank != 0 && contains(all.text(rank), "the rank that made rootInfo")));
       }

@@ -1,7 +1,6 @@
-// The kernels of ELU and SELU themselves, in every version that this CPU can run: their values
-// against the plain reference, and the reference against the formulas of CANN's documents, for
-// integers those of Ascend950's kernels; every length and alignment; nothing read or written
-// outside.
+// The kernels of ELU and SELU, in every version that this CPU can run: compared with the plain
+// reference, and the reference with the formulas of CANN's documents, for integers with those of
+// Ascend950's kernels; every length and alignment; no access outside.
 #include <algorithm>
 #include <bit>
 #include <cfloat>
@@ -60,7 +59,7 @@ const EluKernels& reference() {
   return elu_kernels<Capability::kReference>();
 }
 
-// Those besides the reference that this CPU can run.
+// The versions that this CPU can run, except the reference.
 std::vector<Version> versions() {
   std::vector<Version> all;
   for_each_capability([&all]<Capability kCapability>(const char* name) {
@@ -70,7 +69,7 @@ std::vector<Version> versions() {
 }
 
 // One of the four functions. An exact one only multiplies, adds and selects: every version gives
-// the reference's very bits.
+// the same bits as the reference.
 struct Function {
   const char* name;
   FloatKernels EluKernels::* kernels;
@@ -102,8 +101,8 @@ constexpr Scalars kFinite[] = {{1, 1, 1},           {1.6732632423543772, 1.05070
                                {0, 1, 1},           {1, 1, 0},
                                {1, 0, -0.0},        {3, 1e30, 1e-30},
                                {1e-30, 1e-9, -1e3}, {7, 1, 1e37}};
-// ELU's forward kernel never sees these: stage 1 computes them by another formula, as CANN's
-// ComputeEluWithInfNan does. The other kernels do.
+// Stage 1 does not pass these to ELU's forward kernel, but computes another formula, as CANN's
+// ComputeEluWithInfNan does. The other kernels receive them.
 constexpr Scalars kSpecial[] = {
     {INFINITY, 1, 1}, {1, 1, -INFINITY}, {1, NAN, 1}, {NAN, 1, 1}, {1, INFINITY, NAN}};
 
@@ -119,8 +118,8 @@ std::vector<T> run(const FloatKernels& kernels, const Scalars& scalars, const st
 
 // ---- Inputs ------------------------------------------------------------------------------------
 
-// Zeros, subnormals, edges of exp's range, infinities, nans, and a regular sample of all bit
-// patterns: every one of 16 bits, 2^17 of the wider.
+// Zeros, subnormals, limits of exp's range, infinities, NaNs, and a regular sample of all bit
+// patterns: each one for 16 bits, 2^17 for wider types.
 template <class T>
 const std::vector<T>& samples() {
   static const std::vector<T> all = [] {
@@ -166,7 +165,7 @@ const std::vector<T>& samples() {
       for (int i = 0; i < kCount; ++i) {
         values.push_back(std::bit_cast<T>(static_cast<Bits>(i * kStep)));
       }
-      // Patterns favour tiny and huge values; these are where exp is neither.
+      // Most bit patterns are tiny or huge values; these are the values for which exp is neither.
       for (int i = 0; i < kCount; ++i) values.push_back(T(-120) + T(240) * T(i) / T(kCount));
     }
     return values;
@@ -174,7 +173,7 @@ const std::vector<T>& samples() {
   return all;
 }
 
-// As many values as samples(), in an order that has nothing to do with theirs.
+// As many values as samples(), in an unrelated order.
 template <class T>
 const std::vector<T>& gradients() {
   static const std::vector<T> all = [] {
@@ -189,7 +188,7 @@ const std::vector<T>& gradients() {
 
 // ---- Comparison --------------------------------------------------------------------------------
 
-// Floating numbers as integers in the same order, neighbours one apart, zeros equal.
+// Maps floating-point numbers to integers of the same order: neighbours are one apart, zeros equal.
 template <class T>
 int64_t rank(T value) {
   constexpr BitsOf<T> kSign = BitsOf<T>(1) << (8 * sizeof(T) - 1);
@@ -198,7 +197,8 @@ int64_t rank(T value) {
   return (bits & kSign) != 0 ? -magnitude : magnitude;
 }
 
-// At most 2 units in the last place apart, as an infinity and the largest number are.
+// True if the values are at most 2 units in the last place apart, as an infinity and the largest
+// number are.
 template <class T>
 bool within_ulp(T got, T expected) {
   if (std::isnan(got) || std::isnan(expected)) return std::isnan(got) && std::isnan(expected);
@@ -206,7 +206,7 @@ bool within_ulp(T got, T expected) {
   return distance + 2 <= 4;
 }
 
-// The rounding of some number at most `margin` from `exact`.
+// True if `got` is the rounding of a number at most `margin` from `exact`.
 template <class T>
 bool rounding_of(T got, double exact, double margin) {
   const double value = got.value();
@@ -215,13 +215,13 @@ bool rounding_of(T got, double exact, double margin) {
   return T::round(exact - margin) <= value && value <= T::round(exact + margin);
 }
 
-// Of a 16-bit result before its rounding: 2^-21 or 2^-16 is the polynomial's, 2^-23 what the
-// reference and the kernel round in float.
+// The tolerance for a 16-bit result before rounding: 2^-21 or 2^-16 for the polynomial, 2^-23 for
+// the roundings of the reference and the kernel in float.
 template <class T>
 const double kSmallTolerance =
     std::ldexp(1, std::is_same_v<T, Half> ? -21 : -16) + std::ldexp(1, -23);
 
-// What one unit of an exponential so small that it has few bits left makes of the result.
+// The effect on the result of one unit of an exponential that is so small that it has few bits.
 template <class T>
 double unit_of_exp(const Function& function, const Scalars& scalars, double gradient) {
   if (function.name != kFromInput.name) return 0;
@@ -230,7 +230,7 @@ double unit_of_exp(const Function& function, const Scalars& scalars, double grad
   return std::abs(factor * std::numeric_limits<RealOf<T>>::denorm_min());
 }
 
-// Counts what differs and tells of the first.
+// Counts the differences and reports the first.
 class Differences {
  public:
   explicit Differences(std::string what) : what_(std::move(what)) {}
@@ -309,7 +309,7 @@ void compare_with_reference(const Function& function, const Scalars& scalars) {
 
 // ---- Memory ------------------------------------------------------------------------------------
 
-// Memory between two pages that nobody may touch: an access outside ends the process.
+// Memory between two inaccessible pages: an access outside ends the process.
 class Fenced {
  public:
   explicit Fenced(size_t bytes) : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {
@@ -326,7 +326,7 @@ class Fenced {
   char* begin() const { return block_ + page_; }
   char* end() const { return begin() + inside_; }
 
-  // n elements that stand against the fence at the end, or at the beginning.
+  // n elements directly before the page at the end, or after the one at the beginning.
   template <class T>
   T* place(size_t n, bool at_end) const {
     return reinterpret_cast<T*>(at_end ? end() - n * sizeof(T) : begin());
@@ -342,7 +342,7 @@ constexpr size_t kLongest = 200;
 constexpr size_t kAlignment = 64;  // of the widest vectors
 constexpr unsigned char kRedZone = 0xa5;
 
-// n of the values, from all parts.
+// n of the values, spread over all of them.
 template <class T>
 std::vector<T> some(const std::vector<T>& from, size_t n) {
   std::vector<T> values;
@@ -351,7 +351,7 @@ std::vector<T> some(const std::vector<T>& from, size_t n) {
   return values;
 }
 
-// Calls body(version, function, streaming) for all of them.
+// Calls body(version, function, streaming) for all combinations.
 template <class Body>
 void for_each_kernel(Body body) {
   for (const Version& version : versions()) {
@@ -367,8 +367,8 @@ constexpr Scalars kSomeScalars = {1.5, 0.75, 1.25};
 
 // ---- Values ------------------------------------------------------------------------------------
 
-// In long double, from the elements' exact values. The factors are powers of two, so that products
-// with them are exact, as the argument of exp must be for its rounding not to count.
+// Computed in long double, from the exact values of the elements. The factors are powers of two, so
+// that products with them are exact; a rounded argument of exp would change the result.
 TEST(the_reference_is_the_formula) {
   for_each_type([]<class T>() {
     const std::vector<T>& xs = samples<T>();
@@ -391,7 +391,7 @@ TEST(the_reference_is_the_formula) {
           } else if (!(x <= 0)) {
             formula = g * scale;
           } else if (function.name == kFromInput.name) {
-            // Products and exponentials beyond the compute type are 0 or inf in it.
+            // Products and exponentials out of the compute type's range are 0 or inf.
             formula = RealOf<T>(g * input_scale * negative) * RealOf<T>(std::exp(x * input_scale));
           } else {
             formula = RealOf<T>(g * input_scale) * RealOf<T>(x + negative);
@@ -411,9 +411,9 @@ TEST(the_reference_is_the_formula) {
   });
 }
 
-// float32 and float64 within 2 units in the last place; 16-bit results are the rounding of a number
-// within kSmallTolerance of the reference's; functions without exp are equal to the bit, the
-// others to the sign of zero.
+// float32 and float64 differ by at most 2 units in the last place; 16-bit results are the rounding
+// of a number within kSmallTolerance of the reference's. Functions without exp are equal to the
+// bit; in the others the sign of a zero may differ.
 TEST(every_version_computes_the_reference) {
   for_each_type([]<class T>() {
     for (const Function& function : kFunctions) {
@@ -432,8 +432,8 @@ TEST(coefficients_that_are_not_finite_count_as_in_the_reference) {
 
 // ---- Lengths, alignments, bounds ---------------------------------------------------------------
 
-// The bits of an element depend neither on where it stands in its vector, nor on how the memory is
-// aligned, nor on how it is written.
+// The bits of an element do not depend on its position in a vector, on the alignment of the memory,
+// or on the kind of stores.
 TEST(every_length_and_alignment_gives_the_same_bits_and_touches_nothing_else) {
   for_each_type([]<class T>() {
     constexpr size_t kShifts = kAlignment / sizeof(T);
@@ -451,7 +451,7 @@ TEST(every_length_and_alignment_gives_the_same_bits_and_touches_nothing_else) {
       for (size_t shift = 0; shift < kShifts; ++shift) {
         for (size_t n = 0; n <= kLongest; ++n) {
           std::memset(out, kRedZone, sizeof(out));
-          // The inputs' alignments go through all values too, each in its own order.
+          // The inputs' alignments take all values, too, each in a different order.
           const size_t from = (shift * 3 + n) % kShifts;
           kernel(&c, first.data() + from, binary ? second.data() + from : nullptr, out + shift,
                  static_cast<int64_t>(n), streaming);
@@ -524,8 +524,8 @@ TEST(the_output_may_be_either_input) {
 
 namespace {
 
-// Ascend950's integer SELU, in double: the values are small enough for its FLOAT steps not to
-// differ, except for what FLOAT16 rounds.
+// Ascend950's integer SELU, in double: the values are small enough that its FLOAT steps give the
+// same results, except for the rounding to FLOAT16.
 template <class T>
 void check_integers(const std::vector<T>& values, ElementwiseKernel forward,
                     ElementwiseKernel backward, double wraps_at) {

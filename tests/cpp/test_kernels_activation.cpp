@@ -1,6 +1,6 @@
-// The kernels of all elementwise operators and of LayerNorm themselves, in every version that this
-// CPU can run, beside the plain reference: values of every magnitude and every length. Nothing is
-// written behind the end.
+// The kernels of all elementwise operators and of LayerNorm, in every version that this CPU can
+// run, compared with the plain reference: values of every magnitude and every length. Nothing is
+// written after the end.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -24,7 +24,7 @@ template <class T>
 T rounded(double value) {
   if constexpr (kIsSmall<T>) {
     const double rounded = T::round(value);
-    T element{0};  // of magnitudes, whose bits are in their order
+    T element{0};  // magnitudes have the order of their bits
     for (int bit = 0x4000; bit != 0; bit >>= 1) {
       const T larger{static_cast<uint16_t>(element.bits | bit)};
       if (larger.bits <= T::kInfinity && larger.value() <= std::abs(rounded)) element = larger;
@@ -36,7 +36,7 @@ T rounded(double value) {
   }
 }
 
-// From -20 to 20, the curved part densely, and zeros.
+// From -20 to 20, with the curved part densely sampled, and zeros.
 template <class T>
 std::vector<T> samples() {
   std::vector<T> values;
@@ -45,8 +45,8 @@ std::vector<T> samples() {
   return values;
 }
 
-// As far apart as the roundings of both are: relative to the largest part of a sum, which is at
-// most the gradient times 1 + |x|.
+// True if the difference is within the roundings of both: relative to the largest part of a sum,
+// which is at most the gradient times 1 + |x|.
 template <class T>
 bool close(T got, T expected, double scale) {
   const double a = value_of(got), b = value_of(expected);
@@ -67,7 +67,7 @@ std::vector<T> run(const NamedKernels& function, const std::vector<T>& g, const 
   constexpr size_t kGuard = 40;
   const T mark = rounded<T>(-77.0);
   std::vector<T> out(n + kGuard, mark);
-  // More than any reads: Softplus has two, ELU three.
+  // More coefficients than any function reads: Softplus has two, ELU three.
   const RealOf<T> coefficients[8] = {1.5, 3, 0.5, 1, 1, 1, 1, 1};
   const bool is_backward = reads_gradient(function);
   pick<T>(function.kernels)(&coefficients, is_backward ? g.data() : x.data(),

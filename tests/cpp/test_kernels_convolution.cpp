@@ -1,6 +1,6 @@
-// The direct loops of convolution, its implicit GEMM and the kernels of layouts themselves,
-// in every version that this CPU can run: against the reference, and the reference against
-// known sums; divided among threads anyhow; nothing written outside.
+// The direct loops of convolution, its implicit GEMM and the layout kernels, in every version that
+// this CPU can run: compared with the reference, and the reference with known sums; divided among
+// threads in several ways; nothing is written outside.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -48,7 +48,7 @@ Version version(const char* name) {
           layout_kernels<kCapability>()};
 }
 
-// Those besides the reference that this CPU can run.
+// The versions that this CPU can run, except the reference.
 std::vector<Version> versions() {
   std::vector<Version> all;
   for_each_capability([&all]<Capability kCapability>(const char* name) {
@@ -57,8 +57,8 @@ std::vector<Version> versions() {
   return all;
 }
 
-// Small multiples of 1/4, of which every sum here is exact in every type, so that all versions must
-// agree in every bit.
+// Small multiples of 1/4. All sums here are exact in every type, so all versions must agree in
+// every bit.
 template <class T>
 T exact_number(int quarters) {
   const float value = static_cast<float>(quarters) / 4;
@@ -86,7 +86,7 @@ int64_t volume(const ConvolutionSizes::Values& sizes) {
   return sizes[0] * sizes[1] * sizes[2];
 }
 
-// Of a convolution with these parameters.
+// The sizes of a convolution with these parameters.
 ConvolutionSizes sizes_of(int64_t batch, int64_t groups, int64_t src_channels, int64_t dst_channels,
                           ConvolutionSizes::Values src, ConvolutionSizes::Values kernel,
                           ConvolutionSizes::Values stride, ConvolutionSizes::Values padding,
@@ -100,8 +100,7 @@ ConvolutionSizes sizes_of(int64_t batch, int64_t groups, int64_t src_channels, i
   return sizes;
 }
 
-// src goes on beyond what the kernel reaches, as a transposed convolution's with output
-// padding.
+// src extends beyond the kernel's reach, as that of a transposed convolution with output padding.
 ConvolutionSizes longer(ConvolutionSizes sizes, int64_t by) {
   sizes.src[2] += by;
   return sizes;
@@ -116,12 +115,12 @@ std::vector<ConvolutionSizes> cases() {
       sizes_of(1, 2, 1, 1, {1, 40, 41}, {1, 7, 7}, {1, 3, 2}, {0, 3, 1}, {1, 1, 1}),
       sizes_of(1, 2, 2, 2, {1, 1, 300}, {1, 1, 4}, {1, 1, 1}, {0, 0, 3}, {1, 1, 1}),
       sizes_of(2, 2, 2, 1, {1, 17, 13}, {1, 3, 2}, {1, 1, 3}, {0, 2, 0}, {1, 4, 6}),
-      // A stride and a dilation with a common factor, gaps that nothing touches, wide padding.
+      // A stride and a dilation with a common factor, elements that no window reads, large padding.
       sizes_of(1, 2, 1, 2, {1, 19, 22}, {1, 3, 3}, {1, 4, 6}, {0, 2, 3}, {1, 2, 4}),
       sizes_of(1, 1, 2, 3, {1, 11, 10}, {1, 2, 1}, {1, 4, 3}, {0, 0, 0}, {1, 1, 1}),
       sizes_of(1, 1, 2, 2, {1, 1, 2}, {1, 2, 3}, {1, 1, 1}, {0, 3, 4}, {1, 1, 1}),
       sizes_of(2, 2, 1, 2, {5, 6, 7}, {2, 3, 2}, {2, 1, 2}, {1, 1, 0}, {1, 2, 1}),
-      // Rows of several vectors, taken several at a time: kernels of 3, 5 and 7 rows, of more
+      // Rows of several vectors, several rows at a time: kernels of 3, 5 and 7 rows, and of more
       // columns than are summed at once; strides and dilations along the rows; too few rows.
       sizes_of(2, 3, 1, 1, {1, 13, 40}, {1, 5, 5}, {1, 1, 1}, {0, 2, 2}, {1, 1, 1}),
       sizes_of(1, 2, 1, 2, {1, 9, 70}, {1, 7, 7}, {1, 1, 1}, {0, 3, 3}, {1, 1, 1}),
@@ -131,7 +130,7 @@ std::vector<ConvolutionSizes> cases() {
       sizes_of(1, 1, 1, 1, {1, 5, 64}, {1, 3, 3}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}),
       longer(sizes_of(1, 2, 1, 1, {1, 9, 53}, {1, 3, 3}, {1, 1, 1}, {0, 0, 0}, {1, 1, 3}), 2),
       longer(sizes_of(1, 2, 1, 1, {1, 9, 30}, {1, 3, 3}, {1, 1, 1}, {0, 0, 0}, {1, 1, 3}), 40),
-      // Sums over more than a segment.
+      // Sums over more than one segment.
       sizes_of(1, 1, 1, 1, {1, 90, 91}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
   };
 }
@@ -153,7 +152,7 @@ struct Call {
   int64_t items() const { return sizes.batch * sizes.groups; }
 };
 
-// The three sums, with a red zone behind each.
+// The three sums, each followed by a red zone.
 template <class T>
 struct Results {
   std::vector<T> dst, src;
@@ -170,7 +169,7 @@ std::vector<V> painted(size_t n) {
   return all;
 }
 
-// `parts` calls share the work, each with scratch memory that is as dirty as may be.
+// `parts` calls share the work, each with scratch memory that is filled with NaN.
 template <class T>
 Results<T> run(const DirectKernelsByType& version, const Call<T>& call, int64_t parts) {
   const DirectKernels& kernels = version.find(kType<T>);
@@ -182,7 +181,7 @@ Results<T> run(const DirectKernelsByType& version, const Call<T>& call, int64_t 
       memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
   const auto each = [&](auto kernel, int64_t items, const ConvolutionTensors& from, void* to) {
     for (int64_t i = 0; i < parts; ++i) {
-      std::fill(memory.begin(), memory.end(), 0xff);  // nan
+      std::fill(memory.begin(), memory.end(), 0xff);  // NaN
       kernel(call.sizes, from, items * i / parts, items * (i + 1) / parts, to, scratch);
       CHECK(std::all_of(scratch + size, memory.data() + memory.size(),
                         [](unsigned char byte) { return byte == 0xff; }));
@@ -196,12 +195,12 @@ Results<T> run(const DirectKernelsByType& version, const Call<T>& call, int64_t 
   return out;
 }
 
-// Memory between red zones, as dirty as may be.
+// Memory between red zones, filled with NaN.
 class DirtyMemory {
  public:
   explicit DirtyMemory(int64_t size)
       : size_(size), bytes_(size + 128 + kRedZone), begin_(aligned(bytes_.data())) {
-    std::fill(bytes_.begin(), bytes_.end(), 0xff);  // nan
+    std::fill(bytes_.begin(), bytes_.end(), 0xff);  // NaN
   }
   unsigned char* data() const { return begin_; }
   bool is_clean_outside() const {
@@ -221,7 +220,7 @@ class DirtyMemory {
   unsigned char* const begin_;
 };
 
-// The operands of a pass, of one type of elements.
+// The operands of a pass, all of one type.
 struct Operands {
   ConvolutionSizes sizes;
   std::vector<float> src, dst, weight;
@@ -251,8 +250,8 @@ Results<float> run(const ImplicitGemmKernels& kernels, const Call<float>& call, 
   return out;
 }
 
-// [outer, count, inner] in BFLOAT16, by pairs along `count`. Exact numbers are the upper halves of
-// FLOAT.
+// Packs [outer, count, inner] to pairs of BFLOAT16 along `count`. The bits of these exact numbers
+// are the upper halves of FLOAT.
 std::vector<float> pairs(const std::vector<float>& values, int64_t outer, int64_t count) {
   const int64_t inner = static_cast<int64_t>(values.size()) / (outer * count);
   std::vector<float> words;
@@ -325,7 +324,7 @@ TEST(every_version_computes_the_reference_however_it_is_divided) {
   });
 }
 
-// Beside the cases of all: around tiles of 6 and 12 rows and 16 and 32 columns, blocks of 512
+// In addition to cases(): sizes around tiles of 6 and 12 rows and 16 and 32 columns, blocks of 512
 // windows, of 256 products and of 96 rows, long lines, many images, planes.
 std::vector<ConvolutionSizes> implicit_gemm_cases() {
   std::vector<ConvolutionSizes> all = cases();
@@ -403,7 +402,7 @@ TEST(elements_are_paired_with_others_or_zeros) {
   }
 }
 
-// `kernels` find any of the `bad` among a finite value and zeros.
+// Checks that `kernels` find each of the `bad` values between a finite value and zeros.
 template <class T>
 void check_finding(const ImplicitGemmKernels& kernels, T finite, const std::vector<T>& bad) {
   for (const int64_t count : {0, 1, 7, 8, 16, 33, 100}) {
@@ -427,7 +426,7 @@ TEST(what_is_not_finite_is_found_wherever_it_stands) {
   }
 }
 
-// [batch, channels, positions] as [batch, positions, channels], and a red zone.
+// Permutes [batch, channels, positions] to [batch, positions, channels], followed by a red zone.
 template <class T>
 std::vector<T> channels_last(const std::vector<T>& values, int64_t batch, int64_t channels,
                              int64_t positions) {
@@ -452,12 +451,12 @@ TEST(channels_last_depthwise_kernels_compute_what_the_others_do) {
                sizes_of(1, groups, 1, 1, {1, 7, 8}, {1, 2, 5}, {1, 2, 3}, {0, 1, 4}, {1, 3, 1}),
                sizes_of(2, groups, 1, 1, {3, 4, 5}, {2, 1, 3}, {2, 1, 2}, {1, 0, 0}, {1, 1, 2}),
                sizes_of(1, groups, 1, 1, {1, 1, 3}, {1, 2, 3}, {1, 1, 1}, {0, 2, 4}, {1, 1, 1}),
-               // Positions of a row that are taken together, all or but for those at the edges.
+               // Positions of a row that are computed together, all or all but those at the edges.
                sizes_of(2, groups, 1, 1, {1, 5, 15}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
                sizes_of(1, groups, 1, 1, {2, 6, 18}, {2, 2, 5}, {1, 2, 1}, {0, 0, 0}, {1, 1, 1}),
                sizes_of(1, groups, 1, 1, {1, 4, 13}, {1, 3, 7}, {1, 1, 1}, {0, 2, 6}, {1, 1, 1}),
                sizes_of(1, groups, 1, 1, {1, 1, 1200}, {1, 1, 3}, {1, 1, 1}, {0, 0, 1}, {1, 1, 1}),
-               // Sums over more than a segment.
+               // Sums over more than one segment.
                sizes_of(1, groups, 1, 1, {1, 1, 1200}, {1, 1, 2}, {1, 1, 1}, {0, 0, 1}, {1, 1, 1}),
            }) {
         Call<T> call(sizes);
@@ -480,7 +479,7 @@ TEST(channels_last_depthwise_kernels_compute_what_the_others_do) {
   });
 }
 
-// One row and one tap more: sums that can be done by hand.
+// One row and two taps: sums that can be computed by hand.
 TEST(the_reference_computes_the_formulas) {
   Call<float> call(sizes_of(1, 1, 1, 1, {1, 1, 4}, {1, 1, 2}, {1, 1, 2}, {0, 0, 1}, {1, 1, 1}));
   call.src = {1, 2, 3, 4};
@@ -497,7 +496,7 @@ TEST(the_reference_computes_the_formulas) {
   CHECK(begins(got.weight, {2 * 6 + 4 * 7, 1 * 5 + 3 * 6}));
 }
 
-// What is not multiplied with them does not become nan.
+// Results that are not multiplied with them do not become NaN.
 TEST(infinities_reach_only_what_they_are_multiplied_with) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const Version& version : versions()) {
@@ -521,7 +520,7 @@ TEST(infinities_reach_only_what_they_are_multiplied_with) {
   }
 }
 
-// Results that are not exact: within the roundings of as many products.
+// Results that are not exact: within the roundings of this number of products.
 TEST(sums_have_the_errors_of_their_roundings) {
   const ConvolutionSizes sizes =
       sizes_of(3, 2, 2, 2, {1, 31, 37}, {1, 3, 3}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1});
@@ -537,7 +536,7 @@ TEST(sums_have_the_errors_of_their_roundings) {
     const auto near = [&](const std::vector<float>& a, const std::vector<float>& b, size_t n,
                           int64_t products) {
       for (size_t i = 0; i < n; ++i) {
-        // The bias is within the magnitude of the positive products.
+        // The bias is at most as large as the positive products.
         if (!(std::abs(a[i] - b[i]) <= unit * double(2 * products + 2) * (std::abs(b[i]) + 1))) {
           return false;
         }
@@ -546,12 +545,13 @@ TEST(sums_have_the_errors_of_their_roundings) {
     };
     CHECK(near(got.dst, expected.dst, call.dst.size(), 18));
     CHECK(near(got.src, expected.src, call.src.size(), 18));
-    // Of 3441 products, which err either way: about the root of as many roundings.
+    // Of 3441 products, whose errors have either sign: about the root of this number of roundings.
     CHECK(near(got.weight, expected.weight, call.weight.size(), 59));
   }
 }
 
-// Sums in a lane go to double after at most 4096 elements of a channel, or 512 of a lane.
+// The sum in a lane is added to a double after at most 4096 elements of a channel, or 512 of a
+// lane.
 TEST(errors_of_a_sum_do_not_grow_with_the_length_of_a_row) {
   const float unit = std::ldexp(1.0f, -24);
   for (const int64_t rows : {1, 4}) {
@@ -569,8 +569,8 @@ TEST(errors_of_a_sum_do_not_grow_with_the_length_of_a_row) {
   }
 }
 
-// Biases beside which the products' roundings show: 1e6 times FLOAT's, 1e15 times DOUBLE's, with
-// bits of which a sum with one product has no room.
+// Biases that make the products' roundings visible: 1e6 times those of FLOAT, 1e15 times those of
+// DOUBLE, with bits that do not fit a sum with one product.
 template <class T>
 void set_biases(std::vector<T>& biases) {
   const T least = std::ldexp(T(1), std::numeric_limits<T>::digits - 4);
@@ -586,7 +586,7 @@ void add_biases(const std::vector<T>& biases, int64_t positions, bool channels_l
   }
 }
 
-// Of the exact sums of a call and src biases `run` makes what one addition does.
+// Checks that `run` adds src biases to the exact sums of a call with a single rounding.
 template <class T, class Run>
 void check_biases(const ConvolutionSizes& sizes, bool channels_last, const std::string& name,
                   Run run) {

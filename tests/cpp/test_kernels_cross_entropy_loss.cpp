@@ -1,5 +1,5 @@
-// The kernels of cross entropy themselves, in every version that this CPU can run, against the
-// plain reference: their values, at every length; nothing read or written outside.
+// The kernels of cross entropy, in every version that this CPU can run, compared with the plain
+// reference: their values, at every length; no access outside.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -24,7 +24,7 @@ namespace {
 
 // ---- The types of elements ---------------------------------------------------------------------
 
-// A type by its bits, its values in double, and how far the kernels may be from the reference.
+// A type with its bits, its values in double, and the tolerance of the kernels.
 struct Type {
   const char* name;
   const CrossEntropyLossKernels CrossEntropyLossKernelSet::* kernels;
@@ -51,7 +51,7 @@ uint64_t load(const Type& type, const void* from) {
 double value_of(const Type& type, uint64_t bits) {
   if (type.size == 8) return std::bit_cast<double>(bits);
   if (type.size == 4) return std::bit_cast<float>(static_cast<uint32_t>(bits));
-  // The upper half of a float has the sign and 8 bits of exponent; FLOAT16 has 3 fewer.
+  // The upper half of a float has the sign and 8 bits of exponent; FLOAT16 has 3 bits fewer.
   if (type.exponent_bits == 8) return std::bit_cast<float>(static_cast<uint32_t>(bits << 16));
   const int exponent = static_cast<int>(bits >> 10 & 31), fraction = static_cast<int>(bits & 1023);
   double value = std::ldexp(exponent == 0 ? fraction : fraction + 1024, std::max(exponent, 1) - 25);
@@ -59,7 +59,7 @@ double value_of(const Type& type, uint64_t bits) {
   return bits >> 15 != 0 ? -value : value;
 }
 
-// The nearest element towards zero: exact for values that have few bits, as the tests' have.
+// Rounds towards zero: exact for values with few bits, which the tests use.
 void store(const Type& type, double value, void* to) {
   if (type.size == 8) {
     std::memcpy(to, &value, 8);
@@ -101,7 +101,7 @@ const CrossEntropyLossKernels& reference(const Type& type) {
   return cross_entropy_loss_kernels<Capability::kReference>().*type.kernels;
 }
 
-// Those besides the reference that this CPU can run.
+// The versions that this CPU can run, except the reference.
 std::vector<Version> versions() {
   std::vector<Version> all;
   for_each_capability([&all]<Capability kCapability>(const char* name) {
@@ -110,7 +110,7 @@ std::vector<Version> versions() {
   return all;
 }
 
-// Calls body(version, kernels, type) for all of them.
+// Calls body(version, kernels, type) for all combinations.
 template <class Body>
 void for_each_version(Body body) {
   for (const Version& version : versions()) {
@@ -128,7 +128,7 @@ std::string label(const Version& version, const Type& type, const char* kernel, 
 
 constexpr size_t kLongest = 200;
 
-// Elements between two pages that nobody may touch: an access outside ends the process.
+// Elements between two inaccessible pages: an access outside ends the process.
 class Fenced {
  public:
   Fenced() : page_(static_cast<size_t>(sysconf(_SC_PAGESIZE))) {
@@ -142,7 +142,7 @@ class Fenced {
   Fenced(const Fenced&) = delete;
   Fenced& operator=(const Fenced&) = delete;
 
-  // `bytes` against the fence at the end, or at the beginning.
+  // `bytes` directly before the page at the end, or after the one at the beginning.
   char* place(size_t bytes, bool at_end) const {
     return block_ + page_ + (at_end ? inside_ - bytes : 0);
   }
@@ -153,12 +153,12 @@ class Fenced {
   char* block_;
 };
 
-// A repeatable number in [0, 1) for every i.
+// A deterministic number in [0, 1) for every i.
 double scattered(size_t i) {
   return static_cast<double>(i * 2654435761u % 4096) / 4096;
 }
 
-// n elements: mostly from `low` to `low` + 8, in steps that every type has.
+// n elements: mostly from `low` to `low` + 8, in steps that every type represents.
 std::vector<double> values(size_t n, double low) {
   std::vector<double> all(n);
   for (size_t i = 0; i < n; ++i) all[i] = low + std::floor(scattered(i) * 128) / 16;
@@ -169,7 +169,7 @@ void write(const Type& type, const std::vector<double>& from, char* to) {
   for (size_t i = 0; i < from.size(); ++i) store(type, from[i], to + i * type.size);
 }
 
-// Weights in the type the kernels compute in.
+// Weights in the type in which the kernels compute.
 void write_weights(const Type& type, size_t n, char* to) {
   for (size_t i = 0; i < n; ++i) {
     const double weight = 0.5 + scattered(i + 7);
@@ -186,7 +186,7 @@ size_t weight_size(const Type& type) {
   return type.size == 8 ? 8 : 4;
 }
 
-// An element of the type the kernels compute in.
+// An element of the type in which the kernels compute.
 double computed_value(const Type& type, const char* from) {
   if (type.size == 8) {
     double value = 0;
@@ -204,7 +204,7 @@ bool near(double got, double expected, double error) {
   return std::abs(got - expected) <= error;
 }
 
-// Whether n results are those of the reference within its own rounding and `error`.
+// True if n results are those of the reference within its own rounding and `error`.
 bool same_results(const Type& type, const char* got, const char* expected, size_t n, double error) {
   for (size_t i = 0; i < n; ++i) {
     const double one = value_of(type, load(type, got + i * type.size));
@@ -215,7 +215,7 @@ bool same_results(const Type& type, const char* got, const char* expected, size_
   return true;
 }
 
-// Calls body(n, at_end) for every length, against either fence.
+// Calls body(n, at_end) for every length, at both ends of the memory.
 template <class Body>
 void for_each_place(Body body) {
   for (const bool at_end : {true, false}) {
@@ -283,7 +283,7 @@ TEST(elements_that_are_not_finite_count_as_in_the_reference) {
   });
 }
 
-// Two subtractions and one rounding: the very bits.
+// Two subtractions and one rounding give the same bits.
 TEST(log_probabilities_are_the_references_bits) {
   const Fenced memory, result;
   for_each_version([&](const Version& version, const auto& kernels, const Type& type) {
@@ -370,8 +370,7 @@ TEST(gradients_are_the_references) {
   });
 }
 
-// An element's gradient does not depend on where it stands in a row, so that pieces may be cut
-// anywhere.
+// An element's gradient does not depend on its position in a row, so rows may be split anywhere.
 TEST(gradients_may_overwrite_their_input_and_be_cut_anywhere) {
   for_each_version([&](const Version& version, const auto& kernels, const Type& type) {
     std::vector<char> x(kLongest * type.size), whole(x.size());
@@ -418,7 +417,7 @@ TEST(probabilities_may_overwrite_their_input_and_be_cut_anywhere) {
     write(type, values(kLongest, -8), x.data());
     kernels.probability(x.data(), 0.5, 0.75, whole.data(), kLongest);
     for (size_t cut = 0; cut <= kLongest; ++cut) {
-      // In the place of the input, where its type is that of the result.
+      // In place, if the types of the input and the result are equal.
       std::vector<char> parts = type.size == size ? x : std::vector<char>(kLongest * size);
       char* const from = type.size == size ? parts.data() : x.data();
       kernels.probability(from, 0.5, 0.75, parts.data(), static_cast<int64_t>(cut));

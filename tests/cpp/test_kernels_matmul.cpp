@@ -1,6 +1,6 @@
-// The matrix product itself, of FLOAT, DOUBLE and BFLOAT16, in every version that this CPU can run:
-// against the plain reference where every sum is exact; against sums in double; in pieces; of
-// several terms, and added to what is there; nothing written outside.
+// The matrix product of FLOAT, DOUBLE and BFLOAT16, in every version that this CPU can run:
+// compared with the plain reference where every sum is exact, and with sums in double; in pieces;
+// with several terms, and added to the result; nothing is written outside.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -20,7 +20,7 @@ using namespace aclnn_host;
 
 namespace {
 
-// The types of elements, rounded and read here.
+// The types of elements, with independent conversions.
 template <class T>
 T element(double value) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -86,7 +86,7 @@ void for_all_types(Body body) {
   body.template operator()<BFloat16, float>();
 }
 
-// Calls body.operator()<T, Result>() where sums are results.
+// Calls body.operator()<T, Result>() for the combinations whose results are sums.
 template <class Body>
 void for_types_of_sums(Body body) {
   body.template operator()<float, float>();
@@ -99,8 +99,8 @@ struct Sizes {
   int64_t terms = 1;
 };
 
-// Around tiles of 6 and 12 rows, of 8 to 32 columns, blocks of 96, 384 and 512, and segments of 256
-// and 512.
+// Sizes around tiles of 6 and 12 rows, of 8 to 32 columns, blocks of 96, 384 and 512, and segments
+// of 256 and 512.
 std::vector<Sizes> cases() {
   std::vector<Sizes> all;
   for (const int64_t rows : {1, 5, 6, 7, 12, 13}) {
@@ -118,12 +118,12 @@ std::vector<Sizes> cases() {
 }
 
 constexpr float kPaint = 12345;
-constexpr int64_t kGap = 3;  // between rows of the result, and elements before and behind it
+constexpr int64_t kGap = 3;  // between rows of the result, and elements before and after it
 constexpr int64_t kFence = 64;
 
 enum class Bias { kNone, kOfRows, kOfColumns };
 
-// The operands in either order, rows or columns side by side, with gaps between them.
+// The operands in either order, with contiguous rows or columns, and gaps between them.
 template <class T, class Result = T>
 struct Call {
   Sizes sizes;
@@ -131,9 +131,9 @@ struct Call {
   Bias bias;
   std::vector<T> left, right;
   std::vector<Result> biases;
-  // If not 0, the product of so many terms is made first, and that of the others added to it.
+  // If not 0, the product of this many terms is computed first, and that of the others is added.
   int64_t first_terms = 0;
-  bool adds = false;  // to the paint
+  bool adds = false;  // to the initial fill
 
   template <class Make>
   Call(const Sizes& sizes, int order, Bias bias, Make make)
@@ -152,7 +152,7 @@ struct Call {
     return all;
   }
 
-  // Of one term.
+  // The sizes for one term.
   int64_t left_size() const { return (sizes.rows + kGap) * (sizes.depth + kGap); }
   int64_t right_size() const { return (sizes.depth + kGap) * (sizes.columns + kGap); }
 
@@ -171,7 +171,7 @@ struct Call {
     return {biases.data(), of_rows ? 1 : 0, of_rows ? 0 : 1};
   }
 
-  // The result, in so many pieces of rows and columns.
+  // The result, computed in this many pieces of rows and columns.
   std::vector<Result> run(const MatmulKernel<T, Result>& kernel, const std::string& what,
                           int64_t row_parts = 1, int64_t column_parts = 1) const {
     const int64_t stride = sizes.columns + kGap;
@@ -244,7 +244,7 @@ struct Call {
   }
 };
 
-// Every pair of a size, an order and a bias.
+// Every combination of a size, an order and a bias.
 template <class Body>
 void for_each_call(Body body) {
   constexpr std::array kBiases{Bias::kNone, Bias::kOfRows, Bias::kOfColumns};
@@ -290,19 +290,19 @@ TEST(the_reference_computes_what_it_says) {
     const auto& multiply = reference<T, Result>().multiply;
     multiply({2, 2, 2, {left, 2, 1}, {right, 2, 1}, out.data(), 2}, nullptr);
     CHECK(out == result(19, 22, 43, 50));
-    // The left one transposed, and a bias: 1*5+3*7, 1*6+3*8, 2*5+4*7, 2*6+4*8.
+    // The left operand transposed, and a bias: 1*5+3*7, 1*6+3*8, 2*5+4*7, 2*6+4*8.
     const std::array bias{element<Result>(100), element<Result>(50)};
     multiply({2, 2, 2, {left, 1, 2}, {right, 2, 1}, out.data(), 2, {bias.data(), 1, 0}}, nullptr);
     CHECK(out == result(100 + 26, 100 + 30, 50 + 38, 50 + 44));
     multiply({2, 2, 2, {left, 1, 2}, {right, 2, 1}, out.data(), 2, {bias.data(), 0, 1}}, nullptr);
     CHECK(out == result(100 + 26, 50 + 30, 100 + 38, 50 + 44));
-    // Two terms of one row and column each: (1)(5 6) + (2)(7 8) and so on.
+    // Two terms of one row and one column each: (1)(5 6) + (2)(7 8) and so on.
     multiply({2, 2, 1, {left, 2, 1}, {right, 2, 1}, out.data(), 2, {}, 2, 1, 2}, nullptr);
     CHECK(out == result(19, 22, 43, 50));
   });
 }
 
-// Not of the reference, which makes its sums in DOUBLE and rounds each product once.
+// Not for the reference, which sums in DOUBLE and rounds each product once.
 TEST(what_is_added_has_the_bits_of_further_terms) {
   for_types_of_sums([]<class T, class Result>() {
     for_each_call([](Sizes sizes, int order, Bias bias, std::mt19937& random) {
@@ -328,7 +328,7 @@ TEST(what_is_there_is_added) {
       Call<T, Result> call(sizes, order, bias, [&] { return quarters() / 4; });
       const MatmulKernel<T, Result>& plain = reference<T, Result>();
       std::vector<Result> expected = call.run(plain, call.text("reference"));
-      for (Result& value : expected) value += kPaint;  // exactly
+      for (Result& value : expected) value += kPaint;  // exact
       call.adds = true;
       std::vector<Version<T, Result>> all = versions<T, Result>();
       all.push_back({"reference", plain});
@@ -376,7 +376,7 @@ TEST(rounding_is_that_of_so_many_sums) {
 }
 
 TEST(a_bias_costs_one_rounding_however_large_it_is) {
-  // Exact sums of more than a segment, and biases of which an eighth is the last place.
+  // Exact sums over more than one segment, and biases whose last place is an eighth.
   for (const Bias bias : {Bias::kOfRows, Bias::kOfColumns}) {
     std::mt19937 random(17);
     const auto quarter = [&] { return static_cast<float>(static_cast<int>(random() % 9) - 4) / 4; };
@@ -401,7 +401,8 @@ TEST(sums_of_bfloat16_are_rounded_once) {
     double bias, begin, rest;  // and the terms
     double rounded;
   };
-  // 258 exactly, of segments that would each be rounded to 256, then of a product that would be.
+  // The exact result is 258. Segments rounded on their own would give 256, and so would a rounded
+  // product.
   for (const Sum& sum : {Sum{2, 254, 0x1p-9, 258}, Sum{1, 255, 0x1p-9, 258}}) {
     const int64_t depth = 1025;
     Call<BFloat16> call({3, 35, depth}, 0, Bias::kOfRows, [] { return 1.0f; });

@@ -1,6 +1,6 @@
-// The kernels of RmsNorm themselves, in every version that this CPU can run: against the plain
-// reference, and the reference against the formulas of the documents of aclnnRmsNorm and
-// aclnnRmsNormGrad; every length and alignment; nothing read or written outside.
+// The kernels of RmsNorm, in every version that this CPU can run: compared with the plain
+// reference, and the reference with the formulas of the documents of aclnnRmsNorm and
+// aclnnRmsNormGrad; every length and alignment; no access outside.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Version {
   const RmsNormKernelsByType& kernels;
 };
 
-// Those besides the reference that this CPU can run.
+// The versions that this CPU can run, except the reference.
 std::vector<Version> versions() {
   std::vector<Version> all;
   for_each_capability([&all]<Capability kCapability>(const char* name) {
@@ -66,7 +66,7 @@ struct Inputs {
   RowTile tile;
   std::vector<T> dy, x;
   std::vector<Real> rstd, gamma, dgamma;
-  std::vector<double> means;  // as far apart as the sums
+  std::vector<double> means;  // with the same gaps as the sums
 
   Inputs(int64_t rows, int64_t columns, int64_t gap = 3)
       : tile{rows, columns, columns + gap, 2},
@@ -77,7 +77,7 @@ struct Inputs {
         dgamma(numbers<Real>(columns, 5)),
         means(numbers<double>(2 * rows, 6)) {}
 
-  // The same with every number positive: its sums are what rounding errors are measured by.
+  // The inputs with positive numbers only: their sums scale the rounding errors.
   Inputs magnitudes() const {
     Inputs result = *this;
     const auto clear_signs = [](auto& all) {
@@ -151,7 +151,7 @@ std::vector<int64_t> lengths() {
 
 // ---- Memory -------------------------------------------------------------------------------------
 
-// A copy of some elements that ends where a page begins that nobody may touch.
+// A copy of some elements that ends at an inaccessible page.
 class Fenced {
  public:
   template <class T>
@@ -181,12 +181,12 @@ class Fenced {
 
 }  // namespace
 
-// What only multiplies and subtracts has the reference's bits. A sum is that of fewer numbers than
-// n / 4 for each lane, rounded after every addition.
+// Functions that only multiply and subtract have the reference's bits. A sum adds fewer than n / 4
+// numbers in each lane, and rounds after every addition.
 TEST(every_version_computes_the_reference) {
   for_each_type([]<class T>() {
     const double epsilon = std::numeric_limits<RealOf<T>>::epsilon();
-    // Four rows go together, where they are aligned alike.
+    // Four rows are computed together if they have the same alignment.
     for (const auto& [rows, gap] : {std::pair(1, 3), {3, 3}, {4, 0}, {9, 0}, {5, 3}}) {
       for (const int64_t columns : lengths()) {
         const Inputs<T> in(rows, columns, gap);
@@ -238,8 +238,8 @@ TEST(the_reference_computes_the_formulas) {
   for (size_t i = 0; i < dgamma.size(); ++i) CHECK(near(got.dgamma[i], dgamma[i]));
 }
 
-// Where an element's row begins in memory changes no bit, and the gaps between rows stay as they
-// were.
+// The position of a row in memory does not change its bits, and the gaps between rows are not
+// written.
 TEST(every_alignment_gives_the_same_bits_and_touches_no_gap) {
   for_each_type([]<class T>() {
     for (const Version& version : versions()) {

@@ -1,5 +1,5 @@
-// The rounding kernels, in every version that this CPU can run, against the plain reference, and
-// the reference against values worked out by hand; every length and alignment; nothing written
+// The rounding kernels, in every version that this CPU can run, compared with the plain reference,
+// and the reference with values computed by hand; every length and alignment; nothing is written
 // outside. HF32 drops 12 bits on Ascend910B and 13 on Ascend950, ties to even (SetHF32TransMode).
 #include <bit>
 #include <cfloat>
@@ -24,7 +24,7 @@ const RoundingKernels& reference() {
   return rounding_kernels<Capability::kReference>();
 }
 
-// Those besides the reference that this CPU can run.
+// The versions that this CPU can run, except the reference.
 std::vector<const RoundingKernels*> versions() {
   std::vector<const RoundingKernels*> all;
   for_each_capability([&all]<Capability kCapability>(const char*) {
@@ -33,7 +33,7 @@ std::vector<const RoundingKernels*> versions() {
   return all;
 }
 
-// Every sign, exponent and beginning of a mantissa, each with remainders around the ties of all
+// Every sign, exponent and leading mantissa bits, each with remainders around the ties of all
 // formats.
 std::vector<float> samples() {
   std::vector<float> values;

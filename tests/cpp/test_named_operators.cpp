@@ -1,5 +1,5 @@
-// Operators called by name: what the call checks, what it copies, and what it writes. (Their values
-// are tested by tests/test_named_operators.py.)
+// Operators called by name: the checks of a call, its copies, and its outputs.
+// (tests/test_named_operators.py tests their values.)
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// A tensor of a call: its description and its buffer, of device memory unless it is the host's.
+// A tensor of a call: its description and its buffer, in device memory unless it is in host memory.
 struct Operand {
   template <class T>
   Operand(aclDataType type, const std::vector<int64_t>& dims, const std::vector<T>& values,
@@ -69,7 +69,7 @@ aclError call(const char* type, const Operands& inputs, const Operands& outputs,
                                 ACL_ENGINE_SYS, ACL_COMPILE_SYS, nullptr, stream);
 }
 
-// Runs the body on device 0; it must give back what it makes.
+// Runs the body on device 0, and checks that it destroys its objects.
 void on_device(const std::function<void()>& body) {
   CHECK_EQ(aclInit(nullptr), ACL_SUCCESS);
   CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
@@ -78,7 +78,7 @@ void on_device(const std::function<void()>& body) {
   CHECK_EQ(aclFinalize(), ACL_SUCCESS);
 }
 
-// 2 rows of 3 in FRACTAL_NZ: one block of 16 rows of 16.
+// A 2 x 3 matrix in FRACTAL_NZ: one block of 16 rows of 16.
 std::vector<float> in_blocks() {
   std::vector<float> blocks(256, 0);
   for (int i = 0; i < 6; ++i) blocks[static_cast<size_t>(i / 3 * 16 + i % 3)] = float(i + 1);
@@ -259,7 +259,7 @@ TEST(mistakes_are_refused) {
     CHECK(contains(messages(), "expected [2], the shape of the result"));
     CHECK_EQ(call("Relu", {}, {&y}), ACL_ERROR_INVALID_PARAM);
     CHECK_EQ(call("Relu", {&x}, {&y}, nullptr, const_cast<Operand*>(&x)), ACL_ERROR_INTERNAL_ERROR);
-    // The buffer is too small for what the description says.
+    // The buffer is too small for the description.
     CHECK_EQ(aclUpdateDataBuffer(x.buffer, x.memory, 4), ACL_SUCCESS);
     CHECK_EQ(call("Relu", {&x}, {&long_one}), ACL_ERROR_INVALID_PARAM);
     CHECK(y.values<float>() == (std::vector<float>{0, 0}));

@@ -37,7 +37,7 @@ static void throws(void*) {
   throw std::runtime_error("from the user's function");
 }
 
-// A thread that serves streams until it is told to end.
+// A thread that serves streams until it is stopped.
 class Server {
  public:
   Server() : thread_([this] { serve(); }) { started_.wait(); }
@@ -122,7 +122,7 @@ TEST(a_callback_runs_on_the_thread_that_serves) {
     std::atomic<int> count = 0;
     CHECK_EQ(aclrtSubscribeReport(self(), stream), ACL_SUCCESS);
     CHECK_EQ(aclrtLaunchCallback(increment, &count, ACL_CALLBACK_NO_BLOCK, stream), ACL_SUCCESS);
-    // The stream goes on although nobody has called the callback yet.
+    // The stream continues although nobody has called the callback yet.
     CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
     CHECK_EQ(count.load(), 0);
     CHECK_EQ(aclrtProcessReport(1000), ACL_SUCCESS);

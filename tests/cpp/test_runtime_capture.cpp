@@ -1,5 +1,5 @@
-// Capture: what a stream is given becomes a model, which is executed as often as is wanted. Written
-// from CANN's description of aclmdlRI.
+// Capture: the tasks of a stream become a model, which can be executed repeatedly. Written from
+// CANN's description of aclmdlRI.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -58,7 +58,7 @@ aclmdlRI end(aclrtStream stream) {
   return model;
 }
 
-// Ends a capture that must fail, with a text that has the part.
+// Ends a capture that must fail with a text that contains `part`.
 void end_fails(aclrtStream stream, aclError expected, const std::string& part) {
   messages();
   aclmdlRI model = &model;
@@ -80,7 +80,7 @@ void destroy(aclmdlRI model) {
   CHECK_EQ(aclmdlRIDestroy(model), ACL_SUCCESS);
 }
 
-// Adds a number to a list when it runs.
+// Submits a task that adds a number to a list.
 aclError note(aclrtStream stream, std::vector<int>& list, int number) {
   return run_on(stream, [&list, number] { return list.push_back(number), ACL_SUCCESS; });
 }
@@ -91,7 +91,7 @@ bool is(const Numbers& got, const Numbers& expected) {
   return got == expected;
 }
 
-// Page-locked memory of the host, which captured copies may use.
+// Page-locked host memory, which captured copies may use.
 struct Pinned {
   explicit Pinned(size_t count) : size(count * sizeof(float)) {
     void* memory = nullptr;
@@ -147,7 +147,7 @@ aclnnStatus elu(const float* self, float scale, float* out, int64_t count, aclrt
 TEST(captured_tasks_run_in_executions_alone_and_in_order) {
   with_stream([](aclrtStream stream) {
     Numbers ran;
-    note(stream, ran, 0);  // before the capture: runs as ever
+    note(stream, ran, 0);  // before the capture: runs normally
     begin(stream);
     note(stream, ran, 1);
     note(stream, ran, 2);
@@ -318,7 +318,7 @@ TEST(memory_that_was_freed_fails_the_execution) {
 
 TEST(the_executions_of_a_model_follow_one_another) {
   with_stream([](aclrtStream stream) {
-    int inside = 0, most = 0, runs = 0;  // unguarded: one execution at a time
+    int inside = 0, most = 0, runs = 0;  // without a lock: one execution at a time
     begin(stream);
     run_on(stream, [&] { return most = std::max(most, ++inside), ACL_SUCCESS; });
     run_on(stream, [&] { return --inside, ++runs, ACL_SUCCESS; });
@@ -392,7 +392,7 @@ TEST(streams_joined_by_events_are_captured_too) {
     for (int i = 0; i < 2; ++i) execute(model, second);
     CHECK(is(ran, {1, 2, 3, 4, 1, 2, 3, 4}));
     destroy(model);
-    // The streams and events are as before.
+    // The streams and events work as before.
     note(third, ran, 5);
     CHECK_EQ(aclrtRecordEvent(fork, third), ACL_SUCCESS);
     CHECK_EQ(aclrtSynchronizeEvent(fork), ACL_SUCCESS);
@@ -545,7 +545,7 @@ TEST(synchronous_copies_are_as_the_modes_say) {
       CHECK_EQ(aclrtMemset(block.data, block.size, 0, 4), status);
       return status;
     };
-    // What a thread may do in a mode of the capture and one of its own.
+    // The calls that a thread may make, by the modes of the capture and of the thread.
     struct Case {
       aclmdlRICaptureMode capture, thread;
       bool captures, allowed;
@@ -665,7 +665,7 @@ TEST(groups_of_operators_are_updated_in_place) {
     CHECK_EQ(aclrtSynchronizeStream(updating), ACL_SUCCESS);
     check(3, 15, 21);
 
-    // Too few, and too many: nothing changes.
+    // Too few and too many operators: nothing changes.
     for (int operators : {1, 3}) {
       CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(updating, group), ACL_SUCCESS);
       for (int i = 0; i < operators; ++i) CHECK_EQ(elu(in.data, 9, b.data, 2, updating), OK);
@@ -675,7 +675,7 @@ TEST(groups_of_operators_are_updated_in_place) {
     }
     check(3, 15, 21);
 
-    // An update that is open ends with its stream.
+    // Destroying a stream ends its open update.
     const aclrtStream other = new_stream();
     CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(other, group), ACL_SUCCESS);
     CHECK_EQ(elu(in.data, 9, b.data, 2, other), OK);
@@ -798,7 +798,7 @@ TEST(an_execution_that_fails_records_its_external_events_with_the_failure) {
     CHECK_EQ(aclmdlRIExecuteAsync(first, failing), ACL_SUCCESS);
     CHECK_EQ(aclmdlRIExecute(second, -1), ACL_ERROR_RT_AICORE_EXCEPTION);
     CHECK(contains(messages(), "divided by 0"));
-    // A stream that has failed drops the execution, and tells its events too.
+    // A stream that has failed drops the execution and reports that to its events, too.
     begin(stream);
     CHECK_EQ(aclrtResetEvent(done, stream), ACL_SUCCESS);
     const aclmdlRI reset = end(stream);

@@ -17,7 +17,7 @@
 #include "aclnnop/aclnn_elu.h"
 #include "runtime_support.h"
 
-// Before anything reads it.
+// Set before anything reads it.
 static const int environment =
     setenv("ACLNN_TORCH_DEVICES", "2", 1) + setenv("ACLNN_TORCH_FAILURES", "/proc/self/fd/700", 1);
 
@@ -34,7 +34,7 @@ TEST(init_and_finalize_are_once_each) {
   messages();
 }
 
-// A file with this content, for as long as it lives.
+// A file with this content, which the destructor removes.
 class File {
  public:
   explicit File(const std::string& content) {
@@ -59,7 +59,7 @@ TEST(init_reads_its_configuration) {
   {
     const File secret("{}");
     CHECK_EQ(chmod(secret.path, 0), 0);
-    if (geteuid() == 0) {  // who may read it nevertheless
+    if (geteuid() == 0) {  // root may read it in any case
       CHECK_EQ(aclInit(secret.path), ACL_SUCCESS);
       CHECK_EQ(aclFinalize(), ACL_SUCCESS);
     } else {
@@ -98,7 +98,7 @@ TEST(a_thread_without_a_device_is_told_so) {
   CHECK_EQ(aclrtGetDevice(&device), ACL_ERROR_RT_CONTEXT_NULL);
   CHECK_EQ(device, -7);
   CHECK_EQ(aclrtGetCurrentContext(&context), ACL_ERROR_RT_CONTEXT_NULL);
-  // These two are questions: torch_npu asks them on every thread, and its next error is another.
+  // These two are queries: torch_npu makes them on every thread, and its next error is another one.
   CHECK_EQ(messages(), std::string());
   CHECK_EQ(aclrtPeekAtLastError(ACL_RT_THREAD_LEVEL), ACL_SUCCESS);
   CHECK_EQ(aclrtCreateStream(&stream), ACL_ERROR_RT_CONTEXT_NULL);
@@ -329,7 +329,7 @@ TEST(devices_are_set_and_reset_from_many_threads) {
   });
 }
 
-// aclnnElu of one number; stage 2's status.
+// Runs aclnnElu on one number; returns the status of stage 2.
 static aclnnStatus elu(void* self, void* out, aclrtStream stream) {
   const int64_t size = 1;
   float number = 1;
@@ -359,7 +359,7 @@ TEST(an_operator_on_another_devices_memory_is_an_error_that_names_both) {
       CHECK_EQ(aclrtMalloc(&memory[device], 4, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
       CHECK_EQ(aclrtMemcpy(memory[device], 4, &one, 4, ACL_MEMCPY_HOST_TO_DEVICE), ACL_SUCCESS);
     }
-    // What counts is the stream's device, not the calling thread's, which is 1.
+    // The stream's device decides, not the calling thread's, which is 1.
     CHECK_EQ(elu(memory[0], memory[0], streams[0]), OK);
     CHECK_EQ(elu(memory[1], memory[1], streams[1]), OK);
     CHECK_EQ(elu(memory[1], memory[1], nullptr), OK);
@@ -376,16 +376,16 @@ TEST(an_operator_on_another_devices_memory_is_an_error_that_names_both) {
     CHECK_EQ(elu(memory[1], memory[0], nullptr), OK);
     CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_ERROR_RT_AICORE_EXCEPTION);
     CHECK(contains(messages(), "tensor argument 1 (shape [1]) is in the memory of device 0"));
-    // Copies reach both devices. Device 0 knows of nothing.
+    // Copies reach both devices. Device 0 records no failure.
     CHECK_EQ(aclrtMemcpyAsync(memory[0], 4, memory[1], 4, ACL_MEMCPY_DEVICE_TO_DEVICE, streams[0]),
              ACL_SUCCESS);
     CHECK_EQ(aclrtSynchronizeStream(streams[0]), ACL_SUCCESS);
-    // A thread that has no device computes on CPU tensors, wherever they lie.
+    // A thread without a device computes on CPU tensors, wherever they are.
     std::thread([&] {
       CHECK_EQ(elu(memory[0], memory[1], nullptr), OK);
       CHECK_EQ(aclrtSynchronizeStream(nullptr), ACL_SUCCESS);
     }).join();
-    // After a reset the device is as new.
+    // After a reset the device is in its initial state.
     CHECK_EQ(aclrtResetDevice(1), ACL_SUCCESS);
     CHECK_EQ(aclrtSetDevice(1), ACL_SUCCESS);
     CHECK_EQ(aclrtCreateStream(&streams[1]), ACL_SUCCESS);
@@ -414,7 +414,7 @@ TEST(the_primary_context_lives_from_set_to_reset) {
   CHECK_EQ(aclrtGetPrimaryCtxState(0, &flags, &active), ACL_ERROR_INVALID_PARAM);
 }
 
-// Fails on a new stream of the device and waits for that, without being told.
+// Fails on a new stream of the device and synchronises it, without reading the error.
 static aclrtStream failed_stream(int32_t device, const std::string& text) {
   aclrtStream stream = nullptr;
   CHECK_EQ(aclrtSetDevice(device), ACL_SUCCESS);
@@ -434,7 +434,7 @@ TEST(a_reset_tells_the_failures_that_nobody_was_told_of) {
   const aclrtStream told = failed_stream(0, "third");
   CHECK_EQ(aclrtSynchronizeStream(told), ACL_ERROR_RT_COPY_DATA);
   CHECK_EQ(messages(), "third");
-  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);  // others use it still
+  CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);  // others still use it
   CHECK_EQ(aclrtResetDeviceForce(0), ACL_ERROR_RT_COPY_DATA);
   CHECK_EQ(messages(), "second\nfirst");  // the newest first
   CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
@@ -455,7 +455,7 @@ TEST(a_failure_that_an_event_tells_is_told) {
   CHECK_EQ(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC), ACL_SUCCESS);
   run_on(stream, [] { return aclnn_host::fail(ACL_ERROR_RT_COPY_DATA, "before the event"); });
   CHECK_EQ(aclrtRecordEvent(event, stream), ACL_SUCCESS);
-  CHECK_EQ(aclrtStreamWaitEvent(other, event), ACL_SUCCESS);  // which fails too, and tells nobody
+  CHECK_EQ(aclrtStreamWaitEvent(other, event), ACL_SUCCESS);  // it fails, too, and nobody reads it
   Gate gate;
   CHECK_EQ(aclrtSetStreamFailureMode(other, ACL_CONTINUE_ON_FAILURE), ACL_SUCCESS);
   run_on(other, [&gate] { return gate.open(), ACL_SUCCESS; });
@@ -477,16 +477,16 @@ TEST(a_failure_of_another_device_is_not_told_by_the_same_text) {
   CHECK_EQ(messages(), "twice");
 }
 
-// The descriptor to which ACLNN_TORCH_FAILURES leads here.
+// The descriptor that ACLNN_TORCH_FAILURES refers to here.
 constexpr int kLaunchers = 700;
 
-// What it is given next.
+// Assigns a file to the descriptor.
 static void give(int file) {
   CHECK_EQ(dup2(file, kLaunchers), kLaunchers);
   close(file);
 }
 
-// What it has, and nothing from then on.
+// Reads and closes the descriptor's file.
 static std::string taken() {
   std::string text(4 << 20, '\0');
   const ssize_t length = pread(kLaunchers, text.data(), text.size(), 0);
@@ -495,7 +495,7 @@ static std::string taken() {
   return text;
 }
 
-// Fails on a stream, is told if anybody asks, and calls the body before that.
+// Fails on a stream and reads the error; calls the body in between.
 static void fail_and_tell(const std::function<void()>& before = [] {}) {
   failed_stream(0, "to the \"launcher\"");
   before();
@@ -506,7 +506,7 @@ static void fail_and_tell(const std::function<void()>& before = [] {}) {
 
 TEST(failures_are_written_into_memory_of_the_launcher_alone) {
   constexpr const char* kName = "aclnn_torch_failures";
-  fail_and_tell();  // there is none
+  fail_and_tell();  // the descriptor is closed
   give(memfd_create(kName, 0));
   fail_and_tell();
   const std::string lines = taken();

@@ -1,4 +1,5 @@
-// Error text, last error, product and number formats: what the runtime keeps that is no device.
+// Error texts, the last error, the product and number formats: the state of the runtime besides
+// devices.
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -10,7 +11,7 @@
 
 using namespace aclnn_host;
 
-// Before anything reads it.
+// Set before anything reads it.
 static const int environment = setenv("ACLNN_TORCH_PRODUCT", "Ascend910Bogus", 1);
 
 TEST(messages_are_returned_once_newest_first) {
@@ -82,7 +83,7 @@ TEST(product_of_a_bad_environment_is_the_default_and_says_so) {
 
 TEST(product_names_and_soc_names_select) {
   const std::vector<std::vector<std::string>> rows = {
-      // asked for, product, SoC name
+      // requested product, product, SoC name
       {"Ascend310P", "Ascend310P", "Ascend310P3"},
       {"Ascend310P1", "Ascend310P", "Ascend310P3"},
       {"Ascend910", "Ascend910", "Ascend910A"},
@@ -136,7 +137,7 @@ TEST(data_type_sizes) {
   }
 }
 
-// What a binary16 stands for, by its definition.
+// The value of a binary16, by its definition.
 static double half_value(uint16_t half) {
   const int exponent = half >> 10 & 0x1F;
   const double mantissa = half & 0x3FF;
@@ -164,7 +165,7 @@ TEST(half_to_float_is_exact_for_every_half) {
 TEST(float_to_half_rounds_to_nearest_even) {
   int wrong = 0;
   for (uint16_t half = 0; half < 0x7BFF; ++half) {
-    // Midway between neighbours, which a float holds exactly, and just beside it.
+    // The midpoint of two neighbours, which a float represents exactly, and the floats next to it.
     const auto middle = static_cast<float>((half_value(half) + half_value(half + 1)) / 2);
     const uint16_t even = half % 2 == 0 ? half : half + 1;
     wrong += aclFloatToFloat16(middle) != even;

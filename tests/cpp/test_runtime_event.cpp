@@ -1,4 +1,4 @@
-// Events: order between streams, queries that tell the truth, time, failures that travel.
+// Events: order between streams, queries, time, and the propagation of failures.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -29,7 +29,7 @@ static aclrtEvent new_event() {
   return event;
 }
 
-// What both queries say of an event; they must agree.
+// The result of both queries of an event, which must agree.
 static bool ready(aclrtEvent event) {
   aclrtEventStatus old_status = ACL_EVENT_STATUS_RESERVED;
   aclrtEventRecordedStatus status = ACL_EVENT_RECORDED_STATUS_NOT_READY;
@@ -337,7 +337,7 @@ TEST(handles_that_are_none) {
       CHECK_EQ(aclrtDestroyEvent(wrong), ACL_ERROR_RT_INVALID_HANDLE);
       CHECK_EQ(aclrtRecordEvent(wrong, stream), ACL_ERROR_RT_INVALID_HANDLE);
       CHECK_EQ(aclrtResetEvent(wrong, stream), ACL_ERROR_RT_INVALID_HANDLE);
-      // There is nothing to wait for of an event that was destroyed.
+      // Waiting for a destroyed event has no effect.
       CHECK_EQ(aclrtStreamWaitEvent(stream, wrong),
                wrong == gone ? ACL_SUCCESS : ACL_ERROR_RT_INVALID_HANDLE);
       CHECK_EQ(aclrtQueryEvent(wrong, &old_status), ACL_ERROR_RT_INVALID_HANDLE);
@@ -361,7 +361,7 @@ TEST(a_chain_of_many_streams) {
     constexpr int kStreams = 8, kRounds = 100;
     aclrtStream streams[kStreams];
     for (auto& stream : streams) stream = new_stream();
-    int value = 0;  // handed from stream to stream, guarded by the events alone
+    int value = 0;  // passed from stream to stream, guarded by the events only
     aclrtEvent event = new_event();
     for (int round = 0; round < kRounds; ++round) {
       for (auto& stream : streams) {

@@ -1,5 +1,5 @@
-// Inline streams: a created stream's tasks run on the thread that brings them, everything else as
-// with workers.
+// Inline streams: a created stream's tasks run on the thread that submits them; everything else is
+// as with workers.
 #include <pthread.h>
 
 #include <cstdlib>
@@ -12,7 +12,7 @@
 static const int environment =
     setenv("ACLNN_TORCH_INLINE_STREAMS", "1", 1) + setenv("ACLNN_TORCH_DEVICES", "2", 1);
 
-// A stream of the device, and the thread on another one when asked for.
+// Creates a stream of the device, which becomes the thread's.
 static aclrtStream stream_of(int32_t device) {
   CHECK_EQ(aclrtSetDevice(device), ACL_SUCCESS);
   aclrtStream stream = nullptr;
@@ -85,7 +85,7 @@ TEST(events_are_in_order_and_a_wait_for_one_recorded_later_holds_nobody_up) {
   CHECK_EQ(aclrtQueryEventStatus(event, &status), ACL_SUCCESS);
   CHECK_EQ(status, ACL_EVENT_RECORDED_STATUS_COMPLETE);
   CHECK_EQ(aclrtSynchronizeEvent(event), ACL_SUCCESS);
-  // Inside a task, too: what it brings to its own stream is done at once.
+  // Also inside a task: a task that it submits to its own stream runs at once.
   CHECK_EQ(run_on(one,
                   [&] {
                     CHECK_EQ(aclrtRecordEvent(event, one), ACL_SUCCESS);
@@ -93,7 +93,7 @@ TEST(events_are_in_order_and_a_wait_for_one_recorded_later_holds_nobody_up) {
                   }),
            ACL_SUCCESS);
   CHECK_EQ(aclrtSynchronizeStream(two), ACL_SUCCESS);
-  // A record on a stream that failed fails who waits for it, as with workers.
+  // An event recorded on a failed stream fails the streams that wait for it, as with workers.
   CHECK_EQ(run_on(one, [] { return ACL_ERROR_RT_COPY_DATA; }), ACL_SUCCESS);
   CHECK_EQ(aclrtRecordEvent(event, one), ACL_SUCCESS);
   CHECK_EQ(aclrtStreamWaitEvent(two, event), ACL_SUCCESS);
@@ -139,7 +139,7 @@ TEST(a_callback_is_called_by_the_thread_that_serves_even_if_that_brings_it) {
 
 TEST(tasks_of_one_stream_never_overlap) {
   aclrtStream stream = stream_of(0);
-  int running = 0, ran = 0;  // without a lock: the stream is one
+  int running = 0, ran = 0;  // without a lock: there is one stream
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {

@@ -1,4 +1,4 @@
-// Memory of the device and the host, copies and fills.
+// Device and host memory, copies and fills.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 #include "host_cann/runtime/memory.h"
 #include "runtime_support.h"
 
-// Before anything reads it. Large enough for huge pages, small enough to run out of.
+// Set before anything reads it. Large enough for huge pages, small enough to exhaust.
 static const int environment =
     setenv("ACLNN_TORCH_DEVICE_MEMORY", "64M", 1) + setenv("ACLNN_TORCH_DEVICES", "2", 1);
 constexpr size_t kMiB = size_t{1} << 20;
@@ -66,7 +66,7 @@ TEST(blocks_are_aligned_padded_and_counted) {
         CHECK_EQ(reinterpret_cast<uintptr_t>(block) % 512, uintptr_t{0});
         CHECK_EQ(free_memory(), 64 * kMiB - padded);
         CHECK_EQ(aclHostLiveObjects("device_block"), 1);
-        std::memset(block, 0xA5, padded);  // the padding is the caller's too
+        std::memset(block, 0xA5, padded);  // the padding belongs to the caller, too
         CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
       }
     }
@@ -166,10 +166,10 @@ TEST(copies_are_checked_in_order) {
     char host[64] = {};
     void* block = device_block(64);
     const auto kind = [](int value) { return static_cast<aclrtMemcpyKind>(value); };
-    // Nothing to copy is no error, whatever else is wrong.
+    // A copy of 0 bytes succeeds, whatever its other arguments.
     CHECK_EQ(aclrtMemcpy(nullptr, 0, nullptr, 0, kind(99)), ACL_SUCCESS);
     CHECK_EQ(aclrtMemcpyAsync(nullptr, 0, nullptr, 0, kind(99), nullptr), ACL_SUCCESS);
-    // Then the pointers, then the kind, then the room.
+    // Pointers are checked before the kind, and the kind before the size.
     CHECK_EQ(aclrtMemcpy(nullptr, 0, host, 8, kind(99)), ACL_ERROR_INVALID_PARAM);
     CHECK(contains(messages(), "dst"));
     CHECK_EQ(aclrtMemcpy(block, 0, nullptr, 8, kind(99)), ACL_ERROR_INVALID_PARAM);
@@ -198,7 +198,7 @@ TEST(copies_know_the_sides) {
       size_t count;
       aclrtMemcpyKind kind;
       aclError status;
-      // A synchronous copy finds its direction from the addresses.
+      // A synchronous copy determines its direction from the addresses.
       bool finds_direction = false;
     };
     const aclError bad = ACL_ERROR_RT_PARAM_INVALID;

@@ -1,4 +1,5 @@
-// ACLNN_TORCH_PADDING: what an operator uses may lie in the padding of a block, but not beyond it.
+// ACLNN_TORCH_PADDING: the tensors of an operator may extend into the padding of a block, but not
+// beyond it.
 #include <cstdlib>
 #include <cstring>
 
@@ -7,7 +8,7 @@
 
 static const int environment = setenv("ACLNN_TORCH_PADDING", "1", 1);
 
-// Elu from a block onto itself as a vector of so many numbers.
+// Runs Elu in place on the block as a vector of this many numbers.
 static int elu(void* block, int64_t count) {
   aclTensor* const tensor =
       aclCreateTensor(&count, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, &count, 1, block);
@@ -27,7 +28,7 @@ TEST(a_tensor_may_use_the_padding_and_no_byte_more) {
   void* block = nullptr;
   CHECK_EQ(aclrtMalloc(&block, 12, ACL_MEM_MALLOC_HUGE_FIRST), ACL_SUCCESS);
   CHECK_EQ(aclrtMemset(block, 64, 0, 64), ACL_SUCCESS);
-  CHECK_EQ(elu(block, 16), ACL_SUCCESS);  // 12 rounded up to 32, and 32 more: 64 bytes
+  CHECK_EQ(elu(block, 16), ACL_SUCCESS);  // 12 rounded up to 32, plus 32: 64 bytes
   CHECK_EQ(elu(block, 17), 161002);
   const std::string text = messages();
   CHECK(text.find("12 bytes were requested from aclrtMalloc") != std::string::npos);

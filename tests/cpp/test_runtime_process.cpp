@@ -1,5 +1,5 @@
-// The process's own events: a fork, and an end with work still queued. Each runs in a child
-// process, which an alarm ends should it hang.
+// Forks, and the end of a process while work is queued. Each test runs in a child process, which an
+// alarm ends if it hangs.
 #include <errno.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,23 +15,23 @@
 
 constexpr unsigned kPatience = 60;  // seconds
 
-// ThreadSanitizer forbids a child of a process with threads to start threads of its own, and
-// reports threads that are alive at the process's end.
+// ThreadSanitizer forbids threads in the child of a process with threads, and reports threads that
+// are alive when the process ends.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool kThreadSanitizer = true;
 #else
 constexpr bool kThreadSanitizer = false;
 #endif
 
-// AddressSanitizer's allocator (GCC 12's) is not made ready for a fork, as glibc's is: a child may
-// find it locked by a thread that it does not have.
+// AddressSanitizer's allocator (GCC 12's) is not prepared for a fork, as glibc's is: in a child it
+// may be locked by a thread that does not exist there.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kAddressSanitizer = true;
 #else
 constexpr bool kAddressSanitizer = false;
 #endif
 
-// Runs the body in a child process, which ends with status 0 if no check fails in it.
+// Runs the body in a child process, which exits with status 0 if no check fails.
 static void in_child(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -52,7 +52,7 @@ TEST(a_child_has_none_of_its_parents_streams_and_makes_its_own) {
   aclrtStream stream = nullptr;
   CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
   CHECK_EQ(run_on(stream, [&] { return begun.open(), gate.wait(), ACL_SUCCESS; }), ACL_SUCCESS);
-  begun.wait();  // from here on the worker allocates nothing
+  begun.wait();  // from here on the worker does not allocate
   aclrtEvent event = nullptr;
   void* block = nullptr;
   CHECK_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
@@ -165,13 +165,13 @@ TEST(a_fork_amid_other_threads_calls_does_not_hang_the_child) {
   CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
 }
 
-// The process's end in a child of its own program, told by its argument what to leave undone: a
+// Ends a process with work left undone, which its argument selects. It is a new program, because a
 // forked child would share the parent's output buffers and sanitizer state.
 static int run_self(const char* what) {
   const pid_t child = fork();
   if (child == 0) {
     setenv("RUNTIME_PROCESS_END", what, 1);
-    // What runs this program where it is not for the kernel: tests/aarch64.py.
+    // The emulator that runs this program if the kernel cannot: tests/aarch64.py.
     const char* emulator = std::getenv("ACLNN_TEST_EMULATOR");
     if (emulator != nullptr) {
       execl(emulator, emulator, program_invocation_name, "ends_with_work_queued",
@@ -223,7 +223,7 @@ TEST(ends_with_work_queued) {
     CHECK_EQ(aclrtRecordEvent(event, stream), ACL_SUCCESS);
     CHECK_EQ(aclrtStreamWaitEvent(other, event), ACL_SUCCESS);
   } else if (std::strcmp(what, "callback") == 0) {
-    CHECK_EQ(aclrtSubscribeReport(1, stream), ACL_SUCCESS);  // a thread that never comes
+    CHECK_EQ(aclrtSubscribeReport(1, stream), ACL_SUCCESS);  // a thread that never serves it
     CHECK_EQ(aclrtLaunchCallback(sleep_a_little, nullptr, ACL_CALLBACK_BLOCK, stream), ACL_SUCCESS);
   } else if (std::strcmp(what, "captured") == 0) {
     CHECK_EQ(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_GLOBAL), ACL_SUCCESS);

@@ -1,4 +1,4 @@
-// Profiles: what is recorded, of which devices, and what is refused.
+// Profiles: the recorded events and devices, and refused calls.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -27,14 +27,14 @@ namespace fs = std::filesystem;
 
 static const int environment = setenv("ACLNN_TORCH_DEVICES", "2", 1);
 
-// A sanitizer reports by itself that a handle is used after it was destroyed.
+// A sanitizer itself reports the use of a destroyed handle.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kIsSanitized = true;
 #else
 constexpr bool kIsSanitized = false;
 #endif
 
-// Whether LeakSanitizer, which asks at the end, is to let pass what this process leaves.
+// True if LeakSanitizer, which asks at the end, is to ignore the leaks of this process.
 static bool leaves_leaks = false;
 extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() {
   return leaves_leaks ? 1 : 0;
@@ -42,14 +42,14 @@ extern "C" __attribute__((visibility("default"))) int __lsan_is_turned_off() {
 
 constexpr uint64_t kLevel1 = ACL_PROF_ACL_API | ACL_PROF_TASK_TIME;
 
-// A folder of its own that goes with the test.
+// A temporary folder, which the destructor removes.
 class Folder {
  public:
   Folder() : path_(mkdtemp(pattern_)) {}
   ~Folder() { fs::remove_all(path_); }
   const std::string& path() const { return path_; }
 
-  // The records of the only profile in it, a line each.
+  // The records of the only profile in it.
   std::vector<std::string> records() const {
     std::vector<std::string> lines;
     for (const auto& entry : fs::directory_iterator(path_)) {
@@ -97,7 +97,7 @@ static bool has(const std::string& record, const std::string& key, const std::st
          contains(record, '"' + key + "\":" + value + '}');
 }
 
-// Those of a kind, with the name.
+// The records of a kind with this name.
 static std::vector<std::string> select(const std::vector<std::string>& records,
                                        const std::string& kind, const std::string& name) {
   std::vector<std::string> selected;
@@ -122,7 +122,7 @@ static int64_t number(const std::string& record, const std::string& key) {
   return CHECK(at != std::string::npos) ? std::atoll(record.c_str() + at + key.size() + 3) : 0;
 }
 
-// A device with a stream and 6 elements, on which operators and copies run.
+// A device with a stream and 6 elements, for operators and copies.
 class Work {
  public:
   explicit Work(int32_t device = 0) : device_(device) {
@@ -376,7 +376,7 @@ TEST(paths_that_are_none) {
   refused(init(file + "/profiles"), ACL_ERROR_INVALID_FILE, file + "/profiles");
   refused(init(file), ACL_ERROR_INVALID_FILE, file);
 
-  // The folder goes before the profile begins; then it is there again.
+  // The folder is removed before the profile begins, and is then created again.
   const std::string profiles = folder.path() + "/profiles";
   aclprofConfig* const config = config_of({0});
   CHECK_EQ(init(profiles), ACL_SUCCESS);
@@ -390,7 +390,7 @@ TEST(paths_that_are_none) {
   CHECK_EQ(aclprofDestroyConfig(config), ACL_SUCCESS);
 }
 
-// In a process of its own.
+// Runs the body in its own process.
 static void apart(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
@@ -447,7 +447,7 @@ TEST(a_process_that_ends_leaves_a_profile) {
   const pid_t child = fork();
   if (child == 0) {
     leaves_leaks = true;
-    const Work* const work = new Work;  // as a program that does not tidy up
+    const Work* const work = new Work;  // as in a program that does not clean up
     CHECK_EQ(init(folder.path()), ACL_SUCCESS);
     CHECK_EQ(aclprofStart(config_of({0})), ACL_SUCCESS);
     work->elu();
@@ -619,7 +619,7 @@ TEST(marks_on_a_stream_keep_its_order) {
   const std::string elu = select(records, "task", "aclnnInplaceElu").at(0);
   const std::string fill = select(records, "task", "aclrtMemsetAsync").at(0);
   const auto moments = marks_of(records, "moment"), ranges = marks_of(records, "range");
-  CHECK_EQ(moments.size(), 3u);  // of the thread, of the stream, and of the thread with no stream
+  CHECK_EQ(moments.size(), 3u);  // of the thread, of the stream, and of the thread without a stream
   CHECK_EQ(ranges.size(), 2u);
   const auto of_stream = [](const std::vector<std::string>& marks) {
     return *std::find_if(marks.begin(), marks.end(),

@@ -1,4 +1,4 @@
-// Streams: order, asynchrony, errors that stick, ends.
+// Streams: order, asynchrony, sticky errors, destruction.
 #include <atomic>
 #include <string>
 #include <thread>
@@ -97,7 +97,7 @@ TEST(streams_run_beside_one_another) {
   on_device([] {
     Gate first, second;
     const aclrtStream a = new_stream(), b = new_stream();
-    // Each needs the other to be under way.
+    // Each needs the other to be running.
     run_on(a, [&] { return first.open(), second.wait(), ACL_SUCCESS; });
     run_on(b, [&] { return second.open(), first.wait(), ACL_SUCCESS; });
     CHECK_EQ(aclrtSynchronizeDevice(), ACL_SUCCESS);
@@ -176,7 +176,7 @@ TEST(tasks_are_destroyed_where_they_ran_before_they_are_done) {
     std::shared_ptr<void> held(nullptr,
                                [&destroyed](void*) { destroyed = std::this_thread::get_id(); });
     run_on(stream, [&ran, held] { return ran = std::this_thread::get_id(), ACL_SUCCESS; });
-    held.reset();  // the task holds it alone
+    held.reset();  // only the task holds it
     gate.open();
     CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
     CHECK(ran == destroyed);
@@ -205,7 +205,7 @@ TEST(timeouts) {
 TEST(handles_that_are_none) {
   on_device([] {
     int local = 0;
-    // Every text begins with the function that was called.
+    // Every text begins with the name of the called function.
     const auto refused = [](aclError status, const char* api) {
       CHECK_EQ(status, ACL_ERROR_RT_INVALID_HANDLE);
       CHECK(messages().starts_with(std::string(api) + ": "));
@@ -281,7 +281,7 @@ TEST(force_drops_what_has_not_begun) {
     run_on(stream, [&] {
       queued.wait();
       return ++ran,
-             aclrtDestroyStreamForce(stream);  // on the worker, so that it is certainly first
+             aclrtDestroyStreamForce(stream);  // on the worker, so that this is certainly first
     });
     for (int i = 0; i < 100; ++i) run_on(stream, [&ran, held] { return ++ran, ACL_SUCCESS; });
     held.reset();

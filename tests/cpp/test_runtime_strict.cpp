@@ -1,5 +1,5 @@
-// Strict mode: device memory is closed to the host, but for what runs on the device; executors are
-// refused other memory. Whatever shall die of a signal does so in a child process.
+// Strict mode: the host cannot access device memory, except in code that runs on the device;
+// executors are refused other memory. Tests in which a signal is expected run in a child process.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,11 +21,11 @@ using aclnn_host::MemoryInUse;
 static const int environment =
     setenv("ACLNN_TORCH_STRICT", "1", 1) + setenv("ACLNN_TORCH_DEVICES", "2", 1);
 
-// The signal that ends a child process which runs the body; 0 if it gets to its end.
+// The signal that ends a child process which runs the body; 0 if the body returns.
 static int signal_of(const std::function<void()>& body) {
   const pid_t child = fork();
   if (child == 0) {
-    signal(SIGSEGV, SIG_DFL);  // a sanitizer's report is not wanted
+    signal(SIGSEGV, SIG_DFL);  // no report of a sanitizer
     alarm(60);
     body();
     _exit(0);
@@ -66,7 +66,7 @@ static aclTensor* tensor(float* data, int64_t count) {
   return aclCreateTensor(&count, 1, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, &count, 1, data);
 }
 
-// out = factor * self for positive numbers, as an ELU; stage 2's status.
+// out = factor * self for positive numbers, as an ELU; returns the status of stage 2.
 static aclnnStatus scale(float* self, float* out, int64_t count, float factor, aclrtStream stream) {
   float number = 1;
   aclScalar* one = aclCreateScalar(&number, ACL_FLOAT);
@@ -114,7 +114,7 @@ TEST(mapped_memory_is_closed_too) {
     CHECK_EQ(aclrtMapMem(static_cast<char*>(begin) + i * size, size, 0, handles[i], 0),
              ACL_SUCCESS);
   }
-  // Two mappings that touch are one block: the copy opens both and closes both.
+  // Two adjacent mappings are one block: the copy opens both and closes both.
   const std::vector<char> ones(2 * size, 1);
   CHECK_EQ(aclrtMemcpy(begin, 2 * size, ones.data(), 2 * size, ACL_MEMCPY_HOST_TO_DEVICE),
            ACL_SUCCESS);
@@ -261,7 +261,7 @@ TEST(host_memory_is_an_error_of_the_device) {
       aclrtStream stream = nullptr;
       CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
       CHECK_EQ(scale(x, address, 4, 5, stream), OK);
-      CHECK_EQ(scale(x, x, 4, 5, stream), OK);  // not run any more
+      CHECK_EQ(scale(x, x, 4, 5, stream), OK);  // it does not run any more
       for (int i = 0; i < 2; ++i) {
         CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_AICORE_EXCEPTION);
         const std::string text = messages();

@@ -1,5 +1,5 @@
-// What torch_npu links against beyond the runtime proper: descriptions, compiler options, versions,
-// profiling, and what the host cannot do.
+// Functions that torch_npu links besides the runtime proper: descriptions, compiler options,
+// versions, profiling, and functions that the host CANN refuses.
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -314,7 +314,7 @@ TEST(attributes_are_checked) {
   });
 }
 
-// As tests/cpp/test_executors.cpp says of descriptors.
+// See the comment on descriptors in tests/cpp/test_executors.cpp.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 TEST(destroyed_descriptions_are_refused) {
@@ -408,12 +408,12 @@ TEST(settings_of_the_device_are_remembered) {
   CHECK_EQ(mode, ACL_RT_OVERFLOW_MODE_SATURATION);
   CHECK_EQ(aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_UNDEF), ACL_ERROR_RT_PARAM_INVALID);
   CHECK_EQ(aclrtGetDeviceSatMode(nullptr), ACL_ERROR_INVALID_PARAM);
-  CHECK_EQ(aclHostSetProduct("Ascend950"), ACL_SUCCESS);  // which has one alone
+  CHECK_EQ(aclHostSetProduct("Ascend950"), ACL_SUCCESS);  // which has only one
   CHECK_EQ(aclrtGetDeviceSatMode(&mode), ACL_SUCCESS);
   CHECK_EQ(mode, ACL_RT_OVERFLOW_MODE_INFNAN);
   CHECK_EQ(aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_SATURATION),
            ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
-  CHECK_EQ(aclHostSetProduct("Ascend910B"), ACL_SUCCESS);  // and which was left alone
+  CHECK_EQ(aclHostSetProduct("Ascend910B"), ACL_SUCCESS);  // and it was not changed
   CHECK_EQ(aclrtGetDeviceSatMode(&mode), ACL_SUCCESS);
   CHECK_EQ(mode, ACL_RT_OVERFLOW_MODE_SATURATION);
   CHECK_EQ(aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_INFNAN), ACL_SUCCESS);
@@ -515,7 +515,7 @@ TEST(a_constant_tensor_of_an_operator_called_by_name) {
   messages();
 }
 
-// What the log's line makes of torch_npu's call: the text of the exception, or nothing.
+// The text of the exception that a log line of torch_npu's call leads to; empty if there is none.
 template <class... Values>
 static std::string logged(const char* format, Values... values) {
   try {
@@ -533,16 +533,16 @@ TEST(turning_from_a_missing_function_to_aclop_is_an_error_that_names_it) {
   const std::string text =
       logged(format, "aclnnErfinv", "aclnnErfinv", library, library, "acl_op::erfinv(self)");
   CHECK(text.starts_with("aclnnErfinv is not implemented"));
-  // An earlier failure's text would be taken for this one's.
+  // The text of an earlier failure must not be taken for this one's.
   CHECK_EQ(aclrtFree(nullptr), ACL_ERROR_INVALID_PARAM);
   logged(format, "aclnnErfinv", "aclnnErfinv", library, library, "acl_op::erfinv(self)");
   CHECK_EQ(messages(), std::string());
   CHECK(logged("[PTA]:%s not in %s, or %s not found. Will call %s", "aclnnAdd", library, library,
                "acl_op::add(a, b)")
             .starts_with("aclnnAdd is not implemented"));
-  // Another aclnn function of the same meaning is no error, and other lines are not kept.
+  // Another aclnn function with the same meaning is no error, and other lines are not kept.
   CHECK_EQ(logged(format, "aclnnNewer", "aclnnNewer", library, library, "op_api::older(self)"), "");
-  // Nor is one where the operator is there by name.
+  // Nor is it an error if the operator exists by name.
   CHECK_EQ(logged(format, "aclnnROIAlign", "aclnnROIAlign", library, library,
                   "acl_op::npu_roi_align(self, rois)"),
            "");
@@ -551,7 +551,7 @@ TEST(turning_from_a_missing_function_to_aclop_is_an_error_that_names_it) {
   CHECK_EQ(logged(nullptr), "");
 }
 
-// Runs the body on a thread that has device 0 and the name of torch_npu's queue.
+// Runs the body on a thread with device 0 and the name of torch_npu's queue.
 static void on_queue(const std::function<void()>& body) {
   std::thread([&] {
     pthread_setname_np(pthread_self(), "acl_thread");
@@ -578,7 +578,7 @@ TEST(after_a_call_that_fails_on_torch_npus_queue_every_wait_fails_until_the_rese
     on_queue([&] {
       fail_a_copy(stream);
       CHECK(contains(messages(), "aclrtMemcpyAsync: dst is a null pointer"));
-      CHECK_EQ(aclrtFree(nullptr), ACL_ERROR_INVALID_PARAM);  // the first failure is told
+      CHECK_EQ(aclrtFree(nullptr), ACL_ERROR_INVALID_PARAM);  // the first failure is reported
     });
     const auto fails = [](aclError status) {
       CHECK_EQ(status, ACL_ERROR_RT_AICORE_EXCEPTION);
@@ -642,7 +642,7 @@ TEST(a_task_that_fails_is_its_streams_failure_alone_also_if_torch_npus_queue_lau
     aclrtStream stream = nullptr, other = nullptr;
     CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
     CHECK_EQ(aclrtCreateStream(&other), ACL_SUCCESS);
-    on_queue([&] {  // whose name the stream's worker gets
+    on_queue([&] {  // the stream's worker gets its name
       run_on(stream, [] { return fail(ACL_ERROR_RT_COPY_DATA, "a task failed"); });
       CHECK_EQ(aclrtSynchronizeStream(other), ACL_SUCCESS);
     });

@@ -9,7 +9,7 @@
 
 #include "runtime_support.h"
 
-// Before anything reads it.
+// Set before anything reads it.
 static const int environment =
     setenv("ACLNN_TORCH_DEVICE_MEMORY", "64M", 1) + setenv("ACLNN_TORCH_DEVICES", "2", 1);
 constexpr size_t kMiB = size_t{1} << 20;
@@ -120,7 +120,7 @@ TEST(contents_belong_to_the_physical_memory) {
     CHECK(back == bytes);
     CHECK_EQ(aclrtUnmapMem(range + 2 * kMiB), ACL_SUCCESS);
     CHECK_EQ(free_memory(), 64 * kMiB);
-    const auto fresh = physical(kMiB);  // nothing of it is left
+    const auto fresh = physical(kMiB);  // it has no old contents
     CHECK_EQ(aclrtMapMem(range, kMiB, 0, fresh, 0), ACL_SUCCESS);
     CHECK_EQ(copy_out(back, range + 512), ACL_SUCCESS);
     CHECK(back == std::vector<char>(64, '\0'));
@@ -132,7 +132,7 @@ TEST(contents_belong_to_the_physical_memory) {
 
 TEST(a_range_may_have_any_size_and_needs_no_device) {
   leaves_nothing([] {
-    char* const range = reserve(512);  // as torch_npu does, to see whether it works
+    char* const range = reserve(512);  // torch_npu tests in this way whether mapping works
     CHECK_EQ(aclrtReleaseMemAddress(range), ACL_SUCCESS);
   });
 }
@@ -311,7 +311,8 @@ TEST(host_memory_is_registered_once) {
   });
 }
 
-// A device's graph has addresses, and uses what lies there when it is executed.
+// The graph of a device stores addresses, and uses the memory that is mapped there when it is
+// executed.
 TEST(a_model_uses_what_is_mapped_at_its_addresses_now) {
   on_device([] {
     constexpr size_t kSize = 2 * kMiB;
@@ -337,7 +338,7 @@ TEST(a_model_uses_what_is_mapped_at_its_addresses_now) {
     CHECK_EQ(copy_out(back, range), ACL_SUCCESS);
     CHECK(back == std::vector<char>(8, 'a'));
 
-    // And none.
+    // No memory.
     CHECK_EQ(aclrtUnmapMem(range), ACL_SUCCESS);
     CHECK_EQ(aclmdlRIExecuteAsync(model, stream), ACL_SUCCESS);
     CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_COPY_DATA);

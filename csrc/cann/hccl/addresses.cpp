@@ -27,8 +27,9 @@ namespace {
 
 constexpr std::chrono::seconds kConnectTimeout{120};
 
-// Whether HCCL_SOCKET_IFNAME names the interface: prefixes, or after "=" whole names, that commas
-// divide; after "^" those that are not meant. Without it all are meant.
+// True if HCCL_SOCKET_IFNAME selects the interface. The variable lists prefixes, or whole names
+// after "=", separated by commas; after "^" it lists the excluded ones. Without it all interfaces
+// are selected.
 bool is_meant(const std::string& interface) {
   std::string wanted = environment("HCCL_SOCKET_IFNAME");
   if (wanted.empty()) return true;
@@ -44,7 +45,7 @@ bool is_meant(const std::string& interface) {
   return excludes;
 }
 
-// The family of addresses that HCCL_SOCKET_FAMILY asks for.
+// The address family that HCCL_SOCKET_FAMILY selects.
 int address_family() {
   const std::string family = environment("HCCL_SOCKET_FAMILY");
   if (family.empty() || family == "AF_INET") return AF_INET;
@@ -59,7 +60,7 @@ struct Interface {
   std::string address;
   bool is_loopback;
 
-  // As HCCL chooses: those of containers' networks and of the host itself last, by their names.
+  // The order in which HCCL chooses: Docker interfaces after others, loopback last, each by name.
   auto order() const { return std::tuple(is_loopback, name.starts_with("docker"), name); }
 };
 
@@ -76,7 +77,9 @@ std::vector<Interface> interfaces(int family) {
     if (getnameinfo(one->ifa_addr, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
       continue;
     std::string address = text.data();
-    if (address.find('%') != std::string::npos) continue;  // of one link, unknown to other hosts
+    if (address.find('%') != std::string::npos)
+      continue;  // a link-local address, which other
+                 // hosts cannot reach
     found.push_back({one->ifa_name, std::move(address), (one->ifa_flags & IFF_LOOPBACK) != 0});
   }
   std::ranges::stable_sort(found, {}, &Interface::order);

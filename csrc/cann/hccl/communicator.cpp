@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::chrono::seconds kExecutionTimeout{1836};
 
-// In milliseconds, or kForever.
+// The timeout in milliseconds, or kForever.
 int32_t timeout_of(const Communicator::Options& options) {
   const std::chrono::seconds timeout =
       options.timeout ? *options.timeout : seconds_of("HCCL_EXEC_TIMEOUT", kExecutionTimeout, 0);

@@ -18,17 +18,17 @@
 
 namespace aclnn_host::hccl {
 
-// One rank's part in a group. Its operations are done one at a time, in the order in which they
-// were called, whatever their streams. After a failure there are no more.
+// One rank of a communicator. Its operations run one at a time, in the order of the calls, on
+// whatever streams. After a failure no more operations run.
 class Communicator {
  public:
-  // What a program may choose.
+  // Options that a program may set.
   struct Options {
-    std::string name;                             // empty: one is made up
-    std::optional<std::chrono::seconds> timeout;  // HCCL_EXEC_TIMEOUT if not given; 0: none
+    std::string name;                             // generated if empty
+    std::optional<std::chrono::seconds> timeout;  // HCCL_EXEC_TIMEOUT if absent; 0 means no timeout
   };
 
-  // Meets the other ranks. `key` is what the meeting calls this communicator.
+  // Joins the other ranks. `key` is the communicator's name in the meeting.
   Communicator(const Meeting& meeting, const std::string& key, uint32_t rank, uint32_t ranks,
                int32_t device, const Options& options);
 
@@ -38,7 +38,8 @@ class Communicator {
   const std::string& name() const noexcept { return name_; }
   const Meeting& meeting() const noexcept { return meeting_; }
 
-  // How the ranks are connected: each with each, in one layer. Programs get addresses of the lists.
+  // The topology: all ranks are connected to each other, in one layer. Programs receive pointers to
+  // the lists.
   struct Graph {
     std::vector<uint32_t> layers = {0};
     std::vector<uint32_t> instances = {0};  // of the layer
@@ -47,13 +48,13 @@ class Communicator {
   };
   Graph& graph() noexcept { return graph_; }
 
-  // What programs call it; null before publish().
+  // The handle that programs use; null before publish().
   HcclComm handle() const noexcept { return handle_.load(); }
 
-  // What the meeting calls the part with these ranks: the n-th one of its kind.
+  // The meeting's key of a sub-communicator with these ranks, numbered within its kind.
   std::string key_of_part(const std::string& kind);
 
-  // A place in the order of operations, which is given up with it.
+  // A position in the order of operations. The destructor gives it up.
   class Turn {
    public:
     explicit Turn(std::shared_ptr<Communicator> of);
@@ -67,17 +68,17 @@ class Communicator {
     uint64_t number_;
   };
 
-  // Waits until it is the turn's time.
+  // Waits until all earlier turns are given up.
   void wait_for(const Turn& turn, const Deadline& deadline);
 
-  // Sends and receives in the turn of the caller.
+  // Sends and receives; the caller holds the current turn.
   void exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
                 const Deadline& deadline);
 
-  // The deadline of an operation that begins now.
+  // The deadline of an operation that starts now.
   Deadline deadline() const;
 
-  // Ends the communicator's work, here and for its peers. The first failure stays.
+  // Ends the communicator, here and for its peers. The first failure is kept.
   void fail(const Failure& failure) noexcept;
   std::optional<Failure> failure() const;
 
@@ -97,9 +98,9 @@ class Communicator {
 
   mutable std::mutex mutex_;
   std::condition_variable turned_;
-  std::set<uint64_t> turns_;  // those that are not given up
+  std::set<uint64_t> turns_;  // not yet given up
   uint64_t next_turn_ = 0;
-  std::map<std::string, uint64_t> parts_;  // how many of each kind were made
+  std::map<std::string, uint64_t> parts_;  // the number of sub-communicators of each kind
   std::optional<Failure> failure_;
 };
 
@@ -111,7 +112,8 @@ inline CommunicatorTable& communicators() {
 // Gives a communicator its handle.
 HcclComm publish(std::shared_ptr<Communicator> communicator);
 
-// The communicator of a handle; null, with a message in api's name and *status set, if it is none.
+// The communicator of a handle. For an invalid handle, returns null, sets *status and records an
+// error message in api's name.
 std::shared_ptr<Communicator> require_communicator(const char* api, HcclComm handle,
                                                    HcclResult* status);
 

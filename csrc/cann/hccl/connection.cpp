@@ -28,10 +28,10 @@ constexpr std::chrono::seconds kPatienceWithGuests{10};
 constexpr std::chrono::milliseconds kClosed{100};
 constexpr std::chrono::milliseconds kPause{20};
 
-// How many bytes one connection may take of a thread's time before others have their turn.
+// The most bytes that the thread reads from one connection before it serves others.
 constexpr size_t kMostAtOnce = size_t{1} << 20;
 
-// The side that listens speaks first.
+// The first packet, from the listening side.
 struct Challenge {
   char magic[sizeof(kMagic)];
   Secret random;
@@ -57,7 +57,7 @@ bool is_of_network(const File& socket) {
   return address.ss_family != AF_UNIX;
 }
 
-// What both sides of a connection know.
+// The values that both sides of a connection know.
 struct Introduction {
   const Secret& secret;
   const std::string& purpose;
@@ -66,7 +66,8 @@ struct Introduction {
   Secret answer;
   uint32_t rank;
 
-  // Bytes that only this connection's two sides can compute, for each use others.
+  // Derives a tag that only the two sides of this connection can compute; each use has a different
+  // one.
   Tag derive(std::string_view use) const {
     if (!is_network) return secret;
     std::vector<char> bytes(use.begin(), use.end());
@@ -144,7 +145,7 @@ Contact visit(const std::string& where, const Secret& secret, const std::string&
   return visit_again(where, secret, purpose, rank, deadline);
 }
 
-// Somebody who has connected and not proved the secret yet.
+// A connection that has not proved the secret yet.
 struct Door::Guest {
   File file;
   Secret challenge;
@@ -173,7 +174,7 @@ void Door::watch(std::vector<pollfd>& files, int& timeout) const {
 
 std::vector<Contact> Door::admit() {
   std::vector<Contact> admitted;
-  // First those who have come, since each that comes may cost the first of them its place.
+  // Connections that exist are read first, because each new one may displace the oldest.
   for (auto guest = guests_.begin(); guest != guests_.end();) {
     const bool stays = listen_to(*guest, admitted);
     guest = stays ? std::next(guest) : guests_.erase(guest);
@@ -205,7 +206,7 @@ void Door::accept_all() {
   }
 }
 
-// Reads on in a guest's answer. False if it does not stand before the door any more.
+// Reads more of a guest's answer. Returns false if the guest is to be removed.
 bool Door::listen_to(Guest& guest, std::vector<Contact>& admitted) {
   const auto room = bytes_of(guest.answer).subspan(guest.filled);
   const ssize_t count = recv(guest.file.number(), room.data(), room.size(), 0);

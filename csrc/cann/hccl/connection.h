@@ -19,32 +19,32 @@
 
 namespace aclnn_host::hccl {
 
-// A connection whose two sides have proved to each other that they hold the secret. Over the
-// network by tags of each other's random bytes, after which every letter has a tag of keys that
-// serve this connection alone. On one host the kernel keeps others out: it tells the user of the
-// process at the other side, and the secret itself is the proof.
+// A connection whose two sides have proved to each other that they know the secret. Over the
+// network each side sends an authentication tag of the other's random bytes, and every later letter
+// has a tag with keys of this connection. On one host the kernel reports the user of the peer
+// process, and the secret itself is the proof.
 struct Contact {
   File file;
-  uint32_t rank = 0;              // that the side which connected says it has
-  std::optional<Secret> sending;  // the keys of letters
+  uint32_t rank = 0;              // the rank that the connecting side claims
+  std::optional<Secret> sending;  // the keys of the letters' tags
   std::optional<Secret> receiving;
 };
 
-// Proves the secret to the side that listens, and that it has it. `purpose` is what both sides know
-// the connection is for. Throws a Failure, or a std::system_error if the other side closes the
-// connection or is silent until the deadline.
+// Proves the secret to the listening side, and checks that side's proof. `purpose` identifies the
+// use of the connection, and both sides know it. Throws a Failure, or a std::system_error if the
+// other side closes the connection or does not answer by the deadline.
 Contact introduce(File file, const Secret& secret, const std::string& purpose, uint32_t rank,
                   const Deadline& deadline);
 
-// Connects to where somebody listens, and does so. A few times, since a door at which many stand
-// sends the first away.
+// Connects to a listening process, and introduces itself. Retries a few times, because a full Door
+// rejects its oldest guest.
 Contact visit(const Address& where, const Secret& secret, const std::string& purpose, uint32_t rank,
               const Deadline& deadline);
 Contact visit(const std::string& where, const Secret& secret, const std::string& purpose,
               uint32_t rank, const Deadline& deadline);
 
-// The side that listens. Who connects has a few seconds to prove the secret, and there is room for
-// so many who have not; whoever came first then gives way. For one thread.
+// The listening side. A process that connects has a few seconds to prove the secret. The number of
+// those that have not is limited; the oldest is rejected. To be used by one thread.
 class Door {
  public:
   Door(File listener, const Secret& secret, std::string purpose);
@@ -52,9 +52,9 @@ class Door {
   Door& operator=(const Door&) = delete;
   ~Door();
 
-  // Adds to the files that poll is to watch, and shortens its timeout, in milliseconds.
+  // Adds the descriptors to poll, and shortens the timeout, in milliseconds.
   void watch(std::vector<pollfd>& files, int& timeout) const;
-  // Lets in whoever has proved the secret since. Never waits.
+  // Returns the connections that have proved the secret since the last call. Never blocks.
   std::vector<Contact> admit();
 
  private:
@@ -69,10 +69,10 @@ class Door {
   const std::string purpose_;
   const bool is_network_;
   std::list<Guest> guests_;
-  Clock::time_point closed_until_{};  // while the process can open no more files
+  Clock::time_point closed_until_{};  // while the process can open no more descriptors
 };
 
-// Letters over a contact. One thread receives; any may send.
+// Transports letters over a contact. One thread receives; any thread may send.
 class Connection {
  public:
   Connection(Contact contact, std::span<const size_t> largest);
@@ -80,14 +80,15 @@ class Connection {
   int file() const noexcept { return file_.number(); }
   uint32_t rank() const noexcept { return rank_; }
 
-  // Sends a letter, and keeps what the system does not take yet. Letters to a side that has closed
-  // the connection are lost.
+  // Sends a letter; bytes that the socket does not accept yet are queued. Letters to a side that
+  // has closed the connection are dropped.
   void send(Letter letter);
-  // Goes on with what was kept; false if there is more.
+  // Sends queued bytes; false if some remain.
   bool flush();
   bool is_broken() const;
 
-  // Passes on what has come, some at a time. False if the other side has closed the connection.
+  // Reads a limited number of letters and passes them on. Returns false if the other side has
+  // closed the connection.
   bool receive(const std::function<void(Letter)>& take);
 
  private:
@@ -97,20 +98,20 @@ class Connection {
   const uint32_t rank_;
   LetterReader reader_;
 
-  mutable std::mutex mutex_;  // guards the rest
+  mutable std::mutex mutex_;  // guards the members below
   LetterWriter writer_;
   std::deque<std::vector<char>> unsent_;
-  size_t begin_ = 0;  // of what is not sent of the first
+  size_t begin_ = 0;  // the first byte of the first packet that is not sent
   bool is_broken_ = false;
 };
 
-// What wakes a thread that polls.
+// Wakes a thread that polls.
 class Waker {
  public:
   Waker();
   void wake() noexcept;
   void watch(std::vector<pollfd>& files) const { files.push_back({file_.number(), POLLIN, 0}); }
-  void settle() noexcept;  // after a wake
+  void settle() noexcept;  // call it after a wake
 
  private:
   const File file_;

@@ -1,4 +1,4 @@
-// The operations that give ranks what others have.
+// The collective operations that copy data between ranks.
 #include <cstring>
 #include <vector>
 
@@ -15,7 +15,7 @@ void copy(char* to, const char* from, size_t bytes) {
   if (bytes > 0) std::memmove(to, from, bytes);
 }
 
-// Each rank gives each rank a part.
+// Each rank sends each rank a part.
 void all_to_all(Session& session, const Parts& send, const Parts& receive) {
   const std::span<char> own = send(session.rank());
   copy(receive(session.rank()).data(), own.data(), own.size());

@@ -12,8 +12,9 @@
 namespace aclnn_host::hccl {
 namespace {
 
-// The numbers of all Files, a bit each; without a lock, which a child could find taken. Numbers
-// beyond them, which a system gives only if it is told to (fs.nr_open), stay open in a child.
+// The numbers of all Files, one bit for each. It has no lock, because a forked child could find the
+// lock taken. Larger numbers, which the system assigns only with a raised fs.nr_open, stay open in
+// a child.
 constexpr size_t kNumbers = size_t{1} << 20;
 std::array<std::atomic<uint64_t>, kNumbers / 64> files;
 
@@ -48,7 +49,9 @@ File::~File() {
   }
   const uint64_t bit = bit_of(number_);
   const uint64_t before = files[static_cast<size_t>(number_) / 64].fetch_and(~bit);
-  if ((before & bit) != 0) close(number_);  // else a child, in which it is closed
+  if ((before & bit) != 0)
+    close(number_);  // otherwise this is a child process, where the file is
+                     // already closed
 }
 
 }  // namespace aclnn_host::hccl

@@ -5,8 +5,8 @@
 namespace aclnn_host::hccl {
 
 // A file descriptor, which is closed with its owner. A forked child closes its copies at once: it
-// has none of the threads that serve them, and while a copy is open, the other side of a connection
-// does not see that this process has ended.
+// lacks the threads that serve them, and while a copy is open, the other side of a connection does
+// not see that this process has ended.
 class File {
  public:
   File() = default;

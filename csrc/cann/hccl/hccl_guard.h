@@ -9,7 +9,7 @@
 
 namespace aclnn_host::hccl {
 
-// The Failure that a caught exception means; called where it was caught.
+// Converts the exception that is being handled to a Failure; call it in a catch block.
 inline Failure failure_of_exception() {
   try {
     throw;
@@ -28,7 +28,7 @@ inline Failure failure_of_exception() {
   }
 }
 
-// Runs the body of a function of the interface; what it throws becomes its result.
+// Runs the body of an interface function and converts exceptions to its result.
 template <class Body>
 HcclResult guarded(const char* api, Body&& body) noexcept {
   try {
@@ -40,7 +40,7 @@ HcclResult guarded(const char* api, Body&& body) noexcept {
       return failure.code();
     }
   } catch (...) {
-    return HCCL_E_MEMORY;  // not even for the text
+    return HCCL_E_MEMORY;  // no memory for the text either
   }
 }
 

@@ -11,15 +11,15 @@
 
 namespace aclnn_host::hccl {
 
-// What one process tells another over a connection.
+// A packet that one process sends another over a connection.
 class Letter {
  public:
-  // A letter with room for a body.
+  // A letter with space for a body of this size.
   Letter(uint32_t kind, uint64_t number, size_t body_bytes);
   Letter(uint32_t kind, uint64_t number, std::span<const char> body);
 
   uint32_t kind() const { return header().kind; }
-  uint64_t number() const { return header().number; }  // what it means depends on the kind
+  uint64_t number() const { return header().number; }  // its meaning depends on the kind
   std::span<char> body() { return {bytes_.data() + sizeof(Header), header().body_bytes}; }
   std::span<const char> body() const {
     return {bytes_.data() + sizeof(Header), header().body_bytes};
@@ -33,7 +33,7 @@ class Letter {
     uint32_t kind;
     uint32_t unused;
     uint64_t number;
-    uint64_t sequence;  // how many letters came before on this connection
+    uint64_t sequence;  // the number of letters before it on this connection
     uint64_t body_bytes;
   };
 
@@ -43,8 +43,8 @@ class Letter {
   std::vector<char> bytes_;  // header, body, and on a sealed connection a tag
 };
 
-// Makes letters into bytes, for one direction of a connection. With a key each ends with the tag of
-// its bytes.
+// Serialises letters, for one direction of a connection. With a key, each ends with an
+// authentication tag.
 class LetterWriter {
  public:
   explicit LetterWriter(const std::optional<Secret>& key) : key_(key) {}
@@ -55,18 +55,18 @@ class LetterWriter {
   uint64_t next_ = 0;
 };
 
-// Makes bytes into letters. What comes is not trusted: the size of a letter is bounded before there
-// is room for it, its place in the sequence and its tag are checked before it is passed on.
+// Parses letters. The input is not trusted: the size of a letter is checked before memory is
+// allocated for it, and its sequence number and tag are checked before it is returned.
 class LetterReader {
  public:
-  // largest: how many bytes a body of each kind may have; other kinds are refused.
+  // `largest` has the limit of the body of each kind; other kinds are refused.
   LetterReader(const std::optional<Secret>& key, std::span<const size_t> largest)
       : key_(key), largest_(largest) {}
 
-  // Where the next bytes belong. Never empty.
+  // The buffer for the next bytes. Never empty.
   std::span<char> room();
-  // Takes note of so many bytes in the room. Returns the letter when it is whole. Throws a Failure
-  // with HCCL_E_NETWORK if it is none that was to come; then nothing more can be read.
+  // Accepts `count` bytes that were read into room(). Returns a letter when it is complete. Throws
+  // a Failure with HCCL_E_NETWORK if the letter is invalid; the reader cannot be used afterwards.
   std::optional<Letter> advance(size_t count);
 
  private:
@@ -79,7 +79,8 @@ class LetterReader {
   uint64_t next_ = 0;
 };
 
-// Several texts as one, and back. Throws a Failure if the bytes are not those of `count` texts.
+// Serialises several texts, and parses them. Throws a Failure if the bytes are not those of `count`
+// texts.
 std::vector<char> joined(const std::vector<std::string>& texts);
 std::vector<std::string> parted(std::span<const char> bytes, size_t count);
 

@@ -1,4 +1,4 @@
-// How communicators are made, asked and ended.
+// Creates, queries and destroys communicators.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -26,7 +26,7 @@ std::string text_in(const char* field, size_t size) {
   return {field, strnlen(field, size)};
 }
 
-// What stands in the configuration, as far as it goes: one of an older program is shorter.
+// The options in the configuration, up to its size: that of an older program is shorter.
 Communicator::Options options_of(const HcclCommConfig* config) {
   Communicator::Options options;
   if (config == nullptr) return options;
@@ -82,7 +82,8 @@ HcclComm create(uint32_t ranks, std::span<const HcclRootInfo> roots, uint32_t ra
                                                 device, options));
 }
 
-// Makes all of a process's communicators. Each waits for the others, so each has a thread.
+// Creates all communicators of a process, each in its own thread, because each waits for the
+// others.
 std::vector<HcclComm> create_all(std::span<const int32_t> devices) {
   uint32_t there = 0;
   if (aclrtGetDeviceCount(&there) != ACL_SUCCESS) there = 0;
@@ -127,8 +128,8 @@ Configuration& configuration() {
   return PerProcess<Configuration>::get();
 }
 
-// C programs can give any number, which C++ must not read as an enumeration that has too few values
-// for it.
+// A C program can pass any number, and C++ must not read it as an enumeration whose range is
+// smaller.
 HcclResult check_option(const char* api, const HcclConfig& config) {
   std::underlying_type_t<HcclConfig> number;
   std::memcpy(&number, &config, sizeof(number));
@@ -137,7 +138,7 @@ HcclResult check_option(const char* api, const HcclConfig& config) {
   return HCCL_E_PARA;
 }
 
-// The functions about what the host CANN does not need: they check the communicator.
+// Functions that the host CANN has nothing to do for: they check the communicator.
 HcclResult check_only(const char* api, HcclComm comm) noexcept {
   return guarded(api, [&] {
     HcclResult status = HCCL_SUCCESS;
@@ -154,7 +155,7 @@ HcclResult get_root_info(const char* api, HcclRootInfo* information) noexcept {
   });
 }
 
-// The communicator of that name, or null: of several, which ranks that are threads have, that of
+// The communicator of that name, or null. If several threads are ranks with this name, the one of
 // the calling thread's device.
 std::shared_ptr<Communicator> find_by_name(const char* name) {
   const auto found =

@@ -18,7 +18,7 @@
 namespace aclnn_host::hccl {
 namespace {
 
-// What is said here: a rank comes, and is told of all, or that there is no meeting.
+// The kinds of letters here: a rank joins; it receives the words of all ranks; it is refused.
 enum Word : uint32_t { kCome, kAll, kRefusal };
 constexpr size_t kLongestText = size_t{16} << 10;
 constexpr size_t kLongestRequest = size_t{1} << 20;
@@ -27,14 +27,14 @@ constexpr std::array<size_t, 1> kFromVisitors = {kLongestRequest};
 constexpr std::array<size_t, 3> kFromPlace = {0, kMostRanks * (kLongestWords + sizeof(uint64_t)),
                                               kLongestText};
 
-// How many communicators may be on the way at once, or have failed, in one place.
+// The limit of communicators in one place that are incomplete or have failed.
 constexpr size_t kMostGroups = 4096;
 
 constexpr const char* kWayOut =
     "; its process has ended. If torch has restarted the ranks, its store gave them the root "
     "information of those before: set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1";
 
-// How much later than the place a rank gives up.
+// A rank waits this much longer than the place.
 constexpr std::chrono::seconds kGrace{5};
 
 uint64_t number_of(const std::string& text, uint64_t most) {
@@ -45,7 +45,7 @@ uint64_t number_of(const std::string& text, uint64_t most) {
   throw Failure(HCCL_E_NETWORK, c10::str(text, " is no number from 0 to ", most));
 }
 
-// Connects to the place: by its name on its host, else by its address.
+// Connects to the place: by its name on the same host, otherwise by its address.
 Contact come_to(const Invitation& to, uint32_t rank, const Deadline& deadline) {
   const std::string where = to.local_name.empty() ? to.address.text() : "this host";
   try {
@@ -126,7 +126,7 @@ MeetingPlace::~MeetingPlace() {
   thread_.join();
 }
 
-// The thread's work. What fails for want of memory costs a visitor, not the place.
+// The thread's main function. If memory is exhausted, a visitor is dropped, and the place goes on.
 void MeetingPlace::serve() noexcept {
   std::vector<pollfd> files;
   while (!is_closed_) {
@@ -155,7 +155,7 @@ void MeetingPlace::serve() noexcept {
       }
       end_what_is_late();
     } catch (...) {
-      // The next turn tries again.
+      // The next iteration tries again.
     }
   }
 }
@@ -182,7 +182,7 @@ void MeetingPlace::welcome(Door& door) {
   }
 }
 
-// False if there is nothing more to do for a visitor.
+// Returns false if the visitor is to be removed.
 bool MeetingPlace::attend_to(Visitor& visitor) {
   try {
     const bool is_there =
@@ -193,7 +193,7 @@ bool MeetingPlace::attend_to(Visitor& visitor) {
     refuse(visitor, failure.code(), failure.what());
     return false;
   } catch (const std::bad_alloc&) {
-    return false;  // what it brought is lost
+    return false;  // the letters that were read are lost
   }
 }
 
@@ -214,7 +214,7 @@ void MeetingPlace::take(Visitor& visitor, const Letter& letter) {
       throw Failure(HCCL_E_UNAVAIL,
                     c10::str(kMostGroups, " communicators meet here, or failed to"));
     }
-    entry = groups_.emplace(key, Group(agreement, ranks)).first;  // whole, or not at all
+    entry = groups_.emplace(key, Group(agreement, ranks)).first;  // all of it, or an exception
   }
   Group& group = entry->second;
   if (group.agreement != agreement) {
@@ -238,7 +238,8 @@ void MeetingPlace::take(Visitor& visitor, const Letter& letter) {
   if (std::ranges::find(group.visitors, nullptr) == group.visitors.end()) complete(key, group);
 }
 
-// Tells all of all. A part's key is not used again, while the root information may be.
+// Sends every rank the words of all. The key of a sub-communicator is not used again; that of the
+// root information may be.
 void MeetingPlace::complete(const std::string& key, Group& group) {
   const std::vector<char> all = joined(group.words);
   group.is_complete = true;
@@ -253,7 +254,7 @@ void MeetingPlace::refuse(Visitor& visitor, HcclResult code, const std::string& 
       kRefusal, code, std::span<const char>(text).first(std::min(text.size(), kLongestText))));
 }
 
-// Nobody waits in the group any more.
+// Ends the waiting of all ranks in the group.
 void MeetingPlace::end(Group& group, HcclResult code, const std::string& text) {
   group.end = text;
   for (Visitor* const visitor : group.close()) {
@@ -274,7 +275,7 @@ void MeetingPlace::end_what_is_late() {
   }
 }
 
-// A visitor has gone, or is sent away. If its group waits with it, that cannot become complete.
+// A visitor has disconnected, or is removed. A group that waits for it cannot become complete.
 void MeetingPlace::leave(Visitor& visitor) {
   const auto found = groups_.find(visitor.key);
   if (found == groups_.end()) return;

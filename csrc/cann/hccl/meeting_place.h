@@ -18,36 +18,36 @@
 
 namespace aclnn_host::hccl {
 
-// The most ranks of a communicator.
+// The largest number of ranks of a communicator.
 constexpr uint32_t kMostRanks = 32768;
 
-// Where a meeting place is, and what its visitors prove.
+// The addresses of a meeting place, and the secret that its visitors prove.
 struct Invitation {
-  std::string local_name;  // for processes of its host; empty if this is none
-  Address address;         // for others; port 0 if it has none
+  std::string local_name;  // for processes of its host; empty on other hosts
+  Address address;         // for other hosts; port 0 if there is none
   std::string name;        // of the meeting
   Secret secret;
 };
 
-// What a rank brings to a meeting.
+// The data with which a rank joins.
 struct Attendance {
   std::string key;        // of the communicator
-  std::string agreement;  // the same for all ranks
+  std::string agreement;  // equal for all ranks
   uint32_t rank;
   uint32_t ranks;
-  std::string words;  // what the others are to know of it
+  std::string words;  // data for the other ranks
 };
 
-// Waits until all ranks of the communicator have come, and returns the words of each. Throws a
-// Failure if they do not come in time, or differ.
+// Waits until all ranks of the communicator have joined, and returns the words of each. Throws a
+// Failure if they do not join in time, or disagree.
 std::vector<std::string> attend(const Invitation& to, const Attendance& attendance);
 
-// The place where the ranks of a communicator, and later those of its parts, find one another. It
-// belongs to the process that made the root information, in which a thread serves it.
+// The place where the ranks of a communicator, and later those of its sub-communicators, exchange
+// their addresses. A thread serves it in the process that made the root information.
 class MeetingPlace {
  public:
-  // Opens it for processes of this host under a name, and at the address `host` for others, if
-  // there are tags to prove the secret over a network.
+  // Listens for processes of this host under a name and, if authentication tags can be computed,
+  // for other hosts at the address `host`.
   explicit MeetingPlace(const std::string& host);
   MeetingPlace(const MeetingPlace&) = delete;
   MeetingPlace& operator=(const MeetingPlace&) = delete;
@@ -58,23 +58,23 @@ class MeetingPlace {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Somebody who has proved the secret; with what it brought, once that has come.
+  // A connection that has proved the secret, and the data that its rank has sent.
   struct Visitor {
     Visitor(Contact contact, Clock::time_point its_deadline);
     Connection connection;
-    const Clock::time_point deadline;  // for what it brings
-    std::string key;                   // of its group; empty until it has one
+    const Clock::time_point deadline;  // for its data
+    std::string key;                   // of its group; empty before it joins one
     uint32_t rank = 0;
   };
 
-  // Ranks of one communicator that come together.
+  // The ranks of one communicator that are joining.
   struct Group {
     Group(std::string its_agreement, uint32_t its_ranks)
         : agreement(std::move(its_agreement)),
           ranks(its_ranks),
           visitors(its_ranks),
           words(its_ranks) {}
-    // Nobody can come any more. Returns who has, and keeps no room for them.
+    // Closes the group to further ranks. Returns the visitors and releases their memory.
     std::vector<Visitor*> close() {
       std::vector<std::string>().swap(words);
       return std::exchange(visitors, std::vector<Visitor*>());
@@ -82,11 +82,12 @@ class MeetingPlace {
 
     std::string agreement;
     uint32_t ranks;
-    std::vector<Visitor*> visitors;  // by rank; null for who has not come; none when it is closed
+    std::vector<Visitor*> visitors;  // by rank; null for ranks that have not joined; empty when
+                                     // closed
     std::vector<std::string> words;
     Clock::time_point deadline = Clock::time_point::max();
-    std::string patience;  // which made the deadline
-    std::string end;       // why nobody can come any more
+    std::string patience;  // the timeout that set the deadline
+    std::string end;       // the reason why the group is closed
     bool is_complete = false;
   };
 
@@ -104,7 +105,7 @@ class MeetingPlace {
   const std::chrono::seconds patience_;
   Invitation invitation_;
   std::unique_ptr<Door> local_door_;
-  std::unique_ptr<Door> network_door_;  // null without tags
+  std::unique_ptr<Door> network_door_;  // null if no authentication tags can be computed
   std::list<Visitor> visitors_;
   std::map<std::string, Group> groups_;  // by key
   Waker waker_;

@@ -1,4 +1,4 @@
-// Messages between two ranks.
+// Sends and receives between two ranks.
 #include <vector>
 
 #include <c10/util/StringUtil.h>
@@ -9,12 +9,12 @@
 namespace aclnn_host::hccl {
 namespace {
 
-// What the messages of sends and receives are called: either side meets the other's.
+// The description of sends and receives, which must be equal on both sides.
 Description point_to_point(HcclDataType type) {
   return {HCCL_CMD_SEND, type, HCCL_REDUCE_RESERVED, kNoRoot};
 }
 
-// Sends and receives that begin together.
+// Starts sends and receives together.
 HcclResult send_and_receive(const char* api, std::span<const HcclSendRecvItem> items, HcclComm comm,
                             aclrtStream stream) {
   Call call(api, comm, stream, {HCCL_CMD_BATCH_SEND_RECV});
@@ -43,7 +43,7 @@ HcclResult send_and_receive(const char* api, std::span<const HcclSendRecvItem> i
   return call.submit([=](Session& session) { session.exchange(outgoing, incoming); });
 }
 
-// What was called between HcclGroupStart and HcclGroupEnd, in the thread.
+// The calls of this thread between HcclGroupStart and HcclGroupEnd.
 struct Group {
   int depth = 0;
   struct Item {
@@ -117,7 +117,8 @@ HcclResult HcclGroupEnd(void) {
       return HCCL_E_PARA;
     }
     if (--group().depth > 0) return HCCL_SUCCESS;
-    // Those of each communicator and stream, in the order of the first of them.
+    // Submits the items of each communicator and stream together, in the order of their first
+    // items.
     std::vector<Group::Item> items;
     items.swap(group().items);
     HcclResult first = HCCL_SUCCESS;

@@ -19,23 +19,24 @@ namespace aclnn_host::hccl {
 namespace {
 
 constexpr size_t kPiece = size_t{512} << 10;
-// How much of what was sent to a rank it may not have read yet.
+// The most bytes in flight to a rank that has not read them.
 constexpr size_t kWindow = 4 * kPiece;
-// What a letter takes of the window: its bytes, and the memory that it needs beside them, so that
-// many small ones take no more than a few large ones.
+// The part of the window that a letter uses: its bytes and an allowance for its other memory, so
+// that many small letters take no more memory than a few large ones.
 constexpr size_t cost_of(size_t bytes) {
   return bytes + 128;
 }
 
-// What ranks tell each other; of a receipt the number says for how much, of a failure its code.
+// The kinds of letters. The number of a receipt is the acknowledged size, that of a failure its
+// code.
 enum Kind : uint32_t { kBytes, kReceipt, kFailure, kLeave };
 
-// How long after a rank's end what it sent before may still come, and how long a rank that leaves
-// waits until its last letter has gone.
+// The time after a rank's end during which its last letters may still arrive, and the time that a
+// leaving rank waits until its last letter is sent.
 constexpr std::chrono::seconds kLastWords{1};
 
-// When a host that does not answer counts as gone: after so many seconds of silence it is asked so
-// often, with so many seconds between.
+// Keepalive parameters: after kSilence seconds without an answer, kQuestions probes are sent
+// kSilence seconds apart.
 constexpr int kSilence = 5;
 constexpr int kQuestions = 3;
 
@@ -47,21 +48,21 @@ void watch_for_silence(int file) {
   setsockopt(file, IPPROTO_TCP, TCP_KEEPCNT, &kQuestions, sizeof(kQuestions));
 }
 
-// Whether the other side of a connection on which it sends nothing has closed it.
+// True if the other side, which sends nothing on this connection, has closed it.
 bool has_ended(int file) noexcept {
   pollfd end{file, POLLIN | POLLRDHUP, 0};
   return poll(&end, 1, 0) == 1;
 }
 
-// The error with which such a connection has ended; 0 if the other side has closed it, or has not.
+// The error of such a connection; 0 if the other side has closed it, or has not.
 int error_of(int file) noexcept {
   char byte;
   const ssize_t count = recv(file, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return count >= 0 || errno == ECONNRESET || errno == EAGAIN ? 0 : errno;
 }
 
-// What a connection is for. With the rank to which it leads, since an address may lead to another:
-// hosts that know each other by the same address, such as 127.0.0.1, have the same ports.
+// The purpose that both sides of a connection prove. It includes the receiving rank, because hosts
+// that have the same address, such as 127.0.0.1, may have the same ports.
 std::string purpose_of(const std::string& key, uint32_t rank) {
   return c10::str("letters of ", key, " to rank ", rank);
 }
@@ -156,7 +157,7 @@ bool Network::pull(Transfer& transfer) {
   {
     const std::lock_guard lock(mutex_);
     if (from.letters.empty()) return false;
-    first = &from.letters.front();  // which stays where it is while others come
+    first = &from.letters.front();  // it does not move while others are added
   }
   const auto body = first->body();
   const size_t count = transfer.write(body.subspan(from.begin), rank_);
@@ -214,7 +215,7 @@ std::optional<Failure> Network::absence(uint32_t peer) {
                           ") has ended, or has closed ", there.place.address.text()));
 }
 
-// The thread's work. What fails for want of memory is tried again.
+// The thread's main function. If memory is exhausted, it tries again.
 void Network::serve() noexcept {
   std::vector<pollfd> files;
   while (!is_closed_) {
@@ -270,7 +271,7 @@ void Network::receive_from(uint32_t rank) {
   ring();
 }
 
-// Puts a letter where it belongs.
+// Processes a letter that has arrived.
 void Network::sort(uint32_t rank, Letter letter) {
   const auto body = std::as_const(letter).body();
   {
@@ -302,7 +303,7 @@ void Network::sort(uint32_t rank, Letter letter) {
         from.failure.emplace(HCCL_E_REMOTE,
                              c10::str("rank ", rank, " has destroyed its communicator"));
         break;
-      default: break;  // the connection passes on no others
+      default: break;  // the connection refuses other kinds
     }
   }
   ring();
@@ -312,7 +313,7 @@ void Network::fail(const Failure& failure) noexcept {
   take_leave(kFailure, failure.code(), failure.what());
 }
 
-// The first leave stays.
+// The first leave is kept.
 void Network::take_leave(uint32_t kind, HcclResult code, std::string_view text) noexcept {
   if (has_left_.exchange(true)) return;
   try {
@@ -323,7 +324,7 @@ void Network::take_leave(uint32_t kind, HcclResult code, std::string_view text) 
       send(peer, Letter(kind, static_cast<uint64_t>(code), written));
     }
   } catch (...) {
-    // Without memory for it, the others see the connections end.
+    // If memory is exhausted, the others see the connections end.
   }
 }
 

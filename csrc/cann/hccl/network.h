@@ -17,26 +17,26 @@
 
 namespace aclnn_host::hccl {
 
-// Ranks that do not share a host. Each connects to each other one, and sends on this connection.
-// What comes in on the others' connections a thread of the rank receives. How much of it waits to
-// be read is bounded here, whatever the others do.
+// Transport between ranks of several hosts. Each rank connects to every other one and sends on that
+// connection; a thread receives on the connections from the others. The memory for received data is
+// bounded, whatever the others send.
 class Network final : public Streams {
  public:
-  // Opens the door to other ranks of the communicator.
+  // Listens for the other ranks of the communicator.
   Network(uint32_t rank, uint32_t ranks, const Secret& secret, const std::string& key);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
   ~Network() override;
 
-  // Where the door is.
+  // The address of the listening socket.
   const Address& address() const noexcept { return address_; }
 
-  // Where a rank is: its door and its process.
+  // The address and the process id of a rank.
   struct Place {
     Address address;
     int process;
   };
-  // Makes the way to the other ranks, of which each has a place.
+  // Connects to the other ranks. `places` has one element for each rank.
   void connect(const std::vector<Place>& places, const Deadline& deadline);
 
   void fail(const Failure& failure) noexcept override;
@@ -46,22 +46,23 @@ class Network final : public Streams {
     Place place;
     std::unique_ptr<Connection> outgoing;
 
-    uint64_t unreceipted = 0;  // what was read, and for which no receipt was sent
-    size_t begin = 0;          // of what is not read of the first letter
+    uint64_t unreceipted = 0;  // bytes read for which no receipt was sent
+    size_t begin = 0;          // the first unread byte of the first letter
 
-    // What is known of it, guarded by mutex_. Letters with bytes are counted by what they cost.
-    std::deque<Letter> letters;  // with bytes
-    uint64_t held = 0;           // what came, and for which no receipt was sent
+    // The state of the peer, guarded by mutex_. Sizes are those of cost_of().
+    std::deque<Letter> letters;  // of the kind kBytes
+    uint64_t held = 0;           // received, and no receipt sent
     uint64_t sent = 0;
-    uint64_t receipted = 0;  // of what was sent
+    uint64_t receipted = 0;  // of the bytes in `sent`
     std::optional<Failure> failure;
-    bool has_closed = false;                     // nothing more can come
-    bool is_absent = false;                      // it was seen to have ended
-    std::chrono::steady_clock::time_point last;  // when that was, or when something came after it
+    bool has_closed = false;                     // nothing more can arrive
+    bool is_absent = false;                      // its end was noticed
+    std::chrono::steady_clock::time_point last;  // when its end was noticed, or the last arrival
+                                                 // after that
 
-    // The thread's.
+    // Used by the thread only.
     std::unique_ptr<Connection> incoming;
-    bool has_come = false;  // once; it does not come again
+    bool has_come = false;  // it has connected once; a second time is refused
   };
 
   bool push(Transfer& transfer) override;
@@ -85,7 +86,7 @@ class Network final : public Streams {
   Door door_;
   std::vector<Peer> peers_;
   std::atomic<bool> has_left_ = false;
-  std::atomic<bool> is_connected_ = false;  // the thread may look at the outgoing connections
+  std::atomic<bool> is_connected_ = false;  // the thread may use the outgoing connections
   std::atomic<bool> is_closed_ = false;
 
   mutable std::mutex mutex_;

@@ -11,7 +11,7 @@
 namespace aclnn_host::hccl {
 namespace {
 
-// What a stream fails with.
+// The status of a stream whose operation has failed.
 aclError stream_status(HcclResult code) {
   switch (code) {
     case HCCL_E_TIMEOUT: return ACL_ERROR_RT_FFTS_PLUS_TIMEOUT;
@@ -20,7 +20,7 @@ aclError stream_status(HcclResult code) {
   }
 }
 
-// The task that a call becomes.
+// The stream task of an operation.
 class Operation final : public Task {
  public:
   // A captured operation takes its turn when it is executed.
@@ -36,7 +36,7 @@ class Operation final : public Task {
 
   aclError run() noexcept override {
     try {
-      std::unique_ptr<Communicator::Turn> turn;  // until a failure is known to those behind it, too
+      std::unique_ptr<Communicator::Turn> turn;  // kept until later operations know of a failure
       try {
         turn = turn_ ? std::move(turn_) : std::make_unique<Communicator::Turn>(of_);
         Session session(*of_, what_);
@@ -53,7 +53,7 @@ class Operation final : public Task {
         return give_up(failure_of_exception());
       }
     } catch (...) {
-      return ACL_ERROR_BAD_ALLOC;  // not even for the text
+      return ACL_ERROR_BAD_ALLOC;  // no memory for the text either
     }
   }
 

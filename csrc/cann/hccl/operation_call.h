@@ -33,7 +33,7 @@ class Session {
     of_.exchange(outgoing, incoming, deadline_);
   }
 
-  // A message to, or from, each other rank; part(peer) says what, as a span of bytes.
+  // Messages to, or from, every other rank; part(peer) returns the bytes.
   template <class Part>
   std::vector<Message> for_others(Part&& part) const {
     std::vector<Message> messages;
@@ -51,20 +51,20 @@ class Session {
   const Description what_;
 };
 
-// Memory of a device that an operation uses.
+// Device memory that an operation uses.
 struct Buffer {
   const char* argument;
   char* data;
   size_t bytes;
-  uint64_t block = 0;  // the number of its block when the operation was called
+  uint64_t block = 0;  // of the memory block at the time of the call
 };
 
-// A call of an operation: what all of them check, and how it gets to the stream.
+// A call of an operation: the common checks, and the submission to the stream.
 class Call {
  public:
   Call(const char* api, HcclComm comm, aclrtStream stream, const Description& what);
 
-  // A refusal whose text is stored already.
+  // A refusal whose error message is already recorded.
   struct Refused {
     HcclResult status;
   };
@@ -76,14 +76,14 @@ class Call {
 
   void expect_rank(const char* argument, uint32_t rank) const;
 
-  // Memory of so many elements, or parts of so many, that the operation uses.
+  // Checks and records memory of `count` elements, times `parts`, that the operation uses.
   char* use(const char* argument, const void* address, uint64_t count, uint64_t parts = 1) {
     return use(argument, address, count, parts, element());
   }
   char* use(const char* argument, const void* address, uint64_t count, uint64_t parts,
             size_t size_of_element);
 
-  // Gives the stream the operation, whose body runs when its turn comes.
+  // Submits the operation to the stream. The body runs when its turn comes.
   HcclResult submit(std::function<void(Session&)> body);
 
  private:

@@ -102,7 +102,8 @@ bool is_user_known() {
   if (geteuid() != unknown) return true;
   uint64_t first = 0, outside = 0, count = 0;
   std::ifstream("/proc/self/uid_map") >> first >> outside >> count;
-  return count == std::numeric_limits<uint32_t>::max();  // all are mapped, as outside containers
+  return count == std::numeric_limits<uint32_t>::max();  // all users are mapped, as outside
+                                                         // containers
 }
 
 bool is_same_user(int socket) {

@@ -7,34 +7,34 @@
 
 namespace aclnn_host::hccl {
 
-// Random bytes of the system. A communicator's secret travels in HcclRootInfo alone.
+// Random bytes from the system. Only HcclRootInfo contains a communicator's secret.
 using Secret = std::array<char, 32>;
 
-// What only a holder of the key can compute of some bytes: HMAC-SHA256.
+// An authentication tag: HMAC-SHA256.
 using Tag = std::array<char, 32>;
 
 Secret random_secret();
 
-// A random text of hexadecimal digits.
+// Random hexadecimal digits.
 std::string random_text();
 
-// Why there are no tags on this machine; empty if there are. OpenSSL's libcrypto computes them. It
-// is loaded on the first call, so that ranks of one host, which need no tags, need no OpenSSL.
+// The reason why this machine cannot compute tags; empty if it can. OpenSSL's libcrypto computes
+// them. It is loaded on the first call, so ranks on one host, which need no tags, do not need
+// OpenSSL.
 const std::string& why_no_tags();
-// Throws a Failure if there are none.
+// Throws a Failure if tags cannot be computed.
 void expect_tags();
 
 Tag tag_of(const Secret& key, std::span<const char> bytes);
 
-// Compares in a time that says nothing about where two tags differ.
+// Compares in constant time, so that timing does not reveal where two tags differ.
 bool are_equal(const Tag& one, const Tag& other) noexcept;
 
-// Whether the kernel tells this process's user from every other one. In a user namespace all users
-// that it does not map have one number, which may be this process's, too (user_namespaces(7)).
+// True if the kernel can distinguish this process's user from every other. In a user namespace all
+// unmapped users have the same number, which may also be this process's (user_namespaces(7)).
 bool is_user_known();
 
-// Whether the process at the other side of a socket of this host is of the same user; by the
-// kernel's word.
+// True if the peer process of a local socket runs as the same user, as the kernel reports.
 bool is_same_user(int socket);
 
 }  // namespace aclnn_host::hccl

@@ -1,4 +1,4 @@
-// How ranks are connected: each with each, in one layer, on one host and on several.
+// The topology: all ranks are connected to each other, in one layer, on one host and on several.
 #include "hccl/hccl_rank_graph.h"
 
 #include <c10/util/StringUtil.h>
@@ -24,7 +24,7 @@ HcclResult ask(const char* api, HcclComm comm, Body&& body) noexcept {
   });
 }
 
-// Gives the program the address of a list, which lives as long as the communicator.
+// Returns a pointer to a list, which lives as long as the communicator.
 HcclResult give(const char* api, HcclComm comm, uint32_t layer, uint32_t instance,
                 std::vector<uint32_t> Communicator::Graph::* list, const char* values_argument,
                 uint32_t** values, const char* count_argument, uint32_t* count) noexcept {

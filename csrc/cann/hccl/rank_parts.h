@@ -7,7 +7,7 @@
 
 namespace aclnn_host::hccl {
 
-// Parts of a buffer, in bytes: one for each rank.
+// The parts of a buffer, in bytes: one for each rank.
 struct Parts {
   char* data;
   std::vector<uint64_t> counts;
@@ -19,13 +19,13 @@ struct Parts {
   }
 };
 
-// The values of an array with so many of them, such as one for each rank.
+// The values of an array of `count` elements, such as one for each rank.
 std::vector<uint64_t> values_of(const char* argument, const void* values, size_t count);
 
-// Displacements of parts that follow one another.
+// The displacements of contiguous parts.
 std::vector<uint64_t> in_a_row(const std::vector<uint64_t>& counts);
 
-// Where parts of so many elements at such displacements end, in elements.
+// The end, in elements, of parts with these sizes at these displacements.
 uint64_t end_of(const char* argument, const std::vector<uint64_t>& counts,
                 const std::vector<uint64_t>& displacements);
 

@@ -1,4 +1,4 @@
-// The operations that reduce what the ranks have.
+// The collective operations that reduce data.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -14,19 +14,19 @@
 namespace aclnn_host::hccl {
 namespace {
 
-// How much of each rank's part is exchanged and reduced at a time: what is received to be reduced
-// lies in memory of the host meanwhile.
+// The bytes of each rank's part that are exchanged and reduced at a time; received data is held in
+// host memory meanwhile.
 constexpr size_t kMostAtATime = size_t{1} << 20;
 
-// Below that, in bytes, every rank reduces everything, instead of a part for all.
+// For fewer bytes every rank reduces all elements, instead of each rank a part.
 constexpr size_t kSmall = size_t{4} << 10;
 
-// Elements of the ranks that are reduced.
+// The elements to reduce, and the reduction.
 struct Reduction {
   HcclDataType type;
   HcclReduceOp operation;
   size_t element;
-  bool tells_of_overflow;  // of its stream: a result out of range sets the device's float status
+  bool tells_of_overflow;  // of its stream: an overflow sets the device's float status
 
   Reduction(HcclDataType type, HcclReduceOp operation, size_t element, aclrtStream stream)
       : type(type),
@@ -35,7 +35,7 @@ struct Reduction {
         tells_of_overflow((operation == HCCL_REDUCE_SUM || operation == HCCL_REDUCE_PROD) &&
                           aclnn_host::tells_of_overflow(stream)) {}
 
-  // Receives the same elements of every other rank, sends what `outgoing` says, and reduces.
+  // Receives the same elements from every other rank, sends `outgoing`, and reduces.
   void operator()(Session& session, const std::vector<Message>& outgoing, const char* own,
                   size_t count, char* result) const {
     const size_t bytes = count * element;
@@ -89,7 +89,7 @@ void reduce_scatter(Session& session, const Reduction& reduction, char* send,
   const size_t step = reduction.most_at_a_time();
   const size_t longest = std::ranges::max(counts);
   size_t begin = 0;
-  do {  // once, too, if there is nothing to reduce: the ranks meet
+  do {  // runs once even without elements, so that the ranks synchronise
     const auto part = [&](uint32_t rank) -> std::span<char> {
       const size_t count = counts[rank] > begin ? std::min(step, counts[rank] - begin) : 0;
       return {send + (displacements[rank] + begin) * element, count * element};

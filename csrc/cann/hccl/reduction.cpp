@@ -19,8 +19,8 @@
 namespace aclnn_host::hccl {
 namespace {
 
-// ATen's type of the elements. Sums and products of unsigned numbers have the bits of those of
-// signed ones.
+// The ATen type in which the elements are reduced. Sums and products of unsigned and signed numbers
+// have the same bits.
 at::ScalarType stored_type(HcclDataType type) {
   switch (type) {
     case HCCL_DATA_TYPE_INT8: return at::kChar;
@@ -44,7 +44,7 @@ bool is_wide_unsigned(HcclDataType type) {
          type == HCCL_DATA_TYPE_UINT64;
 }
 
-// The numbers with the sign bit turned over, which signed comparison orders as unsigned ones.
+// The numbers with the sign bit flipped, so that signed comparison orders unsigned numbers.
 at::Tensor reordered(const at::Tensor& numbers) {
   const int64_t sign = numbers.scalar_type() == at::kLong
                            ? std::numeric_limits<int64_t>::min()
@@ -52,8 +52,8 @@ at::Tensor reordered(const at::Tensor& numbers) {
   return numbers.__xor__(sign);
 }
 
-// Whether the result may take the first sum: it lies apart from the sources, or is one of the first
-// two, which are read by then.
+// True if the first sum may be written to the result, because the result overlaps no source, or is
+// one of the first two, which have been read by then.
 bool may_be_written_at_once(std::span<const void* const> sources, const void* result,
                             size_t bytes) {
   const auto address = [](const void* data) { return reinterpret_cast<uintptr_t>(data); };

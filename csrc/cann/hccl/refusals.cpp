@@ -1,5 +1,5 @@
-// The published functions that are refused: each says its name and why. What refuses takes no
-// parameters.
+// The published functions that the host CANN refuses. Each reports its name and the reason. Their
+// definitions have no parameters.
 #include "hccl/hccl_comm.h"
 #include "host_cann/runtime/error_messages.h"
 

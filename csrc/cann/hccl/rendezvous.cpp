@@ -28,8 +28,8 @@ namespace {
 
 constexpr char kRootMagic[8] = {'a', 'c', 'l', 'n', 'n', 'h', 'c', '2'};
 
-// The places that this process has opened. A place lives as long as a communicator that met there,
-// or until the first one has.
+// The places that this process has opened. A place lives as long as a communicator that was made
+// there, or until the first one is made.
 struct Places {
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<MeetingPlace>> awaited;  // by the meeting's name
@@ -72,12 +72,12 @@ Root read(const HcclRootInfo& information) {
   return root;
 }
 
-// What a rank tells the others of itself.
+// The data that a rank sends the others.
 struct Entry {
   std::string host;
   int process;
-  std::string door;     // of rank 0: where the ranks of its host get the memory that they share
-  std::string address;  // where its letters come in, if they do
+  std::string door;     // of rank 0: the name from which ranks of its host get the shared memory
+  std::string address;  // of its network listener, if any
 
   std::string text() const {
     const auto bytes = joined({host, std::to_string(process), door, address});
@@ -110,7 +110,7 @@ std::vector<int> processes_of(const std::vector<Entry>& entries) {
   return processes;
 }
 
-// Rank 0 may have ended since it told where the memory is.
+// Gets the shared memory of rank 0, which may have ended since it announced it.
 SharedFile fetch(const Entry& of, const Secret& secret, uint32_t rank, size_t bytes,
                  const Deadline& deadline) {
   try {
@@ -121,7 +121,7 @@ SharedFile fetch(const Entry& of, const Secret& secret, uint32_t rank, size_t by
   }
 }
 
-// The first messages. From here on the ranks notice when one of them ends.
+// Exchanges the first messages, after which the ranks notice when one of them ends.
 void greet(Transport& transport, uint32_t rank, uint32_t ranks, const Deadline& deadline) {
   std::vector<Message> greetings;
   for (uint32_t peer = 0; peer < ranks; ++peer) {
@@ -191,7 +191,7 @@ Meeting meeting_of(std::span<const HcclRootInfo> roots) {
   }
   for (const HcclRootInfo& other : roots.subspan(1)) {
     const std::string name = text_in(read(other).name);
-    state.awaited.erase(name);  // nobody comes there
+    state.awaited.erase(name);  // no rank joins there
     meeting.roots += name + '\n';
   }
   if (invitation.local_name.empty() && root.port == 0) {
@@ -229,7 +229,7 @@ std::unique_ptr<Transport> meet(const Meeting& meeting, const std::string& key, 
     return network;
   }
   const size_t bytes = SharedMemory::file_size(ranks);
-  std::optional<Handout> handout;  // until all have the file
+  std::optional<Handout> handout;  // until all ranks have the file
   SharedFile file =
       rank == 0 ? SharedFile(bytes) : fetch(entries[0], secret, rank, bytes, deadline);
   if (rank == 0) handout.emplace(std::move(*door), file, secret);

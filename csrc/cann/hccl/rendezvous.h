@@ -11,39 +11,39 @@
 
 namespace aclnn_host::hccl {
 
-// What stands in HcclRootInfo.
+// The contents of HcclRootInfo.
 struct Root {
   char magic[8];
-  uint16_t port;  // 0: processes of the host alone can come
+  uint16_t port;  // 0: only processes of the host can join
   char address[256];
-  char host[512];  // which one it is, as host_identity() says
+  char host[512];  // the result of host_identity()
   char local_name[64];
   char name[64];
   Secret secret;
 };
 static_assert(sizeof(Root) <= sizeof(HcclRootInfo));
 
-// What two processes have in common if they can share memory and see each other end: the running
-// system, its numbers of processes and of users, the network and the user. A process that is asked
-// to use the network (ACLNN_TORCH_HCCL_NETWORK) shares it with none, nor does one to which the
-// system does not tell all of that.
+// Identifies what two processes must share to use shared memory and to notice each other's end: the
+// running system, the namespaces of processes, users and network, and the user. With
+// ACLNN_TORCH_HCCL_NETWORK, and if the system does not report all of these, the identity is unique
+// to the process.
 std::string host_identity();
 
-// Where the ranks of a communicator, and later those of its parts, find one another.
+// The meeting of the ranks of a communicator, and later of its sub-communicators.
 struct Meeting {
-  std::shared_ptr<MeetingPlace> place;  // null in other processes than that of the place
+  std::shared_ptr<MeetingPlace> place;  // null in processes other than that of the place
   Invitation invitation;
-  std::string roots;  // what the ranks agree on
+  std::string roots;  // the ranks must agree on it
 };
 
-// Opens a place and says where it is.
+// Opens a place and returns its address.
 HcclRootInfo open_root();
 
-// The meeting in the place that the first root information names. Of several the others only have
-// to be the same for all ranks: one place is enough.
+// The meeting in the place of the first root information. If there are several, the others only
+// have to be equal for all ranks: one place is enough.
 Meeting meeting_of(std::span<const HcclRootInfo> roots);
 
-// Meets the other ranks and makes the way to them. `key` is the communicator's.
+// Joins the other ranks and returns the transport to them. `key` is the communicator's.
 std::unique_ptr<Transport> meet(const Meeting& meeting, const std::string& key, uint32_t rank,
                                 uint32_t ranks);
 

@@ -27,7 +27,7 @@ constexpr int kSizeStays = F_SEAL_SHRINK | F_SEAL_GROW;
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-// A message of one byte with room for one file.
+// A message of one byte and one file descriptor.
 struct Parcel {
   char byte = 0;
   iovec words{&byte, 1};
@@ -49,10 +49,10 @@ void send_file(const File& to, int file) noexcept {
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof(file));
   std::memcpy(CMSG_DATA(header), &file, sizeof(file));
-  sendmsg(to.number(), &parcel.message, MSG_NOSIGNAL);  // whoever has gone needs no file
+  sendmsg(to.number(), &parcel.message, MSG_NOSIGNAL);  // a receiver that has gone needs no file
 }
 
-// None if the message has none, or several.
+// Returns an empty File if the message has no file, or several.
 File receive_file(const File& from, const Deadline& deadline) {
   Parcel parcel;
   wait_for(from.number(), POLLIN, deadline);
@@ -73,7 +73,7 @@ File receive_file(const File& from, const Deadline& deadline) {
   return files.size() == 1 ? std::move(files.front()) : File();
 }
 
-// What keeps a file from being shared memory of so many bytes; empty if nothing does.
+// The reason why a file is not shared memory of `bytes` bytes; empty if it is.
 std::string defect_of(const File& file, size_t bytes) {
   if (!file) return "no file";
   struct stat status;
@@ -87,8 +87,8 @@ std::string defect_of(const File& file, size_t bytes) {
   return "";
 }
 
-// Systems may want to hear that nobody executes a file in memory (vm.memfd_noexec of sysctl);
-// before Linux 6.3 they do not know how that is said.
+// Some systems require that memory files be declared as not executable (vm.memfd_noexec of sysctl),
+// for which Linux before 6.3 has no flag.
 File memory_file() {
   constexpr unsigned kNotExecuted = 8;  // MFD_NOEXEC_SEAL
   constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -100,7 +100,7 @@ File memory_file() {
 
 SharedFile::SharedFile(size_t bytes) : file_(memory_file()) {
   if (!file_) throw_system_error("cannot make a file in memory");
-  // Taken now, since a page that the system does not have later would end the process.
+  // Allocated now, because a page that the system cannot provide later would kill the process.
   if (const int error = posix_fallocate(file_.number(), 0, static_cast<off_t>(bytes)); error != 0) {
     throw std::system_error(error, std::generic_category(),
                             "cannot take " + std::to_string(bytes) + " bytes of shared memory");
@@ -160,7 +160,7 @@ void Handout::serve() noexcept {
       poll(files.data(), files.size(), timeout);
       for (const Contact& contact : door_.admit()) send_file(contact.file, file_.number());
     } catch (...) {
-      // Without memory; the next turn tries again.
+      // Out of memory; the next iteration tries again.
     }
   }
 }

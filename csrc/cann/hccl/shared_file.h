@@ -10,13 +10,14 @@
 
 namespace aclnn_host::hccl {
 
-// A file in memory, without a name, mapped as a whole. It ends with the last process that has it.
+// A file in memory without a name, mapped as a whole. It is freed with the last process that has
+// it.
 class SharedFile {
  public:
-  // A new file of zeros, whose size stays.
+  // Creates a file of zeros with a fixed size.
   explicit SharedFile(size_t bytes);
-  // A file that another process has made. Throws a Failure unless it is such a file, of this user
-  // and of so many bytes: a page that it loses would end this process.
+  // Maps a file of another process. Throws a Failure unless it is a sealed file in memory of this
+  // user and this size: a page that it loses would kill this process.
   SharedFile(File file, size_t bytes);
   SharedFile(SharedFile&& other) noexcept;
   SharedFile& operator=(SharedFile&&) = delete;
@@ -33,8 +34,7 @@ class SharedFile {
   char* data_ = nullptr;
 };
 
-// Gives the file to processes of this host that prove the secret, as long as it lives; a thread
-// does.
+// Gives the file to processes of this host that prove the secret, in a thread, during its lifetime.
 class Handout {
  public:
   Handout(File listener, const SharedFile& file, const Secret& secret);
@@ -52,8 +52,8 @@ class Handout {
   std::thread thread_;
 };
 
-// Gets a file from a Handout. Throws a Failure if what comes is not such a file, and a
-// std::system_error if nothing comes.
+// Gets a file from a Handout. Throws a Failure if the received file is not a valid SharedFile, and
+// a std::system_error if none arrives.
 SharedFile fetch_file(const std::string& listener, const Secret& secret, uint32_t rank,
                       size_t bytes, const Deadline& deadline);
 

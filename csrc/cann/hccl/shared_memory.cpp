@@ -22,11 +22,12 @@ namespace aclnn_host::hccl {
 namespace {
 
 constexpr size_t kCacheLine = 64;
-constexpr long kPidfdOpen = 434;  // SYS_pidfd_open, which headers of before Linux 5.3 lack
+constexpr long kPidfdOpen = 434;  // SYS_pidfd_open, which headers before Linux 5.3 lack
 constexpr size_t kLargestRing = size_t{1} << 20;
 constexpr size_t kSmallestRing = size_t{1} << 14;
 constexpr size_t kLargestFile = size_t{64} << 20;  // unless there are very many ranks
-constexpr size_t kRingPiece = size_t{128} << 10;   // what is written before the reader is told
+constexpr size_t kRingPiece = size_t{128} << 10;   // bytes that are written before the reader is
+                                                   // notified
 
 // The states of a rank.
 constexpr uint32_t kPresent = 0;
@@ -42,11 +43,11 @@ size_t ring_capacity(uint32_t ranks) {
 }  // namespace
 
 struct alignas(kCacheLine) SharedMemory::Place {
-  std::atomic<uint32_t> bell;      // rung by counting
+  std::atomic<uint32_t> bell;      // incremented to notify the rank
   std::atomic<uint32_t> listener;  // 1 while the rank may sleep
   std::atomic<uint32_t> state;
   std::atomic<int32_t> code;  // of its failure
-  char text[kLongestText];    // of its failure, written before the state is
+  char text[kLongestText];    // of its failure, written before the state
 };
 
 struct alignas(kCacheLine) SharedMemory::Ring {
@@ -91,7 +92,7 @@ char* SharedMemory::bytes_of(const Ring& ring) const {
          number * capacity_;
 }
 
-// How many bytes of a ring are written and not read, one number of which the peer counts.
+// The bytes of a ring that are written and not yet read. The peer writes one of the two counters.
 size_t SharedMemory::filled(const Ring& ring, uint32_t peer) const {
   const uint64_t count =
       ring.written.load(std::memory_order_acquire) - ring.read.load(std::memory_order_acquire);
@@ -100,7 +101,7 @@ size_t SharedMemory::filled(const Ring& ring, uint32_t peer) const {
                                         capacity_, ": its counts are wrong"));
 }
 
-// Writes what there is room for, a piece at most.
+// Writes as many bytes as fit, at most kRingPiece.
 bool SharedMemory::push(Transfer& transfer) {
   Ring& to = ring(rank_, transfer.peer());
   const uint64_t written = to.written.load(std::memory_order_relaxed);
@@ -116,7 +117,7 @@ bool SharedMemory::push(Transfer& transfer) {
   return true;
 }
 
-// Reads what is there, a piece at most.
+// Reads the available bytes, at most kRingPiece.
 bool SharedMemory::pull(Transfer& transfer) {
   Ring& from = ring(transfer.peer(), rank_);
   const uint64_t read = from.read.load(std::memory_order_relaxed);
@@ -176,7 +177,7 @@ void SharedMemory::fail(const Failure& failure) noexcept {
   take_leave(kFailed, failure.what());
 }
 
-// The first state other than present stays.
+// The first state other than kPresent is kept.
 void SharedMemory::take_leave(uint32_t state, const char* text) noexcept {
   Place& here = place(rank_);
   if (here.state.load() != kPresent) return;

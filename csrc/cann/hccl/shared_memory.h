@@ -10,12 +10,12 @@
 
 namespace aclnn_host::hccl {
 
-// The ranks of one host. From each to each other leads a ring of bytes in shared memory, and each
-// rank has a bell that the others ring when they have written or read something of its. What the
-// others write into the memory is checked before it is used.
+// Transport between ranks of one host. A ring buffer in shared memory leads from each rank to each
+// other one, and each rank has a bell, which the others ring after they have written data for it or
+// read its data. Everything that other ranks write to the memory is checked before it is used.
 class SharedMemory final : public Streams {
  public:
-  // How many bytes the file of so many ranks has.
+  // The size of the file for this many ranks, in bytes.
   static size_t file_size(uint32_t ranks) noexcept;
 
   // processes: the id of each rank's process.
@@ -28,7 +28,7 @@ class SharedMemory final : public Streams {
 
  private:
   struct Place;  // of a rank: its bell, and whether it takes part
-  struct Ring;   // how much was written and read
+  struct Ring;   // the numbers of bytes written and read
 
   bool push(Transfer& transfer) override;
   bool pull(Transfer& transfer) override;
@@ -46,7 +46,8 @@ class SharedMemory final : public Streams {
   const SharedFile file_;
   const size_t capacity_;  // of a ring
   std::vector<int> processes_;
-  std::vector<File> watched_;  // tells when the process of a rank ends; none for this one
+  std::vector<File> watched_;  // becomes readable when the process of a rank ends; empty for this
+                               // one
 };
 
 }  // namespace aclnn_host::hccl

@@ -49,7 +49,7 @@ File stream_socket(int family) {
   return file;
 }
 
-// Whether an address stands for all of the host's.
+// True if an address stands for all addresses of the host.
 bool is_any(const sockaddr* address) {
   if (address->sa_family == AF_INET) {
     return reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr == htonl(INADDR_ANY);
@@ -62,7 +62,7 @@ void set_port(sockaddr* address, uint16_t port) {
   if (address->sa_family == AF_INET6) reinterpret_cast<sockaddr_in6*>(address)->sin6_port = port;
 }
 
-// A socket that listens at an address and a port; none if the port is taken.
+// A socket that listens at an address and a port; empty if the port is taken.
 File bound_socket(const addrinfo& at, uint16_t port) {
   File file = stream_socket(at.ai_family);
   const int yes = 1;
@@ -71,7 +71,7 @@ File bound_socket(const addrinfo& at, uint16_t port) {
     setsockopt(file.number(), IPPROTO_IPV6, IPV6_V6ONLY, &yes, sizeof(yes));
   }
   set_port(at.ai_addr, htons(port));
-  // Whether another program listens there may show only when this one does.
+  // If another program uses the port, listen() may report it, not bind().
   if (bind(file.number(), at.ai_addr, at.ai_addrlen) == 0 && listen(file.number(), SOMAXCONN) == 0)
     return file;
   if (errno != EADDRINUSE) throw_system_error(errno);
@@ -86,7 +86,7 @@ sockaddr_un address_of(const std::string& name, socklen_t* size) {
   return address;
 }
 
-// Connects a socket that does not block. Returns the error.
+// Connects a non-blocking socket. Returns the error.
 int connect_by(const File& file, const sockaddr* to, socklen_t size, const Deadline& deadline) {
   if (connect(file.number(), to, size) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
@@ -101,7 +101,8 @@ int connect_by(const File& file, const sockaddr* to, socklen_t size, const Deadl
   return error;
 }
 
-// Tries again what fails, unless it is refused: who listens does so before it says where.
+// Retries a failed connection, unless it is refused: a process listens before it announces its
+// address.
 template <class Attempt>
 File connected(Attempt&& attempt, const Deadline& deadline) {
   for (;;) {

@@ -10,7 +10,7 @@
 namespace aclnn_host::hccl {
 namespace {
 
-// The peers of the transfers that are not done.
+// The peers of unfinished transfers.
 std::vector<uint32_t> missing_peers(const std::vector<Transfer>& sends,
                                     const std::vector<Transfer>& receipts) {
   std::vector<uint32_t> missing;
@@ -24,7 +24,7 @@ std::vector<uint32_t> missing_peers(const std::vector<Transfer>& sends,
 
 }  // namespace
 
-// The next bytes, of which `most` are wanted: a part of the envelope or of the data.
+// The next bytes, at most `most`: a part of the envelope or of the data.
 std::span<char> Transfer::next(size_t most) {
   if (passed_ < sizeof(Envelope)) {
     char* const begin = reinterpret_cast<char*>(&envelope_);
@@ -64,7 +64,7 @@ Transfer::Envelope::Envelope(const Message& of)
       root(of.what.root),
       bytes(of.bytes) {}
 
-// Numbers that no enumeration has are unknown ones of it.
+// Numbers without an enumerator become the reserved or invalid one.
 Description Transfer::Envelope::what() const {
   return {
       operation < HCCL_CMD_MAX ? static_cast<HcclCMDType>(operation) : HCCL_CMD_INVALID,
@@ -87,7 +87,7 @@ void Streams::exchange(std::span<const Message> outgoing, std::span<const Messag
   std::vector<Transfer> sends(outgoing.begin(), outgoing.end());
   std::vector<Transfer> receipts(incoming.begin(), incoming.end());
 
-  // Lets each peer's first message that is not done go on. The others wait for it.
+  // Advances each peer's first unfinished message. Its later messages wait.
   std::vector<char> waits(ranks_);
   const auto advance = [&](std::vector<Transfer>& of, auto&& step) {
     std::ranges::fill(waits, 0);
@@ -114,7 +114,7 @@ void Streams::exchange(std::span<const Message> outgoing, std::span<const Messag
     }
     if (absent && is_absent) throw *absent;
     is_absent = absent.has_value();
-    if (is_absent) continue;  // its last bytes may have come before it went
+    if (is_absent) continue;  // its last bytes may have arrived before its end
     if (deadline.is_past()) {
       throw Failure(HCCL_E_TIMEOUT, c10::str("waited in vain for ", text_of_ranks(missing)));
     }

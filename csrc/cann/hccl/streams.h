@@ -12,7 +12,7 @@
 
 namespace aclnn_host::hccl {
 
-// A message on its way: an envelope and the data, of which so many bytes have been passed on.
+// The transfer of one message: its envelope and data, and the number of bytes already passed.
 class Transfer {
  public:
   explicit Transfer(const Message& of) : message_(of), envelope_(of) {}
@@ -21,14 +21,14 @@ class Transfer {
   size_t rest() const { return sizeof(Envelope) + message_.bytes - passed_; }
   bool is_done() const { return rest() == 0; }
 
-  // Copies the next bytes of a message that leaves, as many as there is room for; returns how many.
+  // Copies as many of the next bytes of an outgoing message as fit; returns their number.
   size_t read(std::span<char> to);
-  // Copies the next bytes of a message that comes to rank `own`, and returns how many were wanted.
-  // Throws a Failure if the envelope is not that of the message that was expected.
+  // Copies the next bytes of a message to rank `own`, and returns the number of bytes used. Throws
+  // a Failure if the envelope is not that of the expected message.
   size_t write(std::span<const char> from, uint32_t own);
 
  private:
-  // In numbers, since what another process sends may be no value of an enumeration.
+  // Enumerations as integers, because another process may send any number.
   struct Envelope {
     explicit Envelope(const Message& of);
     bool operator==(const Envelope&) const = default;
@@ -45,11 +45,11 @@ class Transfer {
   void check_envelope(uint32_t own) const;
 
   Message message_;
-  Envelope envelope_;  // as sent; of a message that comes, overwritten by what was sent
+  Envelope envelope_;  // of an incoming message: overwritten by the received one
   size_t passed_ = 0;
 };
 
-// A transport in which a stream of bytes leads from each rank to each other one.
+// A transport with a stream of bytes from each rank to each other one.
 class Streams : public Transport {
  public:
   void exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
@@ -58,24 +58,24 @@ class Streams : public Transport {
  protected:
   Streams(uint32_t rank, uint32_t ranks) : rank_(rank), ranks_(ranks) {}
 
-  // Passes on what there is room for, or what is there; false if that is nothing.
+  // Passes on as many bytes as fit, or are available; false if there are none.
   virtual bool push(Transfer& transfer) = 0;
   virtual bool pull(Transfer& transfer) = 0;
 
   // A number that changes when another rank has done something.
   virtual uint32_t bell() const = 0;
-  // Sleeps until the number is no longer that, or kPatience is at an end.
+  // Sleeps until the bell differs from `seen`, or kPatience has passed.
   virtual void wait(uint32_t seen) = 0;
-  // Why nothing more comes from the peer, if so.
+  // The reason why nothing more arrives from the peer, if so.
   virtual std::optional<Failure> absence(uint32_t peer) = 0;
 
-  // How often a waiting rank looks whether the others are still there.
+  // The interval at which a waiting rank checks whether the others still exist.
   static constexpr std::chrono::milliseconds kPatience{100};
-  // How many bytes of a failure's text the others learn: two paths of the greatest length fit.
+  // The size of the buffer for a failure's text: two paths of the greatest length fit.
   static constexpr size_t kLongestText = size_t{8} << 10;
 
-  // Writes a text and its end, or as many whole characters of it as there is room for and a remark
-  // that it goes on.
+  // Writes a text with a terminator. If the buffer is too small, writes as many whole characters as
+  // fit, and marks the truncation.
   static void write_text(std::span<char> to, std::string_view text) noexcept;
 
   const uint32_t rank_;

@@ -11,7 +11,7 @@
 
 namespace aclnn_host::hccl {
 
-// Why ranks cannot go on together. It ends their communicator.
+// The reason why ranks cannot go on together. It ends their communicator.
 class Failure : public std::runtime_error {
  public:
   Failure(HcclResult code, const std::string& text) : std::runtime_error(text), code_(code) {}
@@ -21,7 +21,7 @@ class Failure : public std::runtime_error {
   HcclResult code_;
 };
 
-// The code that another rank gives for its failure; HCCL_E_INTERNAL if there is none such.
+// The code that another rank reports for its failure; HCCL_E_INTERNAL if it is unknown.
 inline HcclResult result_of(uint64_t number) noexcept {
   const bool is_known = number > HCCL_SUCCESS && number <= HCCL_E_OOM;
   return is_known ? static_cast<HcclResult>(number) : HCCL_E_INTERNAL;
@@ -29,7 +29,7 @@ inline HcclResult result_of(uint64_t number) noexcept {
 
 constexpr uint32_t kNoRoot = UINT32_MAX;
 
-// What a rank is doing. Ranks that exchange messages compare it.
+// Describes a rank's operation. Ranks that exchange messages compare it.
 struct Description {
   HcclCMDType operation = HCCL_CMD_INVALID;
   HcclDataType type = HCCL_DATA_TYPE_RESERVED;
@@ -39,7 +39,7 @@ struct Description {
   bool operator==(const Description&) const = default;
 };
 
-// Bytes for, or from, another rank, and in which operation.
+// Bytes to, or from, another rank, and their operation.
 struct Message {
   uint32_t peer;
   void* data;
@@ -47,18 +47,19 @@ struct Message {
   Description what;
 };
 
-// How the messages of one rank get to the others.
+// Transports the messages of one rank to the others.
 class Transport {
  public:
   virtual ~Transport() = default;
 
-  // Sends and receives all the messages, in no order but that of those between the same two ranks.
-  // Throws a Failure if a peer does something else, has failed or gone, or has not come by the
+  // Sends and receives all messages. Only messages between the same two ranks keep their order.
+  // Throws a Failure if a peer runs another operation, has failed or ended, or is not ready by the
   // deadline. One thread at a time.
   virtual void exchange(std::span<const Message> outgoing, std::span<const Message> incoming,
                         const Deadline& deadline) = 0;
 
-  // Tells the peers, those too that come later, that this rank takes no more part, and why.
+  // Informs all peers, including later ones, that this rank no longer takes part, and of the
+  // reason.
   virtual void fail(const Failure& failure) noexcept = 0;
 };
 

@@ -1,4 +1,4 @@
-// Windows of memory. The host CANN copies, and needs none; it keeps account of them.
+// Memory windows. The host CANN copies data and needs no windows; it only records them.
 #include "cann/hccl/windows.h"
 
 #include <map>
@@ -25,7 +25,7 @@ struct Window {
   }
 };
 
-// Those of the process, by handle: a number that is never used again.
+// The windows of the process, by handle, a number that is never reused.
 struct Windows {
   std::mutex mutex;
   std::map<HcclCommSymWindow, Window> by_handle;

@@ -4,7 +4,7 @@ namespace aclnn_host::hccl {
 
 class Communicator;
 
-// Forgets the windows of a communicator that ends.
+// Removes the windows of a communicator that ends.
 void end_windows(const Communicator& of);
 
 }  // namespace aclnn_host::hccl

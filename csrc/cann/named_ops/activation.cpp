@@ -1,4 +1,4 @@
-// Activations and their gradients.
+// Activation functions and their gradients.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/celu.h>
@@ -73,7 +73,7 @@ NAMED_ACTIVATION(FastGelu, fast_gelu)
 NAMED_GRADIENT(LogSigmoidGrad, wide(grads) * at::sigmoid(-wide(x)))
 NAMED_GRADIENT(HardSwishGrad, at::hardswish_backward(grads, x))
 NAMED_GRADIENT(SiluGrad, at::silu_backward(grads, x))
-// The second tensor is the result.
+// The second tensor is the result of the forward pass.
 NAMED_GRADIENT(SeluGrad, at::elu_backward(grads, kAlpha, kScale, 1, /*is_result=*/true, x))
 NAMED_OPERATOR(FastGeluGrad, (Floating<In>, dy), (Floating<In>, x), (Out, z)) {
   z = fast_gelu_gradient(wide(dy), wide(x));
@@ -146,7 +146,7 @@ NAMED_OPERATOR(SoftplusV2, (Floating<In>, x), (Out, y), (Attribute<double>, beta
 NAMED_OPERATOR(Swish, (Floating<In>, x), (Out, y), (Attribute<double>, scale)) {
   y = wide(x) * at::sigmoid(wide(x) * scale.value_or(1));
 }
-// The result is not needed.
+// The result of the forward pass is not read.
 NAMED_OPERATOR(SwishGrad, (Floating<In>, grad), (Floating<In>, x),
                (Unused<Floating<In>>, y, "is computed again from x"), (Out, grad_x),
                (Attribute<double>, scale)) {

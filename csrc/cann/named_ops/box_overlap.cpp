@@ -14,9 +14,9 @@ namespace aclnn_host::named_box_overlap {
 namespace {
 
 constexpr double kEpsilon = 1e-9;
-constexpr int kCoordinates = 8;  // of a box, then of the other
+constexpr int kCoordinates = 8;  // of the two boxes
 
-// A number with its derivatives by the coordinates of both boxes.
+// A number and its derivatives with respect to the coordinates of both boxes.
 struct Dual {
   double value = 0;
   std::array<double, kCoordinates> by{};
@@ -28,7 +28,7 @@ struct Dual {
     result.by[static_cast<size_t>(i)] = 1;
     return result;
   }
-  // f(value), where f has that derivative.
+  // f(value), where `result` is the value and `derivative` the derivative of f.
   Dual through(double result, double derivative) const {
     Dual mapped(result);
     for (size_t i = 0; i < kCoordinates; ++i) mapped.by[i] = derivative * by[i];
@@ -36,7 +36,7 @@ struct Dual {
   }
 };
 
-// a and b, with the derivatives of the result by either.
+// Combines a and b; by_a and by_b are the derivatives of the result with respect to them.
 Dual joined(const Dual& a, const Dual& b, double result, double by_a, double by_b) {
   Dual both(result);
   for (size_t i = 0; i < kCoordinates; ++i) both.by[i] = by_a * a.by[i] + by_b * b.by[i];
@@ -73,9 +73,9 @@ Dual arctangent(const Dual& a) {
 enum class Measure { kGeneral, kDistance, kComplete };
 
 struct Options {
-  bool is_centred;  // boxes are (x, y, width, height) of the centre, not two corners
-  bool is_cross;    // every box with every other one
-  bool over_truth;  // the common area over that of the second box, not over both
+  bool is_centred;  // boxes are (x, y, width, height) with the centre, not two corners
+  bool is_cross;    // pair every box with every other one
+  bool over_truth;  // divide the intersection by the area of the second box, not by the union
 };
 
 Options options_of(const std::optional<bool>& trans, const std::optional<bool>& is_cross,
@@ -105,7 +105,7 @@ struct Corners {
 
 struct Overlap {
   Dual value;
-  double angle;  // the difference of the boxes' atan(width / height)
+  double angle;  // the difference of atan(width / height) of both boxes
 };
 
 Overlap overlap_of(Measure kind, const double* box, const double* truth, const Options& options) {
@@ -128,7 +128,7 @@ Overlap overlap_of(Measure kind, const double* box, const double* truth, const O
   const Dual angle = arctangent(b.width() / (b.height() + Dual(kEpsilon))) -
                      arctangent(a.width() / (a.height() + Dual(kEpsilon)));
   const Dual v = square(angle) * Dual(4 / (std::numbers::pi * std::numbers::pi));
-  // The weight of v is a constant to the gradient.
+  // The gradient takes the weight of v as a constant.
   const double weight = v.value / (1 + kEpsilon - iou.value + v.value);
   return {distance - v * Dual(weight), angle.value};
 }
@@ -142,8 +142,8 @@ void check_boxes(const at::Tensor& boxes, const at::Tensor& truths, const Option
          " boxes and gtboxes ", truths.size(1), ", expected as many, as is_cross is false");
 }
 
-// Calls visit(row, column, box, truth) for the elements of the result, whose rows are the second
-// boxes if all are paired.
+// Calls visit(row, column, box, truth) for the elements of the result. If all pairs are computed,
+// the rows are the second boxes.
 template <class Visit>
 void each_pair(int64_t boxes, int64_t truths, const Options& options, Visit visit) {
   for (int64_t row = 0; row < (options.is_cross ? truths : 1); ++row) {
@@ -181,7 +181,7 @@ Overlaps overlaps(Measure kind, const at::Tensor& boxes, const at::Tensor& truth
   return result;
 }
 
-// The gradients by both boxes, (4, N) and (4, M).
+// The gradients of both boxes, (4, N) and (4, M).
 std::pair<at::Tensor, at::Tensor> gradients(Measure kind, const at::Tensor& dy,
                                             const at::Tensor& boxes, const at::Tensor& truths,
                                             const Options& options) {

@@ -1,4 +1,4 @@
-// Boxes as networks are taught them: encoded by anchors and decoded, assigned, and their overlap.
+// Boxes for training: encoding by anchors and decoding, assignment, and overlap.
 
 #include <cmath>
 #include <limits>
@@ -28,7 +28,7 @@ void expect_boxes(const char* name, const at::Tensor& boxes) {
          ", expected (N, 4)");
 }
 
-// One number for each of the sides of a box.
+// One number for each side of a box.
 at::Tensor sides(const char* name, const std::optional<Numerals>& numbers, double otherwise,
                  const at::Tensor& like) {
   const Numerals values = numbers.value_or(Numerals(4, otherwise));
@@ -36,12 +36,12 @@ at::Tensor sides(const char* name, const std::optional<Numerals>& numbers, doubl
   return at::tensor(values, like.options().dtype(at::kDouble)).to(at::kFloat);
 }
 
-// The numbers as FLOAT16 has them, in which the vendor computes whatever the type is.
+// Rounds to FLOAT16, in which the vendor computes for every type.
 at::Tensor in_half(const at::Tensor& x) {
   return x.to(at::kHalf).to(at::kFloat);
 }
 
-// The centre and the size of boxes (x1, y1, x2, y2), to which the last point belongs.
+// The centre and the size of boxes (x1, y1, x2, y2), which include the last point.
 struct Centred {
   at::Tensor x, y, width, height;
 
@@ -63,7 +63,7 @@ Numerals weights_of(const std::optional<Numerals>& weight) {
   return weights;
 }
 
-// Boxes (B, 5, N) of corners and an angle in degrees.
+// Boxes (B, 5, N) with corners and an angle in degrees.
 struct Rotated {
   at::Tensor x, y, width, height, tangent;
 
@@ -79,7 +79,8 @@ struct Rotated {
 
 }  // namespace
 
-// (x, y, width, height) by the anchor: distances in its size, logarithms of ratios.
+// (x, y, width, height) relative to the anchor: distances in units of its size, logarithms of
+// ratios.
 NAMED_OPERATOR(BoundingBoxEncode, (Floating<In>, anchor_box), (Floating<In>, ground_truth_box),
                (Out, delats), (Attribute<Numerals>, means), (Attribute<Numerals>, stds)) {
   expect_boxes("anchor_box", anchor_box);
@@ -118,7 +119,7 @@ NAMED_OPERATOR(BoundingBoxDecode, (Floating<In>, rois), (Floating<In>, deltas), 
                       clipped(x + half_width, 1), clipped(y + half_height, 0)},
                      1);
 }
-// eps makes every side longer, not the common part.
+// eps is added to every side of the boxes, but not to those of the intersection.
 NAMED_OPERATOR(Iou, (Floating<In>, bboxes), (Floating<In>, gtboxes), (Out, overlap),
                (Attribute<std::string>, mode), (Attribute<double>, eps),
                (Attribute<bool>, aligned)) {
@@ -164,7 +165,8 @@ NAMED_OPERATOR(RotatedBoxDecode, (Floating<In>, anchor_box), (Floating<In>, delt
   const at::Tensor angle = at::atan(delta(4) + anchor.tangent) / radians(1);
   y = at::stack({x - half_width, row - half_height, x + half_width, row + half_height, angle}, 1);
 }
-// The place in a cell of the grid, from its corner in cells, and logarithms of the sizes' ratios.
+// The position relative to the corner of a grid cell, in cells, and the logarithms of the sizes'
+// ratios.
 NAMED_OPERATOR(YoloBoxesEncode, (Floating<In>, anchor_boxes), (Floating<In>, gt_bboxes),
                (In, stride), (Out, encoded_bboxes),
                (Unused<Attribute<std::string>>, performance_mode,
@@ -183,7 +185,7 @@ NAMED_OPERATOR(YoloBoxesEncode, (Floating<In>, anchor_boxes), (Floating<In>, gt_
                               at::log((truth.height / anchor.height).clamp_min(kLeast))},
                              1);
 }
-// The cells of the grid in which a box has its centre, once for each base anchor.
+// Flags the grid cells that contain the centre of a box, once for each base anchor.
 NAMED_OPERATOR(AnchorResponseFlags, (Floating<In>, gt_bboxes), (Out, flags),
                (Attribute<Integers>, featmap_size), (Attribute<Integers>, strides),
                (Attribute<int64_t>, num_base_anchors)) {
@@ -212,8 +214,9 @@ NAMED_OPERATOR(AnchorResponseFlags, (Floating<In>, gt_bboxes), (Out, flags),
       (is_here(row, height).unsqueeze(2) & is_here(column, width).unsqueeze(1)).any(0);
   flags = marks.unsqueeze(2).expand({height, width, anchors}).reshape({-1}).to(at::kByte);
 }
-// Of every box that is responsible the number of the truth, from 1 on, that it overlaps most by
-// more than a threshold; then every truth claims the box, or all boxes, that it overlaps most.
+// Assigns to every responsible box the number, from 1, of the truth that it overlaps most, if the
+// overlap exceeds a threshold. Then assigns every truth to the box, or all boxes, that it overlaps
+// most.
 NAMED_OPERATOR(GridAssignPositive, (Floating<In>, assigned_gt_inds), (Floating<In>, overlaps),
                (In, box_responsible_flags), (Floating<In>, max_overlaps),
                (IndexIn, argmax_overlaps), (Floating<In>, gt_max_overlaps),

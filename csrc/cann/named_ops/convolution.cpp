@@ -15,11 +15,11 @@ namespace {
 
 constexpr int64_t kMostGap = 1 << 20;
 
-// The attributes of a convolution as ATen has them.
+// The attributes of a convolution in ATen's form.
 struct Window {
   Integers stride;
   Integers dilation;
-  Integers before;  // the padding
+  Integers before;  // the padding before each dimension
   Integers after;
   Integers output_padding;
   int64_t groups;
@@ -27,7 +27,7 @@ struct Window {
   bool is_symmetric() const { return before == after; }
 };
 
-// Of a list for all dimensions, the part for the last ones.
+// The numbers for the last dimensions, from a list for all dimensions.
 Integers spatial(const char* name, const std::optional<Integers>& values, size_t dims,
                  int64_t least, int64_t otherwise) {
   if (!values) return Integers(dims, otherwise);
@@ -70,7 +70,7 @@ void expect_rank(const at::Tensor& x, const at::Tensor& filter, int64_t rank) {
   expect_dims("filter", filter, rank);
 }
 
-// Pads by hand what differs on the two sides; what is left is the same on both.
+// Applies the asymmetric part of the padding explicitly; the remaining padding is symmetric.
 at::Tensor evened(const at::Tensor& x, Window& window) {
   if (window.is_symmetric()) return x;
   Integers paddings;
@@ -92,7 +92,7 @@ at::Tensor convolved(const at::Tensor& x, const at::Tensor& filter,
   return units.result(result);
 }
 
-// The gradient by one operand of the convolution of x by filter.
+// The gradient of one operand of the convolution of x with filter.
 at::Tensor gradient(const at::Tensor& grads, const at::Tensor& x, const at::Tensor& filter,
                     const Window& window, bool by_filter) {
   EXPECT(window.is_symmetric(),
@@ -106,8 +106,8 @@ at::Tensor gradient(const at::Tensor& grads, const at::Tensor& x, const at::Tens
   return units.result(by_filter ? grad_filter : grad_x);
 }
 
-// Of a depthwise convolution: the filter (M, C, H, W), with M outputs for each channel, as (C * M,
-// 1, H, W); and back.
+// Reshapes the filter of a depthwise convolution (M, C, H, W), with M outputs for each channel, to
+// (C * M, 1, H, W), and back.
 at::Tensor grouped_filter(const at::Tensor& filter) {
   return filter.transpose(0, 1).flatten(0, 1).unsqueeze(1);
 }
@@ -177,7 +177,7 @@ NAMED_OPERATOR(DepthwiseConv2DBackpropInput, (HostInts, input_size), (In, filter
   input_grad = gradient(out_backprop, out_backprop.new_zeros(input_grad->sizes()),
                         grouped_filter(filter), window, false);
 }
-// filter_grad may have the shape of the filter or, as torch_npu asks for it, of its transpose.
+// filter_grad may have the shape of the filter or, as torch_npu passes it, of its transpose.
 NAMED_OPERATOR(DepthwiseConv2DBackpropFilter, (In, input), (HostInts, filter_size),
                (In, out_backprop), (Out, filter_grad), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads), (Attribute<Integers>, dilations),

@@ -1,4 +1,4 @@
-// Copies: of formats, of types, of strided views; and what only moves elements.
+// Copies: conversions of formats and types, strided views, and rearrangements.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -10,8 +10,8 @@ namespace aclnn_host::named_copying {
 
 namespace {
 
-// The view of strides in the memory that an input or output begins. The description's sizes may be
-// those of a larger tensor, which nobody reads.
+// A view with these strides in the memory of an input or output. The description's sizes may be
+// those of a larger tensor; they are ignored.
 aclTensor strided(const aclTensor& base, const Integers& sizes, const Integers& strides,
                   int64_t offset) {
   EXPECT(sizes.size() == strides.size(), "a view has ", sizes.size(), " sizes and ", strides.size(),
@@ -30,7 +30,7 @@ int64_t offset_of(const Integers& values) {
   return values[0];
 }
 
-// A row of an input and an output of which the input's shape is expanded to the output's.
+// Copies an input to an output, and expands its shape to the output's.
 void copy(const Frame& frame) {
   Output out = Out::get(frame, 1);
   expect_dtype(out, In::get(frame, 0));
@@ -74,7 +74,7 @@ const NamedOperator entry_view_copy(
       };
       const View to = next();
       const View from = next();
-      arguments.next_output();  // the memory of the first input
+      arguments.next_output();  // it has the memory of the first input
       if (to.base == nullptr || from.base == nullptr) {
         return finish_copy(arguments, stage, nullptr, nullptr);
       }
@@ -83,7 +83,7 @@ const NamedOperator entry_view_copy(
       return finish_copy(arguments, stage, &source, &target);
     });
 
-// The dimensions that StridedSlice takes, one after the other, from numbers and masks of bits.
+// Applies StridedSlice to one dimension after the other, from numbers and bit masks.
 at::Tensor strided_slice(const at::Tensor& x, const Integers& begin, const Integers& end,
                          const Integers& strides, int64_t begin_mask, int64_t end_mask,
                          int64_t shrink_mask) {

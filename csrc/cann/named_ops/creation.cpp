@@ -1,4 +1,4 @@
-// Sequences and matrices made from numbers alone.
+// Sequences and matrices made of numbers only.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
@@ -25,7 +25,7 @@ at::TensorOptions options_of(const Output& y) {
   return y->options().dtype(is_integral ? at::kLong : at::kDouble);
 }
 
-// begin, begin + step, ...: as many as y has.
+// begin, begin + step, ..., with the number of elements of y.
 at::Tensor range(const Output& y, double begin, double step) {
   expect_dims("y", y, 1);
   const at::Tensor places = at::arange(y->size(0), options_of(y));

@@ -1,5 +1,5 @@
-// The float status of a device, which tells of results out of range (runtime/float_status.h): 1 in
-// each element where there was one, else 0. In infinity mode there is none, and it cannot be read.
+// The float status of a device, which records overflows (runtime/float_status.h): each element is 1
+// after an overflow, else 0. In infinity mode there is no status, and reading it is refused.
 #include "host_cann/runtime/float_status.h"
 
 #include <ATen/ops/full_like.h>
@@ -13,7 +13,7 @@ namespace aclnn_host::named_float_status {
 
 namespace {
 
-// Refuses to read what the device does not keep.
+// Refuses to read the status in infinity mode.
 void expect_saturation_mode() {
   EXPECT(overflow_mode() == ACL_RT_OVERFLOW_MODE_SATURATION, product_name(current_product()),
          " is in infinity mode (ACL_RT_OVERFLOW_MODE_INFNAN), in which a device keeps no float "
@@ -22,7 +22,7 @@ void expect_saturation_mode() {
          "has it");
 }
 
-// An output that the status is read into.
+// An output for the status.
 struct StatusOut : Out {
   static void add(Preparation& stage, const char* name, C tensor) {
     expect_saturation_mode();
@@ -61,7 +61,7 @@ const NamedOperator entry_clear_debug("NPUClearFloatDebugStatus", "aclop NPUClea
 NAMED_OPERATOR(NPUAllocFloatStatus, (Out, data)) {
   data = at::zeros_like(data);
 }
-// The status goes into the memory that was allocated for it, and zeros into the output. (MindSpore,
+// Writes the status to the memory that was allocated for it, and zeros to the output. (MindSpore,
 // ops.NPUGetFloatStatus; torch_npu returns the memory.)
 NAMED_OPERATOR(NPUGetFloatStatus, (StatusMemory, addr), (StatusOut, data)) {
   addr = status_like(addr, FloatStatus::kOperators);

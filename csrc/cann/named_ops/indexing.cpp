@@ -1,4 +1,4 @@
-// Gathering, scattering and filling by indices and masks.
+// Gathers, scatters and fills by indices and masks.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
@@ -17,13 +17,13 @@ namespace aclnn_host::named_indexing {
 
 namespace {
 
-// Indices from the end on counted from the beginning; others are refused.
+// Converts negative indices, which count from the end; refuses indices out of range.
 at::Tensor wrapped(const at::Tensor& indices, int64_t size) {
   check_bounds("indices", indices, size, -size);
   return at::where(indices < 0, indices + size, indices);
 }
 
-// The parts of x at the places that indices say along a dimension, in the indices' shape.
+// The slices of x at the indices along a dimension, in the indices' shape.
 at::Tensor taken(const at::Tensor& x, const at::Tensor& indices, int64_t axis) {
   const int64_t dim = c10::maybe_wrap_dim(axis, x.dim());
   const at::Tensor places = wrapped(indices, x.size(dim));
@@ -34,14 +34,15 @@ at::Tensor taken(const at::Tensor& x, const at::Tensor& indices, int64_t axis) {
   return parts.reshape(shape);
 }
 
-// Rows of var at the places of indices, with updates of their shape.
+// var with the rows at the indices replaced by updates, which have the shape of the rows.
 at::Tensor with_rows(const at::Tensor& var, const at::Tensor& indices, const at::Tensor& updates,
                      bool accumulate) {
   const at::Tensor places = wrapped(indices, var.size(0));
   return at::index_put(var, {places}, updates, accumulate);
 }
 
-// The first dimensions of var at the places that the last dimension of indices says.
+// var with updates at the coordinates in the last dimension of indices, which cover the first
+// dimensions.
 at::Tensor with_elements(const at::Tensor& var, const at::Tensor& indices,
                          const at::Tensor& updates, bool accumulate) {
   const int64_t depth = indices.dim() == 0 ? 0 : indices.size(-1);
@@ -113,7 +114,8 @@ NAMED_OPERATOR(InplaceIndexAdd, (In, var), (IndexIn, indices), (In, updates), (O
   const int64_t size = var.dim() == 0 ? 1 : var.size(dim);
   result = var.index_add(dim, wrapped(indices.reshape({-1}), size), added.to(var.scalar_type()));
 }
-// A mask of 1 for every dimension that has indices; they follow as tensors, broadcast.
+// indexed_sizes has a 1 for every dimension with indices; the indices follow as tensors and are
+// broadcast.
 NAMED_OPERATOR(IndexPutV2, (In, x), (In, value), (HostInts, indexed_sizes),
                (Unused<HostInts>, indexed_strides, "says how CANN walks through x"), (Ins, indices),
                (Out, y), (Attribute<bool>, accumulate)) {
@@ -135,7 +137,7 @@ NAMED_OPERATOR(IndexPutV2, (In, x), (In, value), (HostInts, indexed_sizes),
   }
   y = at::index_put(x, places, value.to(x.scalar_type()), accumulate.value_or(false));
 }
-// assist1 is 0 and assist2 the value at the places to be filled, 1 and 0 elsewhere.
+// assist1 is 0, and assist2 the value, at positions to fill; elsewhere they are 1 and 0.
 NAMED_OPERATOR(IndexFillD, (In, x), (In, assist1), (In, assist2), (Out, y),
                (Unused<Attribute<int64_t>>, dim, "the helpers are filled along it already")) {
   y = x * assist1 + assist2;
@@ -146,7 +148,8 @@ NAMED_OPERATOR(MaskedFill, (In, x), (In, mask), (In, value), (Out, y)) {
 NAMED_OPERATOR(MaskedScatter, (In, x), (In, mask), (In, updates), (Out, y)) {
   y = x.masked_scatter(mask.to(at::kBool), updates);
 }
-// For the i-th range, from start[b, i] to end[b, i] along the axis of the b-th part of x, value[i].
+// Fills the i-th range, from start[b, i] to end[b, i] along the axis of the b-th batch of x, with
+// value[i].
 NAMED_OPERATOR(MaskedFillRange, (In, x), (IndexIn, start), (IndexIn, end), (In, value), (Out, y),
                (Attribute<int64_t>, axis)) {
   const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim());

@@ -17,7 +17,7 @@ namespace aclnn_host::named_linear_algebra {
 
 namespace {
 
-// -1 stands for the largest of all differences.
+// -1 stands for the infinity norm.
 double norm_of(const std::optional<double>& p) {
   const double norm = p.value_or(2);
   EXPECT(norm >= 0 || norm == -1, "p is ", norm, ", expected 0 or more, or -1");
@@ -45,7 +45,7 @@ NAMED_OPERATOR(LogMatrixDeterminant, (FloatingOrComplex<In>, x), (Out, sign), (O
 NAMED_OPERATOR(Pdist, (Floating<In>, x), (Out, y), (Attribute<double>, p)) {
   y = at::pdist(wide(x), norm_of(p));
 }
-// Both have been broadcast to (.., P, R, M); the distances are over the last dimension.
+// Both inputs have been broadcast to (.., P, R, M); distances are over the last dimension.
 NAMED_OPERATOR(Cdist, (Floating<In>, x1), (Floating<In>, x2), (Out, y), (Attribute<double>, p)) {
   expect_shape("x2", x2, x1.sizes());
   const double norm = norm_of(p);
@@ -58,7 +58,7 @@ NAMED_OPERATOR(CdistGrad, (Floating<In>, grad), (Floating<In>, x1), (Floating<In
   expect_shape("x2", x2, x1.sizes());
   expect_shape("grad", grad, x1.sizes());
   expect_shape("cdist", cdist, x1.sizes());
-  // Both come broadcast over the last dimension, too.
+  // Both inputs have been broadcast over the last dimension, too.
   const auto column = [](const at::Tensor& t) {
     return wide(t).narrow(-1, 0, 1).reshape({-1, 1, 1}).contiguous();
   };

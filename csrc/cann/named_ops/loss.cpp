@@ -39,19 +39,20 @@ int64_t reduction_of(const std::optional<std::string>& attribute) {
   return at::Reduction::Mean;
 }
 
-// The derivative of each element's loss, times the gradient and the element's share in the whole.
+// The derivative of each element's loss, times the incoming gradient and the element's weight in
+// the reduction.
 at::Tensor chain(const at::Tensor& each, const at::Tensor& grads, int64_t reduction) {
   const at::Tensor product = each * wide(grads);
   return reduction == at::Reduction::Mean ? product / static_cast<double>(each.numel()) : product;
 }
 
-// ATen counts the elements of the first tensor for the mean, which has to have all of them.
+// Broadcasts both tensors, because ATen divides a mean by the number of elements of the first one.
 std::pair<at::Tensor, at::Tensor> of_one_shape(const at::Tensor& a, const at::Tensor& b) {
   const auto both = at::broadcast_tensors({wide(a), wide(b)});
   return {both[0], both[1]};
 }
 
-// A result of another number of dimensions of size 1, as operators have scalars.
+// Reshapes the result to y, which may have another number of dimensions of size 1.
 at::Tensor shaped_as(const Output& y, const at::Tensor& result) {
   return result.numel() == y->numel() ? result.view(y->sizes()) : result;
 }
@@ -118,7 +119,7 @@ NAMED_OPERATOR(SigmoidCrossEntropyWithLogitsV2, (Floating<In>, predict), (Floati
                    at::binary_cross_entropy_with_logits(wide(predict), wide(target), wide(weight),
                                                         wide(pos_weight), reduction_of(reduction)));
 }
-// The derivative of -w (p t log s + (1 - t) log(1 - s)), s the sigmoid of the logits.
+// The derivative of -w (p t log s + (1 - t) log(1 - s)), where s is the sigmoid of the logits.
 NAMED_OPERATOR(SigmoidCrossEntropyWithLogitsGradV2, (Floating<In>, predict), (Floating<In>, target),
                (Floating<In>, dout), (Optional<In>, weight), (Optional<In>, pos_weight),
                (Out, gradient), (Attribute<std::string>, reduction)) {
@@ -174,7 +175,7 @@ NAMED_OPERATOR(MultilabelMarginLoss, (Floating<In>, x), (IndexIn, target), (Out,
   y = shaped_as(y, loss);
   is_target.copy(marks);
 }
-// For each row the loss, and its gradient.
+// Computes the loss of each row, and its gradient.
 NAMED_OPERATOR(SoftmaxCrossEntropyWithLogits, (Floating<In>, features), (Floating<In>, labels),
                (Out, loss), (Out, backprop)) {
   const at::Tensor logits = wide(features), weights = wide(labels);

@@ -27,7 +27,7 @@ Integers dims_from(const at::Tensor& x, int64_t first) {
   return dims;
 }
 
-// Over the last dimensions, which stay with a size of 1.
+// The moments over the last dimensions, which are kept with size 1.
 Moments moments_of(const at::Tensor& x, int64_t first) {
   const Integers dims = dims_from(x, first);
   const at::Tensor mean = x.mean(dims, /*keepdim=*/true);
@@ -46,7 +46,7 @@ Integers normalized_dims(const at::Tensor& x, const at::Tensor& gamma) {
   return dims_from(x, x.dim() - gamma.dim());
 }
 
-// Refuses a statistic of another shape than x has with sizes of 1 in the normalised dimensions.
+// Requires the shape of x with size 1 in the normalised dimensions.
 void expect_statistic(const char* name, const at::Tensor& statistic, const at::Tensor& x,
                       const Integers& dims) {
   Integers shape = x.sizes().vec();
@@ -54,14 +54,14 @@ void expect_statistic(const char* name, const at::Tensor& statistic, const at::T
   expect_shape(name, statistic, shape);
 }
 
-// The groups of channels, which are dimension 1, each as one row.
+// Reshapes x to one row for each group of channels (dimension 1).
 at::Tensor in_groups(const at::Tensor& x, int64_t groups) {
   EXPECT(x.dim() >= 2 && groups > 0 && x.size(1) % groups == 0, "x has shape ", x.sizes(),
          ", expected channels in dimension 1, a multiple of num_groups, ", groups);
   return x.reshape({x.size(0), groups, x.size(0) == 0 ? 0 : x.numel() / (x.size(0) * groups)});
 }
 
-// A tensor of one number per channel in the shape of x, whose channels are dimension 1.
+// Reshapes one number for each channel (dimension 1) to broadcast to x.
 at::Tensor per_channel(const at::Tensor& numbers, const at::Tensor& x) {
   EXPECT(x.dim() >= 2 && numbers.numel() == x.size(1), "x has shape ", x.sizes(), ", expected ",
          numbers.numel(), " channels in dimension 1");
@@ -127,7 +127,7 @@ NAMED_OPERATOR(RmsNormGrad, (Floating<In>, dy), (Floating<In>, x), (Floating<In>
   dx = (inner - normal * (inner * normal).mean(dims, true)) * wide(rstd);
   dgamma = at::sum_to(wide(dy) * normal, gamma.sizes());
 }
-// Without data_format it is NCHW, as torch_npu calls it, and not the NHWC of CANN.
+// Without data_format it is NCHW, for the calls of torch_npu, instead of CANN's NHWC.
 NAMED_OPERATOR(GroupNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta), (Out, y),
                (Out, mean), (Out, variance), (Attribute<int64_t>, num_groups),
                (Only, data_format, "NCHW"), (Attribute<double>, eps),
@@ -172,7 +172,8 @@ NAMED_OPERATOR(BNTrainingReduce, (Floating<In>, x), (Out, sum), (Out, square_sum
   sum = wide(x).sum(dims).view(sum->sizes());
   square_sum = at::square(wide(x)).sum(dims).view(square_sum->sizes());
 }
-// Each sequence of (B, C, T) minus its mean over its steps, over its standard deviation.
+// Normalises each sequence of (B, C, T) over its steps: subtracts the mean and divides by the
+// standard deviation.
 NAMED_OPERATOR(NormalizeBatch, (Floating<In>, input_x), (IndexIn, seq_len), (Out, output_y),
                (Attribute<std::string>, normalize_type), (Attribute<double>, epsilon)) {
   expect_dims("input_x", input_x, 3);

@@ -1,5 +1,5 @@
-// A call of a named operator: its descriptions become tensors, the operator takes them as a row
-// does its arguments, and the stream runs it.
+// Calls of named operators: descriptions become tensors, the operator takes them like a row's
+// arguments, and the stream runs it.
 #include "cann/named_ops/operator.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace aclnn_host {
 namespace {
 
-// The operators, chained by their constructors.
+// The list of operators, linked by their constructors.
 const NamedOperator* first = nullptr;
 
 const NamedOperator* find(std::string_view name) {
@@ -42,7 +42,7 @@ bool is_on_host(const aclTensorDesc& desc) {
   return desc.place != ACL_MEMTYPE_DEVICE;
 }
 
-// A call of the runtime that failed, and has told why.
+// A failed call of the runtime, which has recorded its error message.
 struct Failed {
   aclError status;
 };
@@ -51,7 +51,7 @@ void expect_success(aclError status) {
   if (status != ACL_SUCCESS) throw Failed{status};
 }
 
-// Memory of the current device with a copy of what lies in host memory.
+// Device memory with a copy of host memory.
 std::shared_ptr<void> on_device(const void* values, size_t size) {
   void* memory = nullptr;
   expect_success(aclrtMalloc(&memory, size, ACL_MEM_MALLOC_HUGE_FIRST));
@@ -60,7 +60,7 @@ std::shared_ptr<void> on_device(const void* values, size_t size) {
   return owned;
 }
 
-// How many elements so many bytes hold, of which there may be any number.
+// The number of elements in this many bytes, for any size.
 int64_t elements_in(size_t size, aclDataType type) {
   const int64_t bits = element_bits(type);
   if (bits <= 0) return 0;
@@ -68,14 +68,14 @@ int64_t elements_in(size_t size, aclDataType type) {
   return whole * 8 / bits;
 }
 
-// The tensor that a description and a buffer mean.
+// The tensor of a description and a buffer.
 std::unique_ptr<const aclTensor, DestroyElement> tensor_of(const aclTensorDesc& desc, void* data,
                                                            size_t size) {
   const bool has_format = desc.storage_format != ACL_FORMAT_UNDEFINED;
   const aclFormat format = has_format ? desc.storage_format : desc.format;
   const bool is_blocked = is_private(format);
   const int64_t count = elements_in(size, desc.type);
-  // A private format says by its last size how wide its blocks are.
+  // The last size of a private format is the width of its blocks.
   const std::vector<int64_t> storage = is_blocked ? desc.storage_dims : std::vector{count};
   aclTensor* const tensor =
       aclCreateTensor(desc.dims.data(), desc.dims.size(), desc.type, nullptr, 0,
@@ -95,7 +95,7 @@ void take_rest(aclTensorList& list, size_t* taken, aclTensorList* rest) {
   }
 }
 
-// What CANN's runtime says where a row has CANN's operators' statuses.
+// Converts the status of a row to that of CANN's runtime.
 aclError status_of(aclnnStatus status) {
   switch (status) {
     case OK: return ACL_SUCCESS;
@@ -105,7 +105,7 @@ aclError status_of(aclnnStatus status) {
   }
 }
 
-// Waits, and writes the shapes that depended on the data.
+// Waits, and writes the shapes that depend on the data.
 aclError finish(const NamedCall& call, const aclTensorList& outputs) {
   if (call.written_descs.empty()) return ACL_SUCCESS;
   if (const aclError status = aclrtSynchronizeStream(call.stream)) return status;
@@ -167,7 +167,7 @@ bool is_empty_list(const AttributeValue& value) {
       value);
 }
 
-// What a number, true or false is; NaN for another text.
+// The value of a number, true or false in a text; NaN for other texts.
 double number_of(std::string_view text) {
   if (text == "true" || text == "false") return text == "true" ? 1 : 0;
   double number = NAN;
@@ -182,7 +182,7 @@ bool is_text(const AttributeValue& value, std::string_view text) {
           return held == text;
         } else if constexpr (std::is_arithmetic_v<T>) {
           const double number = number_of(text);
-          // A text that was set as a bool, as Attribute<std::string> says, may be any.
+          // torch_npu may have set a text as a bool (see Attribute); its value is arbitrary.
           return static_cast<double>(held) == number ||
                  (std::same_as<T, bool> && std::isnan(number));
         } else {
@@ -340,7 +340,7 @@ void expect_repeats(const char* name, const std::optional<Integers>& sizes, cons
   if (!sizes) return;
   const at::IntArrayRef found = *sizes, shape = tensor.sizes();
   const at::IntArrayRef last = shape.slice(shape.size() - std::min(found.size(), shape.size()));
-  // Of a tensor without dimensions as CANN has it: one of one element.
+  // CANN describes a tensor without dimensions as one of one element.
   const bool is_of_scalar = shape.empty() && found == at::IntArrayRef{1};
   EXPECT(found == last || is_of_scalar, name, " is ", found, ", expected ", last,
          ", as the shape of ", of, " is");

@@ -18,42 +18,40 @@
 #include "host_cann/runtime/description.h"
 #include "host_cann/runtime/named_call.h"
 
-// One thing, the language of the named operators: those that programs call by name
-// (aclopCompileAndExecute), each a few calls of ATen. An entry says what one takes and what it
-// does:
+// The language of the named operators, which programs call by name (aclopCompileAndExecute). Each
+// is a few calls of ATen. An entry declares the arguments and defines the computation:
 //
 //   NAMED_OPERATOR(StrideAdd, (In, x1), (In, x2), (Out, y), (Attribute<int64_t>, c1_len)) {
 //     y = ...;
 //   }
 //
-// Inputs and outputs are taken in the order of the call; attributes are found by their name. The
-// kinds of tensors are those of the rows (rows/engine/kinds.h), and so are the checks and the
-// way to the stream; any tensor may be in a private format, of which an operator sees the elements
-// in order.
+// Inputs and outputs are matched by the order of the call, attributes by name. The kinds of
+// tensors, the checks and the launch on the stream are those of the rows (rows/engine/kinds.h). Any
+// tensor may be in a private format; an operator sees its elements in logical order.
 
 namespace aclnn_host {
 
 // The arguments of one call, which an operator takes one after the other.
 class NamedArguments {
  public:
-  // Copies the descriptions, and values in host memory to the device.
+  // Copies the descriptions, and copies values in host memory to the device.
   explicit NamedArguments(const NamedCall& call);
 
-  // The next input or output; null for one that is absent.
+  // Takes the next input or output; null if it is absent.
   const aclTensor* next_input();
   aclTensor* next_output();
-  // All inputs or outputs that are left.
+  // Takes all remaining inputs or outputs.
   const aclTensorList* other_inputs();
   aclTensorList* other_outputs();
-  // The values of the next input, which the call has in host memory or as a constant.
+  // Takes the values of the next input, which the call has in host memory or as a constant.
   at::Tensor next_values(const char* name);
-  // An attribute, which is taken; null for one that is absent.
+  // Takes an attribute; null if it is absent.
   const AttributeValue* attribute(const char* name);
 
-  // Hands memory that only the arguments have to the call.
+  // Transfers ownership of memory that the arguments hold to the call.
   void give_memory(Preparation& stage);
-  // Refuses inputs, outputs and attributes that the operator did not take, but for attributes that
-  // begin with _, which tell CANN's compiler something, and empty lists, which say nothing.
+  // Refuses inputs, outputs and attributes that the operator did not take, except for attributes
+  // that begin with _, which are for CANN's compiler, and empty lists.
   void expect_all_taken() const;
   const aclTensorList& inputs() const { return inputs_; }
   const aclTensorList& outputs() const { return outputs_; }
@@ -69,20 +67,21 @@ class NamedArguments {
   std::vector<std::string_view> attributes_taken_;
 };
 
-// An operator that there is. They are static objects, which are found by their name.
+// A registered operator, a static object that is found by its name.
 struct NamedOperator {
   using Prepare = aclnnStatus (*)(NamedArguments& arguments, Preparation& stage);
   NamedOperator(std::string_view name, const char* api, Prepare prepare);
 
   std::string_view name;
-  const char* api;  // "aclop StrideAdd", as its texts begin
+  const char* api;  // the prefix of its error texts, such as "aclop StrideAdd"
   Prepare prepare;
   const NamedOperator* next;
 };
 
-// An attribute: bool, int64_t, double, std::string, std::vector<int64_t> or <double>; or nothing,
-// if the call does not set it. Numbers are converted, as CANN does. torch_npu has calls that set a
-// text as a bool, because a literal in C++ becomes one; that is nothing, too.
+// An attribute of type bool, int64_t, double, std::string, std::vector<int64_t> or
+// std::vector<double>; empty if the call does not set it. Numbers are converted, as in CANN. Some
+// calls of torch_npu set a text as a bool, because a string literal converts to bool in C++; this
+// counts as not set.
 template <class T>
 struct Attribute {
   using Value = std::optional<T>;
@@ -103,10 +102,10 @@ using Numerals = std::vector<double>;
 template <>
 Attribute<Numerals>::Value Attribute<Numerals>::get(const Frame& frame, size_t i);
 
-// An attribute that changes the result and of which the host CANN has some values alone, which
-// stand behind its name: "CALCULATED", "-1|1" or "false", the first of which is CANN's own for an
-// attribute that is absent. Stated is one that has to be there, because the host CANN does not have
-// CANN's own value.
+// An attribute that changes the result, and of which the host CANN supports only the values that
+// follow its name: "CALCULATED", "-1|1" or "false". The first one is CANN's default for an absent
+// attribute. With Stated the attribute is required, because the host CANN does not support CANN's
+// default.
 struct Only {
   using Value = Nothing;
   static constexpr bool kMayBeAbsent = true;
@@ -121,8 +120,8 @@ void expect_value(const char* name, const AttributeValue* value, std::string_vie
 std::vector<int64_t> integers_of(const at::Tensor& values);
 std::vector<double> floats_of(const at::Tensor& values);
 
-// An input whose values the operator needs before it runs, such as axes: the call has them in host
-// memory, or as a constant.
+// An input whose values the operator needs before it runs, such as axes. The call has them in host
+// memory or as a constant.
 struct HostInts {
   using Value = std::vector<int64_t>;
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
@@ -132,18 +131,19 @@ struct HostFloats {
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
 };
 
-// Refuses sizes that are not the last ones of the tensor whose shape they repeat. None say nothing.
+// Refuses sizes that are not the last ones of the tensor whose shape they repeat. Absent or empty
+// sizes are accepted.
 void expect_repeats(const char* name, const std::optional<Integers>& sizes, const char* of,
                     const at::Tensor& tensor);
 
-// A number that is an integer of 64 bits, which others are not cut to.
+// Converts a number to int64_t; refuses fractions and numbers out of range.
 int64_t integer_of(const char* name, double number);
 
 // The slot of an attribute.
 Slot slot_of(const char* name, const AttributeValue* value);
 
-// Takes from the call what a kind stands for. The text is what stands behind the name: a reason, or
-// the values of an attribute.
+// Takes an argument of a kind from the call. The text follows the name in the declaration: a
+// reason, or the values of an attribute.
 template <class Kind>
 void take(NamedArguments& arguments, Preparation& stage, const char* name, const char* text = "") {
   if constexpr (requires { typename Kind::Taken; }) {
@@ -175,8 +175,8 @@ void take(NamedArguments& arguments, Preparation& stage, const char* name, const
 
 }  // namespace aclnn_host
 
-// The signature of every operator stands in the section named_operators of the library, for whoever
-// asks what there is: "StrideAdd (In, x1), (In, x2), (Out, y), (Attribute<int64_t>, c1_len)".
+// The section named_operators of the library holds the signature of every operator, for programs
+// that list them: "StrideAdd (In, x1), (In, x2), (Out, y), (Attribute<int64_t>, c1_len)".
 #define NAMED_OPERATOR(Name, ...)                                                           \
   [[gnu::section("named_operators"), gnu::used]] static const char signature_##Name[] =     \
       #Name " " #__VA_ARGS__;                                                               \

@@ -1,4 +1,4 @@
-// Steps of Adam and its relatives. What a step overwrites is an input and an output.
+// Steps of Adam and its variants. A tensor that a step overwrites is both an input and an output.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/maximum.h>
@@ -32,7 +32,7 @@ NAMED_OPERATOR(ApplyAdamD, (Floating<In>, var), (Floating<In>, m), (Floating<In>
       wide(var) - rate * ahead / (at::sqrt(next_v) + scalar("epsilon", epsilon));
   var_out = next, m_out = next_m, v_out = next_v;
 }
-// With amsgrad, max_grad_norm has the largest v so far.
+// With amsgrad, max_grad_norm is the maximum of v so far.
 NAMED_OPERATOR(ApplyAdamW, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v),
                (In, beta1_power), (In, beta2_power), (In, lr), (In, weight_decay), (In, beta1),
                (In, beta2), (In, epsilon), (Floating<In>, grad), (Optional<In>, max_grad_norm),
@@ -53,8 +53,8 @@ NAMED_OPERATOR(ApplyAdamW, (Floating<In>, var), (Floating<In>, m), (Floating<In>
       decayed - rate * next_m / of_m / (at::sqrt(largest / of_v) + scalar("epsilon", epsilon));
   var_out = next, m_out = next_m, v_out = next_v;
 }
-// BERT's Adam: no correction of the moments but what step_size holds, and weight decay in the
-// update.
+// BERT's Adam: step_size includes the correction of the moments, and the update includes weight
+// decay.
 NAMED_OPERATOR(ApplyAdamV2, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v), (In, lr),
                (In, beta1), (In, beta2), (In, epsilon), (Floating<In>, grad), (In, max_grad_norm),
                (Unused<In>, global_grad_norm,

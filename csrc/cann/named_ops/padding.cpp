@@ -1,4 +1,4 @@
-// Padding and its gradients. The numbers are (before, after) of each dimension.
+// Padding and its gradients. The numbers are (before, after) for each dimension.
 
 #include <algorithm>
 
@@ -19,8 +19,8 @@ namespace aclnn_host::named_padding {
 
 namespace {
 
-// As ATen has them, from the last dimension on. They come as pairs, or as all befores and then all
-// afters.
+// Converts paddings to ATen's order, from the last dimension on. They are pairs, or all numbers
+// before and then all numbers after.
 Integers from_last(const Integers& paddings, bool are_pairs, int64_t dims) {
   const auto count = static_cast<size_t>(dims);
   EXPECT(paddings.size() == 2 * count, "paddings has ", paddings.size(), " numbers, expected ",
@@ -33,7 +33,7 @@ Integers from_last(const Integers& paddings, bool are_pairs, int64_t dims) {
   return reversed;
 }
 
-// Without the zeros of the leading dimensions, which modes other than "constant" do not pad.
+// Removes the zeros of the leading dimensions, which only the mode "constant" can pad.
 Integers inner(Integers paddings) {
   while (paddings.size() > 2 && paddings.end()[-1] == 0 && paddings.end()[-2] == 0) {
     paddings.resize(paddings.size() - 2);
@@ -51,7 +51,7 @@ Mode mode_of(const std::string& mode) {
   return Mode::kReflect;
 }
 
-// The gradient of x, of which `shape` is the shape, by that of the padded tensor.
+// The gradient of x, whose shape is `shape`, from that of the padded tensor.
 at::Tensor gradient(const at::Tensor& grads, at::IntArrayRef shape, const Integers& paddings,
                     Mode mode) {
   const at::Tensor x = grads.new_zeros(shape);
@@ -71,7 +71,7 @@ at::Tensor gradient(const at::Tensor& grads, at::IntArrayRef shape, const Intege
   }
 }
 
-// ATen's modes other than "constant" want as many dimensions as they pad and one or two more.
+// ATen's modes other than "constant" require one or two dimensions more than are padded.
 int64_t padded_rank(int64_t rank, const Integers& paddings) {
   const auto padded = static_cast<int64_t>(paddings.size() / 2);
   return std::min(rank, padded + 2);

@@ -1,4 +1,4 @@
-// Functions of each element by itself.
+// Elementwise functions.
 
 #include <cmath>
 
@@ -64,7 +64,7 @@ namespace aclnn_host::named_pointwise {
     y = call;                                          \
   }
 
-// An order, which unsigned integers have too.
+// Order comparisons, also of unsigned integers.
 #define NAMED_COMPARISON(Name, function)                                                          \
   NAMED_OPERATOR(Name, (In, x1), (In, x2), (Out, y)) {                                            \
     const auto compare = [](const at::Tensor& a, const at::Tensor& b) { return function(a, b); }; \
@@ -73,7 +73,7 @@ namespace aclnn_host::named_pointwise {
 
 namespace {
 
-// log(x * scale + shift) to a base, the natural one where that is -1.
+// log(x * scale + shift) to a base; -1 stands for the natural logarithm.
 at::Tensor in_base(const at::Tensor& logarithm, double base) {
   return base == -1 ? logarithm : logarithm / std::log(base);
 }
@@ -198,7 +198,7 @@ NAMED_OPERATOR(TensorEqual, (In, input_x), (In, input_y), (Out, output_z)) {
 NAMED_OPERATOR(Cross, (In, x1), (In, x2), (Out, y), (Attribute<int64_t>, dim)) {
   y = at::cross(wide(x1), wide(x2), dim.value_or(-1));
 }
-// Parts of the blocks of channels of two tensors, added.
+// Adds parts of the channel blocks of two tensors.
 NAMED_OPERATOR(StrideAdd, (Floating<In>, x1), (Floating<In>, x2), (Out, y),
                (Attribute<int64_t>, x1_c1_offset), (Attribute<int64_t>, x2_c1_offset),
                (Attribute<int64_t>, c1_len)) {
@@ -206,7 +206,7 @@ NAMED_OPERATOR(StrideAdd, (Floating<In>, x1), (Floating<In>, x2), (Out, y),
   expect_dims("x1", x1, 4);
   expect_dims("x2", x2, 4);
   const int64_t length = c1_len.value_or(0) * kChannels;
-  // The channels beyond a tensor's last one are the padding of its last block.
+  // The last block is padded beyond the tensor's last channel.
   const auto blocks = [length](const char* name, const at::Tensor& x, int64_t offset) {
     const int64_t padded = (x.size(1) + kChannels - 1) / kChannels * kChannels;
     EXPECT(offset >= 0 && length >= 0 && offset * kChannels + length <= padded, name, " has ",

@@ -1,4 +1,4 @@
-// Pooling and its gradients. ksize and strides have a number for each dimension.
+// Pooling and its gradients. ksize and strides have one number for each dimension.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_adaptive_avg_pool2d.h>
@@ -30,13 +30,13 @@ Integers part(const char* name, const std::optional<Integers>& list, size_t size
                   list->begin() + static_cast<int64_t>(first + count));
 }
 
-// The numbers of a list for D, H and W, whether or not it has some for N and C, too.
+// The numbers of a list for D, H and W; the list may have numbers for N and C, too.
 Integers volume(const char* name, const std::optional<Integers>& list) {
   return list && list->size() == 5 ? part(name, list, 5, 2, 3) : part(name, list, 3, 0, 3);
 }
 
-// What is padded on the first side of each dimension. More on the second one is what ceil_mode
-// asks for, and ATen does that by itself.
+// The padding before each dimension. More padding after it results from ceil_mode, which ATen
+// handles.
 Integers first_sides(const std::optional<Integers>& pads, size_t dims) {
   const Integers both = part("pads", pads, 2 * dims, 0, 2 * dims);
   Integers first;
@@ -48,7 +48,7 @@ std::optional<int64_t> divisor_of(const std::optional<int64_t>& divisor) {
   return divisor.value_or(0) == 0 ? std::nullopt : divisor;
 }
 
-// The numbers of the planes of a pool whose lists are (1, H, W, 1).
+// The numbers of a two-dimensional pool whose lists are (1, H, W, 1).
 struct Planes {
   Integers ksize, strides, pads, dilation;
 
@@ -116,7 +116,8 @@ NAMED_OPERATOR(AdaptiveAvgPool2dGrad, (Floating<In>, input_grad), (Out, output_g
   const at::Tensor grads = wide(input_grad);
   output_grad = at::_adaptive_avg_pool2d_backward(grads, grads.new_zeros(output_grad->sizes()));
 }
-// argmax is CANN's own affair: zeros here, because the gradient finds the maxima again.
+// The contents of argmax are internal to CANN. Here they are zeros, because the gradient computes
+// the maxima again.
 NAMED_OPERATOR(MaxPoolWithArgmaxV1, (Floating<In>, x), (Out, y), (Out, argmax),
                (Attribute<Integers>, ksize), (Attribute<Integers>, strides),
                (Attribute<Integers>, pads),
@@ -150,7 +151,7 @@ NAMED_OPERATOR(MaxPool3D, (Floating<In>, x), (Out, y), (Attribute<Integers>, ksi
                      first_sides(pads, 3), dilation ? volume("dilation", dilation) : Integers{1},
                      ceil_mode.value_or(0) != 0);
 }
-// The second tensor is the result, which is not needed.
+// The second tensor is the result of the forward pass, which is not read.
 NAMED_OPERATOR(MaxPool3DGrad, (Floating<In>, orig_x),
                (Unused<Floating<In>>, orig_y, "the maxima are found again in orig_x"),
                (Floating<In>, grads), (Out, y), (Attribute<Integers>, ksize),
@@ -159,7 +160,7 @@ NAMED_OPERATOR(MaxPool3DGrad, (Floating<In>, orig_x),
   expect_planes("grads", grads, orig_x.sizes(), 3);
   const Integers k = volume("ksize", ksize), s = volume("strides", strides);
   const Integers p = first_sides(pads, 3), d{1, 1, 1};
-  // Whether the sizes were rounded up is seen from those of the gradient.
+  // The sizes of the gradient show whether the forward pass rounded up.
   const auto places = [&](bool ceil) {
     return std::get<1>(at::max_pool3d_with_indices(wide(orig_x), k, s, p, d, ceil));
   };

@@ -1,4 +1,4 @@
-// Scales for quantised numbers, and signs as bits.
+// Scales for quantisation, and packed sign bits.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kLeastScale = 1.192092896e-07;  // FLOAT's epsilon
 
-// How many bins come before the share of all data.
+// The number of bins before this share of all data.
 double bins_before(const at::Tensor& cumulated, double data, double share) {
   return (cumulated.to(at::kFloat) / data < share).sum().item().toDouble();
 }
@@ -28,7 +28,7 @@ struct Quantisation {
   double scale, offset;
 };
 
-// The scale around the span of most data that leaves the least squared error at `bits` bits.
+// The scale, among intervals that contain most data, with the least squared error at `bits` bits.
 Quantisation reconstruct(const at::Tensor& data, double low, double high,
                          const at::Tensor& cumulated, const Numerals& percentiles,
                          const Numerals& range, double step, bool with_offset, int64_t bits) {
@@ -84,7 +84,7 @@ NAMED_OPERATOR(IFMR, (Floating<In>, data), (Floating<In>, data_min), (Floating<I
   scale = at::zeros(scale->sizes(), data.options().dtype(at::kFloat)) + best.scale;
   offset = at::zeros(offset->sizes(), data.options().dtype(at::kFloat)) + best.offset;
 }
-// A bit for each number that is 0 or more, eight in a byte from the lowest on.
+// Packs a bit for each number, 1 for 0 and more, eight in a byte from the lowest on.
 NAMED_OPERATOR(SignBitsPack, (Floating<In>, self), (Out, y), (Attribute<int64_t>, size)) {
   const int64_t rows = size.value_or(1);
   expect_dims("self", self, 1);

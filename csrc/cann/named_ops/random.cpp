@@ -1,4 +1,5 @@
-// Dropout and random choices. The numbers are those of the seeds that a call has, and no device's.
+// Dropout and random choices. The random numbers depend on the seeds of a call, and differ from
+// those of a device.
 
 #include <algorithm>
 
@@ -27,12 +28,12 @@ double probability(const char* name, const Numerals& numbers) {
   return p;
 }
 
-// x where the mask is set, scaled, and 0 elsewhere. Where nothing is kept there is no scale.
+// x scaled where the mask is set, and 0 elsewhere. A keep probability of 0 has no scale.
 at::Tensor kept(const at::Tensor& x, const at::Tensor& is_kept, double keep) {
   return at::where(is_kept, wide(x) * (keep > 0 ? 1 / keep : 0), c10::Scalar(0.0));
 }
 
-// A mask has a bit for each element, or a byte.
+// Unpacks a mask of a bit or a byte for each element.
 at::Tensor is_kept(const at::Tensor& mask, const at::Tensor& x) {
   EXPECT(mask.scalar_type() == at::kByte || mask.scalar_type() == at::kBool, "mask has dtype ",
          dtype_text(mask.scalar_type()), ", expected UINT8");
@@ -62,7 +63,7 @@ int64_t axis_of(const std::optional<Integers>& axes) {
 
 }  // namespace
 
-// A byte for each element.
+// A mask of one byte for each element.
 NAMED_OPERATOR(DropOutGenMaskV3, (HostInts, shape), (HostFloats, prob), (Out, y),
                (Attribute<int64_t>, seed), (Attribute<int64_t>, seed2)) {
   EXPECT(y->numel() == elements_of(shape), "y has ", y->numel(), " bytes, expected ",
@@ -70,7 +71,7 @@ NAMED_OPERATOR(DropOutGenMaskV3, (HostInts, shape), (HostFloats, prob), (Out, y)
   expect_dtype("y", y, at::kByte);
   y = draw_bernoulli(y, probability("prob", prob), source_of(seed.value_or(0), seed2.value_or(0)));
 }
-// A bit for each element, and no more than the mask has.
+// A mask of one bit for each element, up to the size of the mask.
 NAMED_OPERATOR(StatelessDropOutGenMask, (HostInts, shape), (HostFloats, prob), (HostInts, seed),
                (HostInts, seed1), (HostInts, offset), (Out, y)) {
   EXPECT(std::ranges::all_of(seed1, [](int64_t word) { return word == 0; }), "seed1 is ", seed1,
@@ -89,7 +90,7 @@ NAMED_OPERATOR(DropOutDoMaskV3, (Floating<In>, x), (In, mask), (HostFloats, keep
          ", one for each element");
   y = kept(x, mask.reshape(x.sizes()).to(at::kBool), probability("keep_prob", keep_prob));
 }
-// softmax(x1 + alpha x2), and what the mask keeps of it.
+// softmax(x1 + alpha x2), and its dropout by the mask.
 NAMED_OPERATOR(AxpyWithSoftmaxAndDropOutDoMask, (Floating<In>, x1), (Floating<In>, x2), (In, mask),
                (Out, y1), (Out, y2), (Attribute<double>, alpha),
                (Attribute<double>, input_keep_prob), (Attribute<Integers>, axis)) {
@@ -107,7 +108,8 @@ NAMED_OPERATOR(DropoutWithMulsAndSoftmaxGrad, (Floating<In>, y_grad), (In, mask)
   x_grad = at::_softmax_backward_data(grads, softmax, axis_of(axes), softmax.scalar_type()) *
            alpha.value_or(1);
 }
-// The places of at most so many elements that are true, in their order; the rest is 0 and false.
+// The coordinates of at most `count` true elements, in order; the rest of y and mask is 0 and
+// false.
 NAMED_OPERATOR(RandomChoiceWithMask, (In, x), (Out, y), (Out, mask), (Attribute<int64_t>, count),
                (Attribute<int64_t>, seed), (Attribute<int64_t>, seed2)) {
   const int64_t most = count.value_or(0);

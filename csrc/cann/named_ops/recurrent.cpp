@@ -1,6 +1,5 @@
-// Recurrent layers of one direction and their gradients. Sequences are (T, B, features); the gates
-// of an LSTM are computed in the order i, f, j, o, those of a GRU r, z, h, as parts of the last
-// dimension.
+// Recurrent layers of one direction and their gradients. Sequences are (T, B, features). The gates
+// are parts of the last dimension, in the order i, f, j, o for an LSTM and r, z, h for a GRU.
 
 #include <algorithm>
 
@@ -28,7 +27,7 @@ bool is_backwards(const std::optional<std::string>& direction) {
   return name == "REDIRECTIONAL";
 }
 
-// A state (B, H), which comes with or without a first dimension of 1.
+// A state (B, H), which may have a leading dimension of 1.
 at::Tensor state(const std::optional<at::Tensor>& tensor, const at::Tensor& x, int64_t hidden) {
   const std::vector<int64_t> shape{x.size(1), hidden};
   if (!tensor) return at::zeros(shape, wide(x).options());
@@ -37,7 +36,7 @@ at::Tensor state(const std::optional<at::Tensor>& tensor, const at::Tensor& x, i
   return wide(*tensor).reshape(shape);
 }
 
-// Whether a sequence has the step, (T, B, 1): by a mask (T, B, H) or by the lengths (B).
+// Flags of the steps that each sequence has, (T, B, 1), from a mask (T, B, H) or lengths (B).
 struct Lengths {
   std::optional<at::Tensor> mask;
 
@@ -53,7 +52,7 @@ struct Lengths {
                seq_length->size(1) == x.size(1),
            "seq_length has shape ", seq_length->sizes(), ", expected (", x.size(0), ", ", x.size(1),
            ", H) or (", x.size(1), ")");
-    mask = seq_length->ne(0).narrow(-1, 0, 1);  // the same for all features
+    mask = seq_length->ne(0).narrow(-1, 0, 1);  // equal for all features
   }
   at::Tensor chosen(int64_t step, const at::Tensor& there, const at::Tensor& otherwise) const {
     return mask ? at::where((*mask)[step], there, otherwise) : there;
@@ -63,7 +62,7 @@ struct Lengths {
   }
 };
 
-// The steps one after the other; in stage 1 those that were computed stand for all.
+// The steps stacked in order; in stage 1 the computed ones stand for all.
 at::Tensor sequence(const std::vector<at::Tensor>& steps, const at::Tensor& x, bool backwards,
                     int64_t hidden) {
   if (steps.empty()) return at::zeros({x.size(0), x.size(1), hidden}, wide(x).options());
@@ -75,8 +74,8 @@ at::Tensor sequence(const std::vector<at::Tensor>& steps, const at::Tensor& x, b
 
 // ---- LSTM
 
-// Parameters whose gates are in the order of the call's attribute, in that of the computation, or
-// back. CANN's own order is i, j, f, o.
+// Reorders the gates of parameters from the order in the call's attribute to that of the
+// computation, or back. CANN's default is i, j, f, o.
 at::Tensor reordered(const at::Tensor& parameter, const std::optional<std::string>& gate_order) {
   const std::string order = gate_order.value_or("ijfo");
   if (order == "ifjo" || order == "ifco") return parameter;
@@ -91,7 +90,8 @@ std::optional<at::Tensor> reordered(const std::optional<at::Tensor>& parameter,
   return parameter ? std::optional(reordered(*parameter, gate_order)) : std::nullopt;
 }
 
-// Refuses an optional input that has elements: programs pass empty and single ones for none.
+// Refuses an optional input that has dimensions and elements; programs pass scalars and empty
+// tensors for none.
 void expect_none(const char* name, const std::optional<at::Tensor>& tensor) {
   EXPECT(!tensor || tensor->dim() == 0 || tensor->numel() == 0, name,
          " is given, which the host CANN does not emulate");
@@ -123,25 +123,25 @@ LstmOutputs lstm(const at::Tensor& x, const at::Tensor& of_input, const at::Tens
   return out;
 }
 
-// Checks a weight of so many gates, and says how large the hidden state is.
+// Checks a weight with this number of gates, and returns the hidden size.
 int64_t hidden_of(const char* name, const at::Tensor& weight, int64_t gates) {
   EXPECT(weight.dim() == 2 && weight.size(1) % gates == 0 && weight.size(1) > 0, name,
          " has shape ", weight.sizes(), ", expected (features, ", gates, " * H)");
   return weight.size(1) / gates;
 }
 
-// What a step left of itself, for the gradient.
+// The values of a step that the gradient needs.
 struct LstmTrace {
   at::Tensor x, init_h, init_c, h, c, i, j, f, o, tanhc;
 };
 
 struct LstmGradients {
   std::vector<at::Tensor> gates;   // of every step
-  std::vector<at::Tensor> before;  // the hidden state before it
+  std::vector<at::Tensor> before;  // the hidden state before each step
   at::Tensor of_h, of_c;
 };
 
-// A gradient of a state: of the last one, or of that of every step.
+// The gradient of a state at a step: that of the last state, or that of every step.
 at::Tensor of_step(const at::Tensor& gradient, int64_t n, int64_t step, const LstmTrace& t,
                    const at::Tensor& like) {
   if (gradient.numel() == like.numel() && n == 0) return wide(gradient).reshape(like.sizes());
@@ -150,7 +150,7 @@ at::Tensor of_step(const at::Tensor& gradient, int64_t n, int64_t step, const Ls
   return wide(gradient)[step];
 }
 
-// From the last step computed to the first.
+// Computes the gradients from the last step to the first.
 LstmGradients lstm_gradients(const LstmTrace& t, const at::Tensor& of_hidden, const at::Tensor& dy,
                              const at::Tensor& dh, const at::Tensor& dc, const Lengths& lengths,
                              bool backwards) {
@@ -181,13 +181,13 @@ LstmGradients lstm_gradients(const LstmTrace& t, const at::Tensor& of_hidden, co
     out.of_h = lengths.chosen(step, at::matmul(out.gates.back(), of_hidden.t()), of_h);
     out.of_c = lengths.chosen(step, of_next * f, of_c);
   }
-  // In the order in which the steps were computed.
+  // Restores the order in which the steps were computed.
   std::reverse(out.gates.begin(), out.gates.end());
   std::reverse(out.before.begin(), out.before.end());
   return out;
 }
 
-// What parameters and inputs get of the gradients of the gates.
+// The gradients of parameters and inputs.
 struct Parameters {
   at::Tensor of_input, of_hidden, of_bias, of_x;
 };
@@ -213,7 +213,7 @@ void check_lstm(const at::Tensor& x, const at::Tensor& of_input, const at::Tenso
          of_hidden.sizes(), ", expected (", x.size(2), ", 4 * H) and (H, 4 * H)");
 }
 
-// The weights of x and of the hidden state stand in one matrix.
+// Splits a matrix into the weights of x and those of the hidden state.
 std::pair<at::Tensor, at::Tensor> split(const at::Tensor& w, const at::Tensor& x) {
   expect_dims("x", x, 3);
   const int64_t hidden = hidden_of("w", w, 4);

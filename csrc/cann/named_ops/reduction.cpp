@@ -1,4 +1,4 @@
-// Sums, extrema and other reductions; softmax.
+// Sums, extremes and other reductions; softmax.
 
 #include <algorithm>
 #include <cmath>
@@ -29,7 +29,7 @@ namespace aclnn_host::named_reduction {
 
 namespace {
 
-// No axes are all axes.
+// An empty list of axes stands for all axes.
 Integers all_if_empty(Integers axes, const at::Tensor& x) {
   if (axes.empty()) {
     axes.resize(static_cast<size_t>(x.dim()));
@@ -94,8 +94,8 @@ NAMED_OPERATOR(ReduceLogSumExp, (Floating<In>, x), (HostInts, axes), (Out, y),
                (Attribute<bool>, keep_dims)) {
   y = at::logsumexp(wide(x), all_if_empty(axes, x), keep_dims.value_or(false));
 }
-// The mean is given, in the shape of x. What is computed is the standard deviation or, with
-// `invert`, one over it, where epsilon is added to the variance.
+// The mean is an input, in the shape of x. Computes the standard deviation or, with `invert`, its
+// reciprocal, for which epsilon is added to the variance.
 NAMED_OPERATOR(ReduceStdWithMean, (Floating<In>, x), (Floating<In>, mean), (Out, y),
                (Attribute<Integers>, dim), (Attribute<bool>, unbiased), (Attribute<bool>, keepdim),
                (Attribute<bool>, invert), (Attribute<double>, epsilon),
@@ -108,8 +108,8 @@ NAMED_OPERATOR(ReduceStdWithMean, (Floating<In>, x), (Floating<In>, mean), (Out,
   const at::Tensor variance = sum / static_cast<double>(count - less);
   y = invert.value_or(false) ? at::rsqrt(variance + epsilon.value_or(0.001)) : at::sqrt(variance);
 }
-// The p-norm in two steps, the sum of the powers and its root. Infinite p are the largest and the
-// smallest magnitude, 0 counts what is not 0.
+// The p-norm in two steps: the sum of the powers and its root. Infinite p selects the largest or
+// the smallest magnitude, 0 counts nonzero elements.
 NAMED_OPERATOR(LpNormReduceV2, (Floating<In>, x), (Out, y), (Attribute<double>, p),
                (Attribute<Integers>, axes), (Attribute<bool>, keepdim),
                (Unused<Attribute<double>>, epsilon, "only LpNormUpdateV2 applies it")) {
@@ -148,7 +148,7 @@ NAMED_OPERATOR(Cummin, (In, x), (Out, y), (Out, indices), (Attribute<int64_t>, a
 }
 NAMED_OPERATOR(Renorm, (Floating<In>, x), (Out, y), (Attribute<double>, p),
                (Attribute<int64_t>, dim), (Attribute<double>, maxnorm)) {
-  // The factors of the slices alone where the result has one number for each.
+  // If the result has one number for each slice, it gets the factors of the slices only.
   const double norm = p.value_or(2), most = maxnorm.value_or(1);
   const int64_t kept = c10::maybe_wrap_dim(dim.value_or(0), x.dim());
   Integers others;

@@ -1,5 +1,4 @@
-// What lies in boxes of images: RoiAlign, pooling that is sensitive to positions, deformable
-// offsets.
+// Functions of boxes in images: RoiAlign, position-sensitive pooling, deformable offsets.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +19,8 @@ namespace {
 
 // ---- RoiAlign
 
-// roi_end_mode 0 takes boxes as they are, 1 with their last point, 2 moved by half an element.
+// roi_end_mode 0 takes boxes unchanged, 1 includes their last point, 2 shifts them by half an
+// element.
 AlignOptions align_options(const std::optional<double>& scale, const std::optional<int64_t>& height,
                            const std::optional<int64_t>& width,
                            const std::optional<int64_t>& samples, int64_t mode) {
@@ -42,11 +42,11 @@ at::Tensor with_ends(const at::Tensor& rois, int64_t mode) {
   return boxes + more.to(at::kFloat);
 }
 
-// ---- pooling by position
+// ---- position-sensitive pooling
 
-// A cell of a box: the elements of one channel of an image.
+// A cell of a box, with the elements of one channel of an image.
 struct Cell {
-  int64_t result;  // the place in the result
+  int64_t result;  // index in the result
   int64_t image, channel, top, bottom, left, right;
   int64_t area() const {
     return std::max<int64_t>(bottom - top, 0) * std::max<int64_t>(right - left, 0);
@@ -62,7 +62,7 @@ struct Pooling {
 Pooling pooling_of(const std::optional<double>& scale, const std::optional<int64_t>& output_dim,
                    const std::optional<int64_t>& group_size, const at::Tensor& rois) {
   constexpr int64_t kMost = 1 << 10;
-  constexpr double kMostScale = 1e6;  // which no product with a FLOAT overflows
+  constexpr double kMostScale = 1e6;  // its product with a FLOAT does not overflow
   const Pooling pooling{scale.value_or(1), group_size.value_or(1), output_dim.value_or(1)};
   EXPECT(pooling.group > 0 && pooling.group <= kMost && pooling.outputs > 0 &&
              pooling.outputs <= kMost,
@@ -112,7 +112,7 @@ void each_cell(const at::Tensor& rois, const Pooling& pooling, int64_t height, i
 
 // ---- deformable offsets
 
-// The geometry of images (N, H, W, C), with a weight of one number for each place of the kernel.
+// The geometry of images (N, H, W, C), with a weight of one number for each kernel position.
 Geometry geometry_of(const at::Tensor& images, const std::optional<Integers>& strides,
                      const std::optional<Integers>& pads, const std::optional<Integers>& ksize,
                      const std::optional<Integers>& dilations,

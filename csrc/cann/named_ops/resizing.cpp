@@ -1,4 +1,4 @@
-// Images and volumes of another size, and the gradients.
+// Resizes images and volumes, and computes the gradients.
 
 #include <array>
 
@@ -19,8 +19,8 @@ namespace aclnn_host::named_resizing {
 
 namespace {
 
-// The last two sizes of an image, of which the output says them better than what the call has in
-// the format of its framework.
+// The last two sizes of an image. Operators take them from the output, because the order in the
+// call's attribute depends on its framework's format.
 Integers plane(const at::Tensor& image) {
   expect_dims("the image", image, 4);
   return {image.size(2), image.size(3)};
@@ -41,7 +41,8 @@ Interpolation interpolation_of(const std::optional<std::string>& mode) {
   return Interpolation::kCubic;
 }
 
-// Where an element of the result lies. Of the nearest ATen takes the one before it.
+// True if corners are aligned, for one attribute that gives the coordinate mode. For the mode
+// nearest ATen takes the element before the position.
 bool aligns_corners(const std::optional<std::string>& mode, Interpolation how,
                     const std::optional<std::string>& nearest = std::nullopt) {
   const std::string name = mode.value_or("half_pixel");
@@ -58,7 +59,7 @@ bool aligns_corners(const std::optional<std::string>& mode, Interpolation how,
          ", expected half_pixel, pytorch_half_pixel or align_corners");
   return name == "align_corners";
 }
-// The same of an operator that has two attributes for it.
+// True if corners are aligned, for two attributes that give the coordinate mode.
 bool aligns_corners(const std::optional<bool>& corners, const std::optional<bool>& centers) {
   EXPECT(corners.value_or(false) != centers.value_or(false),
          "align_corners and half_pixel_centers are both ", corners.value_or(false),
@@ -66,7 +67,7 @@ bool aligns_corners(const std::optional<bool>& corners, const std::optional<bool
   return corners.value_or(false);
 }
 
-// ATen takes the ratio of the sizes unless a scale is given.
+// ATen computes the ratio of the sizes unless a scale is given.
 at::Tensor resized(const at::Tensor& x, at::IntArrayRef size, Interpolation how, bool align) {
   switch (how) {
     case Interpolation::kNearest: return at::upsample_nearest2d(x, size);
@@ -148,8 +149,8 @@ NAMED_OPERATOR(ResizeD, (Floating<In>, X), (Out, y), (Attribute<Integers>, sizes
   y = resized(wide(X), plane(y), how,
               aligns_corners(coordinate_transformation_mode, how, nearest_mode));
 }
-// In HWNC the gradients are of shape (H, W, N, C), and so lie the elements of y, whose shape is
-// that of NCHW. original_size is (N, C, H, W) in any case.
+// In HWNC the gradients have shape (H, W, N, C), and the elements of y this order in memory,
+// although its shape is that of NCHW. original_size is (N, C, H, W) in any case.
 NAMED_OPERATOR(ResizeGradD, (Floating<In>, grads), (Out, y), (Attribute<Integers>, original_size),
                (Unused<Attribute<Integers>>, roi,
                 "only tf_crop_and_resize reads it, which is refused"),

@@ -1,4 +1,5 @@
-// The overlap of rotated boxes (x, y, width, height, angle in degrees), and the choice among them.
+// The overlap of rotated boxes (x, y, width, height, angle in degrees), and non-maximum
+// suppression.
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +23,7 @@ struct Point {
 };
 using Polygon = std::vector<Point>;
 
-// A box as numbers: of its centre and size or, where `has_corners`, of two corners.
+// A box with a centre and size or, with `has_corners`, with two corners.
 struct Rotated {
   double x, y, width, height, angle;
 
@@ -30,7 +31,7 @@ struct Rotated {
     if (has_corners) {
       x = (box[0] + box[2]) / 2, y = (box[1] + box[3]) / 2;
       width = box[2] - box[0], height = box[3] - box[1];
-      angle = -angle;  // such boxes turn the other way
+      angle = -angle;  // the angle of such boxes has the opposite direction
     } else {
       x = box[0], y = box[1], width = box[2], height = box[3];
     }
@@ -48,7 +49,7 @@ struct Rotated {
   }
 };
 
-// What of a polygon lies on the left of the line from a to b.
+// The part of a polygon on the left of the line from a to b.
 Polygon cut(const Polygon& polygon, const Point& a, const Point& b) {
   const auto side = [&](const Point& p) {
     return (b.x - a.x) * (p.y - a.y) - (b.y - a.y) * (p.x - a.x);
@@ -66,7 +67,7 @@ Polygon cut(const Polygon& polygon, const Point& a, const Point& b) {
   return rest;
 }
 
-// Boxes without a positive area overlap nothing; a size below 0 would turn the order of the
+// Boxes without a positive area do not overlap; a negative size would reverse the order of the
 // corners.
 double common_area(const Rotated& a, const Rotated& b) {
   if (!(a.area() > 0 && b.area() > 0)) return 0;
@@ -143,7 +144,8 @@ NAMED_OPERATOR(RotatedIou, (Floating<In>, boxes), (Floating<In>, query_boxes), (
                    return ratio(common, over_first ? a.area() : a.area() + b.area() - common);
                  });
 }
-// The boxes that remain, the best first. mode 0 has (x, y, width, height, angle), 1 corners.
+// The boxes that remain after suppression, the best first. Mode 0 has (x, y, width, height, angle),
+// mode 1 corners.
 NAMED_OPERATOR(RotatedNMS, (Floating<In>, boxes), (Floating<In>, scores), (In, labels),
                (SizedOut, selected_detections), (SizedOut, keep_indices),
                (Attribute<double>, iou_threshold), (Attribute<double>, score_threshold),

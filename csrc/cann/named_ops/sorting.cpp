@@ -1,4 +1,4 @@
-// Sorting, extrema and their places, unique elements.
+// Sorting, extremes and their indices, unique elements.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_unique2.h>
@@ -65,7 +65,7 @@ NAMED_OPERATOR(ArgMinWithValue, (In, x), (Out, indice), (Out, values),
   indice = places;
   values = least;
 }
-// var with updates at the places that indices have along the dimension.
+// var with updates at the indices along the dimension.
 NAMED_OPERATOR(ArgMaxGrad, (In, var), (IndexIn, indices), (In, updates), (Out, y),
                (Attribute<int64_t>, dimension)) {
   const int64_t dim = c10::maybe_wrap_dim(dimension.value_or(0), var.dim());
@@ -108,7 +108,7 @@ NAMED_OPERATOR(UniqueConsecutive, (In, x), (SizedOut, y), (SizedOut, idx), (Size
   count.expect(at::kLong);
   if (!x.is_cpu()) return;
   const bool has_places = return_idx.value_or(false), has_counts = return_counts.value_or(false);
-  constexpr int64_t kFlat = 1000;  // CANN's way to say that there is no axis
+  constexpr int64_t kFlat = 1000;  // CANN's value for no axis
   const bool is_flat = axis.value_or(kFlat) == kFlat;
   const auto [values, places, numbers] = at::unique_consecutive(
       x, has_places, has_counts, is_flat ? std::nullopt : std::optional(*axis));

@@ -1,4 +1,4 @@
-// The choice among boxes that overlap, the best first.
+// Non-maximum suppression of boxes.
 
 #include <algorithm>
 #include <cmath>
@@ -41,12 +41,12 @@ std::vector<Box> boxes_of(const float* sides, int64_t count, int64_t stride) {
   return boxes;
 }
 
-// The boxes that remain, at most so many, of those with a score above the least one.
+// The boxes that remain, at most `most`, of those with a score above the threshold.
 std::vector<int64_t> selected(const std::vector<Box>& boxes, const std::vector<float>& scores,
                               size_t most, float least_score, float iou) {
   std::vector<int64_t> order;
   for (size_t i = 0; i < boxes.size(); ++i) {
-    if (scores[i] > least_score) order.push_back(static_cast<int64_t>(i));  // not nan
+    if (scores[i] > least_score) order.push_back(static_cast<int64_t>(i));  // false for NaN
   }
   const auto score = [&](int64_t i) { return scores[static_cast<size_t>(i)]; };
   std::stable_sort(order.begin(), order.end(),
@@ -75,7 +75,8 @@ std::vector<float> floats_in(const at::Tensor& tensor) {
 
 }  // namespace
 
-// The boxes in their order, and which of them remain, where each gives way to those before it.
+// The boxes in their order, and flags of those that remain; a box is suppressed by the ones before
+// it.
 NAMED_OPERATOR(NMSWithMask, (Floating<In>, box_scores), (Out, selected_boxes), (Out, selected_idx),
                (Out, selected_mask), (Attribute<double>, iou_threshold)) {
   EXPECT(box_scores.dim() == 2 && box_scores.size(1) == 5, "box_scores has shape ",
@@ -119,7 +120,7 @@ NAMED_OPERATOR(NonMaxSuppressionV4, (Floating<In>, boxes), (Floating<In>, scores
   selected_indices = places;
   valid_outputs = at::full(valid_outputs->sizes(), count, boxes.options().dtype(at::kInt));
 }
-// Class by class, then the best of all classes. What is left of the outputs is 0.
+// Suppresses in each class, then selects the best of all classes. The rest of the outputs is 0.
 NAMED_OPERATOR(BatchMultiClassNonMaxSuppression, (Floating<In>, boxes), (Floating<In>, scores),
                (Optional<In>, clip_window), (Optional<In>, num_valid_boxes), (Out, nmsed_boxes),
                (Out, nmsed_scores), (Out, nmsed_classes), (Out, nmsed_num),

@@ -1,12 +1,13 @@
 // libatb.so, the library of Ascend's transformer operators, which comes with another package than
-// CANN (NNAL). The host CANN has none of its operators; this has what torch_npu takes from it, so
-// that a call says so. Without it torch_npu's own error has no text. ATB's is a C++ interface, in
-// which an exception is an error that arrives as it is. Functions that torch_npu looks for by name
-// (Atb...) are left out: that none is found is an error with the name, in the call.
+// CANN (NNAL). The host CANN has none of its operators. This library defines the symbols that
+// torch_npu links, so that a call reports the missing operator; without the library, torch_npu's
+// own error has no text. ATB is a C++ interface, so an exception reaches the caller unchanged.
+// Functions that torch_npu looks up by name (Atb...) are not defined: a failed look-up is an error
+// with the name, in the call.
 #include <cstdint>
 #include <stdexcept>
 
-// Declarations of the published interface, as far as names of functions need them.
+// The parts of the published interface that the names of the functions depend on.
 namespace atb __attribute__((visibility("default"))) {
 
   using Status = int32_t;
@@ -39,7 +40,7 @@ namespace atb __attribute__((visibility("default"))) {
     refuse();
   }
   Status DestroyContext(Context*) {
-    return 0;  // there is none
+    return 0;  // no operator
   }
   Status DestroyOperation(Operation*) {
     return 0;
@@ -63,7 +64,7 @@ namespace atb __attribute__((visibility("default"))) {
     static uint64_t GetTensorSize(const Tensor&);
   };
 
-  // Asked for first, for the tensors of a call.
+  // The first call for the tensors of an operator.
   uint64_t Utils::GetTensorSize(const Tensor&) {
     refuse();
   }

@@ -1,8 +1,9 @@
-// torch_npu beside torch's CUDA build, which is what pip installs on most machines. Both register
-// the keys of their allocators' settings with torch when their libraries are loaded, and torch ends
-// the process when a key comes twice. This library is loaded before torch_npu's, which depends on
-// it, and after torch: it takes CUDA's keys back. CUDA's own settings cannot be read afterwards;
-// the defaults hold. Without torch, or without its CUDA build, it does nothing.
+// Lets torch_npu run with torch's CUDA build, which pip installs on most machines. When their
+// libraries are loaded, both register the keys of their allocator settings with torch, and torch
+// ends the process when a key is registered twice. This library is loaded after torch and before
+// torch_npu's library, which depends on it, and removes CUDA's keys. CUDA's own settings cannot be
+// read afterwards, so their defaults apply. Without torch, or without its CUDA build, the library
+// does nothing.
 #include <dlfcn.h>
 
 #include <string>
@@ -12,7 +13,7 @@ namespace {
 
 using Keys = std::unordered_set<std::string>;
 
-// A symbol of a library that is loaded already; null otherwise.
+// A symbol of a library that is already loaded; otherwise null.
 void* find_loaded(const char* library, const char* symbol) {
   void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) return nullptr;
@@ -21,8 +22,9 @@ void* find_loaded(const char* library, const char* symbol) {
   return address;
 }
 
-// c10::CachingAllocator::AcceleratorAllocatorConfig::getMutableKeys(), or what it returns where, as
-// in torch 2.11, it is inline. CUDA's build of torch has put its keys there by now.
+// c10::CachingAllocator::AcceleratorAllocatorConfig::getMutableKeys(), or the object that it
+// returns where the function is inline, as in torch 2.11. torch's CUDA build has registered its
+// keys there by now.
 Keys* registered_keys() {
   constexpr const char* kLibrary = "libc10.so";
   using GetKeys = Keys& (*)();
@@ -37,7 +39,7 @@ Keys* registered_keys() {
 }
 
 __attribute__((constructor)) void take_back_keys_of_cuda() {
-  // What c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::getKeys() returns.
+  // The object that c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig::getKeys() returns.
   const auto* const of_cuda = static_cast<const Keys*>(find_loaded(
       "libc10_cuda.so",
       "_ZZN3c104cuda20CUDACachingAllocator19CUDAAllocatorConfig7getKeysB5cxx11EvE4keys"));

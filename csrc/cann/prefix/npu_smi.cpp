@@ -1,5 +1,6 @@
-// npu-smi: the devices of the host CANN, in the shape of the table that `npu-smi info` of an Ascend
-// machine prints. Build scripts read the product from its seventh line, third word.
+// npu-smi: lists the devices of the host CANN, in the format of the table that `npu-smi info`
+// prints on an Ascend machine. Build scripts read the product from the third word of the seventh
+// line.
 #include <cstdio>
 #include <cstring>
 
@@ -15,8 +16,8 @@ void print_row(const char* left, const char* right) {
   std::printf(kRow, left, right);
 }
 
-// One device: its number and product, and the memory that this process finds taken. The memory of
-// another process's devices is its own.
+// Prints one device: its number, its product, and the memory used in this process. Devices of other
+// processes have their own memory.
 bool print_device(int32_t device, const char* name) {
   size_t free = 0, total = 0;
   if (aclrtSetDevice(device) != ACL_SUCCESS) return false;

@@ -1,12 +1,12 @@
 # Source this file in bash or zsh: programs and build scripts that expect an installed CANN then
-# find the host CANN. Nothing else of the environment changes, and sourcing it again adds nothing.
+# find the host CANN. Nothing else in the environment changes, and sourcing it again has no effect.
 
 if [ -n "${BASH_SOURCE:-}" ]; then
   _aclnn_prefix=${BASH_SOURCE[0]}
 elif [ -n "${ZSH_VERSION:-}" ]; then
   eval '_aclnn_prefix=${(%):-%x}'
 else
-  # Other shells do not tell a sourced file its own name.
+  # Other shells do not give a sourced file its own name.
   _aclnn_prefix=./set_env.sh
 fi
 _aclnn_prefix=$(cd -- "$(dirname -- "$_aclnn_prefix")" && pwd)

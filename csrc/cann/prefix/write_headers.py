@@ -1,10 +1,11 @@
-"""Writes the headers of the operators: copies of those written by hand, and those of what a library has besides.
+"""Writes the headers of the operators: copies of those written by hand, and headers of a library's other functions.
 
-Functions whose header is there for others come at the end of the copy.
+Functions that belong to a header written by hand are appended to its copy.
 
 ``write_headers.py NM LIBRARY FOLDER``: functions.tsv has the name of each function's header, the parameters of stage 1
-as CANN publishes them, and what it computes; NM tells which functions LIBRARY has. In FOLDER/aclnnop come their headers
-and aclnn_util.h, which CANN's own include; level2 has each header once more, under the path of older releases.
+as CANN publishes them, and a description; NM lists the functions of LIBRARY. Their headers are written to
+FOLDER/aclnnop, with aclnn_util.h, which CANN's own headers include; level2 has every header once more, under the path
+of older releases.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from collections import defaultdict
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# Headers written by hand: of the operators that the embedded library has, too, and of functions with one stage.
+# Headers written by hand: of operators that are also in the embedded library, and of functions with one stage.
 BY_HAND = sorted(
     path for folder in (HERE.parents[1] / "host_cann", HERE) for path in (folder / "include" / "aclnnop").glob("*.h")
 )
 WIDTH = 100
 
-# How the headers that are written by hand end.
+# The end of headers that are written by hand.
 END = "\n#ifdef __cplusplus\n}\n#endif\n#endif\n"
 HEADER = """\
 /* {title} */
@@ -64,7 +65,7 @@ UTIL = """\
 
 
 def exported(nm: str, library: str, stage: str = "GetWorkspaceSize") -> set[str]:
-    """The functions with two stages that a library has; or those that it has another first stage of."""
+    """The two-stage functions of a library; or those with another variant of stage 1, which `stage` names."""
     lines = subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
     return set(re.findall(rf" (acl\w+){stage}$", lines, re.MULTILINE))
 
@@ -76,14 +77,14 @@ def declared() -> set[str]:
 
 
 def declaration(name: str, parameters: list[str]) -> str:
-    """A function as it stands in a header."""
+    """The declaration of a function in a header."""
     whole = (parameter.replace(" ", "\N{NO-BREAK SPACE}") for parameter in parameters)
     lines = textwrap.wrap(f"ACLNN_API aclnnStatus {name}({', '.join(whole)});", WIDTH, subsequent_indent="    ")
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def both_stages(row: dict[str, str], with_largest: bool) -> str:
-    """The two declarations of a function, what it computes and, if there is one, what its largest workspace is."""
+    """The declarations and the description of a function, with that of its largest workspace if it has one."""
     name = row["function"]
     first = [*row["parameters"].split(", "), "uint64_t* workspaceSize", "aclOpExecutor** executor"]
     second = ["void* workspace", "uint64_t workspaceSize", "aclOpExecutor* executor", "aclrtStream stream"]
@@ -123,7 +124,7 @@ def headers(nm: str, library: str) -> dict[str, str]:
 
 
 def main(nm: str, library: str, folder: str) -> None:
-    """Writes them all; what an earlier library had is removed."""
+    """Writes all headers; those of an earlier library are removed."""
     target = Path(folder) / "aclnnop"
     shutil.rmtree(target, ignore_errors=True)
     (target / "level2").mkdir(parents=True)

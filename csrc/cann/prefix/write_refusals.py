@@ -1,8 +1,8 @@
-"""Writes the C++ of the functions that the host CANN refuses: each says its name and why.
+"""Writes the C++ of the functions that the host CANN refuses: each reports its name and the reason.
 
 ``write_refusals.py OUTPUT``: the published functions of functions.tsv that have a reason in its column "refused", and
-those of refusals.tsv. The latter are functions that torch_npu looks up, without their parameters: what refuses takes
-none. A function does not stand there if torch_npu calls an older one where it is missing.
+those of refusals.tsv. refusals.tsv has functions that torch_npu looks up, without parameters, which a refusal does not
+need. It omits functions for which torch_npu calls an older one if they are missing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def rows(table: str) -> list[dict[str, str]]:
 
 
 def main(output: str) -> None:
-    """Writes them all."""
+    """Writes all refusals to a file."""
     text = HEAD
     for row in rows("functions.tsv"):
         types = [re.sub(r"\s*\w+$", "", parameter) for parameter in row["parameters"].split(", ")]

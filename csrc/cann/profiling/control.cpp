@@ -1,6 +1,6 @@
-// The beginning and end of profiles. A profile has a folder of its own:
+// Starts and stops profiles. A profile has its own folder:
 //   PROF_000001_20260131120000123_0000002A/
-//     host/start_info            when it began, by the wall clock and CLOCK_MONOTONIC_RAW
+//     host/start_info            the start, by the wall clock and CLOCK_MONOTONIC_RAW
 //     host/data/profile.jsonl    the records; see recorder.h
 //     device_0/                  one for each device
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ using namespace aclnn_host;
 struct aclprofConfig : Descriptor<Object::kDescription, 3> {
   aclprofConfig(uint64_t devices, uint64_t types) : devices(devices), types(types) {}
 
-  const uint64_t devices;  // as bits
+  const uint64_t devices;  // one bit for each device
   const uint64_t types;
 };
 
@@ -63,14 +63,14 @@ uint32_t parts_of(uint64_t types) {
   uint32_t parts = 0;
   if ((types & (ACL_PROF_ACL_API | ACL_PROF_RUNTIME_API | ACL_PROF_API_STATS)) != 0)
     parts |= kProfileApis;
-  if ((types & ACL_PROF_API_STATS) != 0) return parts;  // which switches the rest off
+  if ((types & ACL_PROF_API_STATS) != 0) return parts;  // it disables the other switches
   if ((types & kTasks) != 0) parts |= kProfileTasks;
   if ((types & kTensors) != 0) parts |= kProfileTensors;
   if ((types & ACL_PROF_MSPROFTX) != 0) parts |= kProfileMarks;
   return parts;
 }
 
-// What was started and is not stopped yet.
+// A configuration that was started and is not yet stopped.
 struct Started {
   uint64_t devices;
   uint64_t types;
@@ -121,7 +121,7 @@ std::string devices_text(uint64_t devices) {
   return text;
 }
 
-// Makes a folder with all above it, if it is not there, and sees whether it takes files.
+// Creates a folder with its parents, if it does not exist, and checks that it is writable.
 aclError prepare_folder(const char* api, const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
@@ -139,8 +139,8 @@ aclError set_path(const char* api, Control& state, const std::string& path) {
   return ACL_SUCCESS;
 }
 
-// The two clocks at one moment, in nanoseconds; the wall clock's is a whole number of microseconds,
-// in which start_info has it.
+// Both clocks at one moment, in nanoseconds. The wall clock is truncated to microseconds, which
+// start_info stores.
 struct Moment {
   int64_t wall;
   int64_t monotonic;
@@ -156,8 +156,8 @@ Moment current_moment() {
           before + (after - before) / 2 - rest};
 }
 
-// "PROF_000001_20260131120000123_0000002A": the number of the profile in this process, the local
-// time, the process.
+// For example "PROF_000001_20260131120000123_0000002A": the number of the profile in this process,
+// the local time, the process.
 std::string folder_name(uint64_t number, const Moment& moment) {
   const time_t seconds = moment.wall / 1'000'000'000;
   tm local{};
@@ -219,7 +219,7 @@ aclError make_device_folders(const char* api, const std::string& profile, uint64
   return ACL_SUCCESS;
 }
 
-// Lets the hooks record what is started.
+// Enables the hooks for everything that is started.
 void publish(const Control& state) {
   uint64_t devices = 0;
   uint32_t parts = 0;
@@ -231,7 +231,7 @@ void publish(const Control& state) {
   profile_parts.store(parts);
 }
 
-// Ends the file. What it lacks is an error, but the profile is over.
+// Closes the file. Lost records are an error, but the profile ends.
 aclError end_profile(const char* api, Control& state) {
   const std::string folder = std::move(state.folder);
   state.folder.clear();
@@ -246,7 +246,7 @@ aclError end_profile(const char* api, Control& state) {
           : "there are more than ACL_PROF_STORAGE_LIMIT allows; raise it, or record fewer steps");
 }
 
-// A profile that is not stopped when the process ends is written as far as it is.
+// Ends a profile that is still running when the process exits.
 void end_with_process() {
   Control& state = control();
   const std::lock_guard lock(state.mutex);
@@ -256,7 +256,7 @@ void end_with_process() {
   recorder().close();
 }
 
-// "200MB", the MB being optional, in bytes; 0 if it is something else.
+// Parses a size in MB, such as "200MB" or "200", to bytes; 0 if the text is invalid.
 uint64_t storage_limit(std::string_view text) {
   if (text.ends_with("MB")) text.remove_suffix(2);
   uint64_t megabytes = 0;
@@ -265,14 +265,14 @@ uint64_t storage_limit(std::string_view text) {
   return megabytes < 200 || megabytes > UINT32_MAX ? 0 : megabytes * kMebibyte;
 }
 
-// Which of a configuration's devices are being recorded already.
+// The devices that are already being recorded.
 uint64_t started_devices(const Control& state) {
   uint64_t devices = 0;
   for (const Started& each : state.started) devices |= each.devices;
   return devices;
 }
 
-// Why there is no configuration for these arguments; empty if there is one.
+// The reason why these arguments are no valid configuration; empty if they are.
 std::string config_problem(const uint32_t* devices, uint32_t count, const void* events,
                            uint64_t types) {
   if (events != nullptr) return "aicoreEvents is not null, which is reserved; pass a null pointer";
@@ -306,7 +306,7 @@ aclError check_config(const char* api, const aclprofConfig* config) {
   return ACL_SUCCESS;
 }
 
-// Stops what was started with the same devices and types, and the profile when nothing is left.
+// Stops the entry with the same devices and types, and the profile when no entry is left.
 aclError stop(const char* api, Control& state, const aclprofConfig& config) {
   const auto found =
       std::find_if(state.started.begin(), state.started.end(), [&](const Started& each) {
@@ -325,8 +325,8 @@ aclError stop(const char* api, Control& state, const aclprofConfig& config) {
   return state.started.empty() ? end_profile(api, state) : ACL_SUCCESS;
 }
 
-// The features that torch_npu asks for, each with the version of the feature and the components and
-// their versions that it concerns. The destructors are part of the layout.
+// The features that torch_npu queries, each with its version, and the components and their versions
+// that it applies to. The destructors are part of the layout.
 struct FeatureInfo {
   char compatibility[16];
   char feature_version[16];

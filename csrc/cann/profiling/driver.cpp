@@ -1,6 +1,6 @@
-// Of the driver's library, libascend_hal, what torch_npu's profiler asks for: whether times are
-// those of the processor's counter. They are not: from a version before 7.25.5 on torch_npu takes
-// CLOCK_MONOTONIC_RAW, the clock of the profiles here.
+// The functions of the driver's library, libascend_hal, by which torch_npu's profiler decides
+// whether times are those of the processor's counter. For the version here, which is before 7.25.5,
+// it uses CLOCK_MONOTONIC_RAW, the clock of the profiles.
 #include <cstdint>
 
 #define DRIVER_API extern "C" __attribute__((visibility("default")))

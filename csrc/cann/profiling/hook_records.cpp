@@ -1,4 +1,4 @@
-// The records of what the runtime's hooks tell.
+// Writes records of the runtime's hooks.
 #include <string>
 
 #include "cann/profiling/recorder.h"
@@ -21,7 +21,7 @@ void add_launch_members(std::string& record, const Launch& launch) {
   record += launch.kind == TaskKind::kOperator ? R"(,"operator":true)" : R"(,"operator":false)";
 }
 
-// For want of memory a record is dropped.
+// If memory is exhausted, the record is dropped.
 template <class Make>
 void record(uint64_t profile, Make make) noexcept {
   try {

@@ -31,8 +31,8 @@ std::string mark_record(const Mark& mark, int64_t begin, int64_t end) {
   return record;
 }
 
-// Notes when a stream is at the beginning of a range, in `begin`; or records its end, or a moment,
-// which has no beginning.
+// A stream task that stores the time at which the stream reaches the beginning of a range in
+// `begin`, or records the end of a range, or a moment, which has no beginning.
 class MarkTask final : public Task {
  public:
   MarkTask(Mark mark, aclrtStream stream, std::shared_ptr<std::atomic<int64_t>> begin, bool ends)
@@ -55,7 +55,7 @@ class MarkTask final : public Task {
       record += R"(,"stream":)";
       add_number(record, stream_id(stream_));
       recorder().add(mark_.profile, record += '}');
-    } catch (...) {  // for want of memory
+    } catch (...) {  // out of memory
     }
     return ACL_SUCCESS;
   }

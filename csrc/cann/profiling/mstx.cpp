@@ -1,4 +1,4 @@
-// Marks of mstx/ms_tools_ext.h.
+// The marks of mstx/ms_tools_ext.h.
 #include <set>
 #include <string>
 #include <utility>
@@ -9,7 +9,8 @@
 #include "host_cann/runtime/per_process.h"
 #include "mstx/ms_tools_ext.h"
 
-// A domain, which is its name. One of a name is enough, and it stays: a mark may still come.
+// A domain, identified by its name. There is one for each name, and it is never destroyed, because
+// marks may still use it.
 struct mstxDomainRegistration_st {
   std::string name;
 };
@@ -30,7 +31,7 @@ struct Domains {
   static void after_fork() noexcept {}
 };
 
-// The name of a domain, if it is one.
+// Looks up the name of a domain; false if the handle is not a domain.
 bool find_name(mstxDomainHandle_t handle, std::string* name) {
   *name = "default";
   if (handle == nullptr) return true;
@@ -44,8 +45,8 @@ bool find_name(mstxDomainHandle_t handle, std::string* name) {
   return false;
 }
 
-// Calls body(mark) if a profile wants marks and the arguments are ones. These functions have no
-// status: what is wrong is dropped, as in CANN.
+// Calls body(mark) if a profile records marks and the arguments are valid. These functions have no
+// status: invalid calls are ignored, as in CANN.
 template <class Body>
 void with_mark(const char* api, const char* type, mstxDomainHandle_t domain, const char* message,
                Body body) {
@@ -73,7 +74,7 @@ mstxDomainHandle_t mstxDomainCreateA(const char* name) {
       if (all.domains.size() >= kMostDomains) return ACL_SUCCESS;
       found = all.domains.insert({name}).first;
     }
-    handle = const_cast<mstxDomainHandle_t>(&*found);  // only a handle: nobody writes to it
+    handle = const_cast<mstxDomainHandle_t>(&*found);  // only a handle: never written to
     return ACL_SUCCESS;
   });
   return handle;

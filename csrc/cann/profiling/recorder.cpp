@@ -14,7 +14,7 @@
 namespace aclnn_host {
 namespace {
 
-// How much is kept before it is written: a write should be rare, and short beside a task.
+// The size of the buffer. Writes should be rare, and short compared with a task.
 constexpr size_t kBufferSize = size_t{1} << 20;
 
 }  // namespace
@@ -32,7 +32,7 @@ std::string begin_record(std::string_view kind, int64_t begin, int64_t end) {
   std::string record = R"({"kind":)";
   add_text(record, kind);
   record += R"(,"thread":)";
-  add_number(record, syscall(SYS_gettid));  // a function since glibc 2.30
+  add_number(record, syscall(SYS_gettid));  // a libc function only since glibc 2.30
   record += R"(,"begin":)";
   add_number(record, begin);
   record += R"(,"end":)";
@@ -46,7 +46,7 @@ int Recorder::open(const std::string& path, uint64_t limit, std::string_view fir
   const NamedFile opened = open_named_file(path, Existing::kRefused);
   if (opened.error != 0) return opened.error;
   const int file = opened.descriptor;
-  // Written at once, so that what a killed process leaves can be read.
+  // Written at once, so that the file is readable even if the process is killed.
   buffer_.append(first).append("\n");
   size_ = buffer_.size();
   const int error = write_all(file, buffer_);
@@ -71,7 +71,7 @@ void Recorder::add(uint64_t profile, std::string_view record) noexcept {
     return;
   }
   if (buffer_.size() + length > buffer_.capacity()) flush();
-  if (buffer_.size() + length > buffer_.capacity()) {  // not even one of its own
+  if (buffer_.size() + length > buffer_.capacity()) {  // a single record is larger than the buffer
     ++outcome_.lost;
     return;
   }

@@ -1,5 +1,5 @@
-// What programs report to CANN's profiler on their own: torch_npu's compiled kernels, which the
-// host CANN does not run.
+// Records that programs pass to CANN's profiler themselves: those of torch_npu's compiled kernels,
+// which the host CANN does not run.
 #include <map>
 #include <mutex>
 #include <string>
@@ -14,7 +14,7 @@
 namespace aclnn_host {
 namespace {
 
-// The texts behind hashes, as many as a program may name operators and types.
+// The largest number of remembered texts; programs hash the names of operators and types.
 constexpr size_t kMostTexts = 4096;
 
 struct Texts {
@@ -74,7 +74,7 @@ uint64_t aclprofStr2Id(const char* message) {
   try {
     const std::lock_guard lock(texts().mutex);
     if (texts().by_hash.size() < kMostTexts) texts().by_hash.try_emplace(hash, text);
-  } catch (...) {  // for want of memory the text is not remembered
+  } catch (...) {  // out of memory: the text is not remembered
   }
   return hash;
 }

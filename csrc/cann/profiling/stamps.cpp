@@ -1,4 +1,4 @@
-// Marks of acl_prof.h: stamps, ranges of operators, steps.
+// The marks of acl_prof.h: stamps, ranges of operators, steps.
 #include <cstring>
 #include <string>
 #include <utility>
@@ -29,7 +29,7 @@ struct Stamp : Descriptor<Object::kDescription, 5> {
   std::string message;
 };
 
-// The ranges that the calling thread pushed and did not pop: of stamps, and of operators.
+// The ranges that the calling thread has pushed and not popped: stamps and operators.
 struct Pushed {
   uint64_t profile = 0;
   std::vector<Range> ranges;
@@ -59,7 +59,7 @@ aclError not_a_stamp(const char* api, const void* stamp) {
               stamp);
 }
 
-// Calls body(stamp) with what the handle points to, while a profile wants marks.
+// Calls body(stamp) with the handle's stamp if a profile records marks.
 template <class Body>
 aclError with_stamp(const char* api, void* handle, Body body) {
   return guarded(api, [&]() -> aclError {

@@ -1,4 +1,4 @@
-// Subscriptions of the operators of offline models.
+// Subscriptions to the operators of offline models.
 #include "acl/acl_prof.h"
 #include "host_cann/runtime/error_messages.h"
 

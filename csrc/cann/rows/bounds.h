@@ -7,8 +7,9 @@
 
 namespace aclnn_host {
 
-// Refuses indices outside [least, limit), for the functions of ATen that trust theirs; other than a
-// device, which would read or write elsewhere. Tensors without memory have no values to check.
+// Refuses indices outside [least, limit). Some functions of ATen do not check their indices and
+// would read or write outside the tensor. (A device does not refuse: it accesses other memory.)
+// Tensors without memory have no values to check.
 inline void check_bounds(const char* name, const at::Tensor& indices, int64_t limit,
                          int64_t least = 0) {
   if (!indices.is_cpu() || indices.numel() == 0) return;

@@ -9,18 +9,18 @@
 #include "host_cann/arguments/aten.h"
 #include "host_cann/descriptors/tensor.h"
 
-// What rows refuse where ATen would accept it. The text names the argument, what it is and what was
-// expected; in stage 1 it becomes 161002.
+// Checks of arguments that CANN refuses and ATen would accept. The text names the argument, its
+// value and the expected one; stage 1 returns it with status 161002.
 namespace aclnn_host {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-// Refuses with 161001 a null argument that is allowed in other calls.
+// Refuses a null argument with 161001 where only this call needs the argument.
 template <class... Text>
 void require_given(bool is_given, const Text&... text) {
   if (!is_given) throw NullArgument(text_of({text...}));
 }
-// The same of an output that a flag, or a place of a mask, asks for.
+// Refuses a null output that a flag, or an element of a mask, requests.
 inline void require_asked(const char* name, const OptionalOutput& out, const char* flag,
                           bool is_asked) {
   require_given(out || !is_asked, name, " is null, expected a tensor as ", flag, " is true");

@@ -4,10 +4,9 @@
 
 namespace aclnn_host {
 
-// A tensor of images or volumes, whose channels a row reads from dimension 1, or from the first one
-// where there is no batch. One that is said to have them last is refused, not read wrongly. (For
-// other rows a format says nothing of what a dimension is for. NDHWC, HWCN and DHWCN are refused
-// everywhere.)
+// A tensor of images or volumes, whose channels are dimension 1, or dimension 0 without a batch. A
+// channels-last format is refused, because the row would read it wrongly. (Other rows do not depend
+// on the format. NDHWC, HWCN and DHWCN are refused everywhere.)
 template <class Base>
 struct Image : Base {
   static typename Base::Value get(const Frame& frame, size_t i) {

@@ -17,23 +17,23 @@
 
 namespace aclnn_host {
 
-// The values of a tensor of integers that has some, in order.
+// The values of a tensor of integers that has memory, in order.
 inline std::vector<int64_t> integers_in(const at::Tensor& tensor) {
   const at::Tensor flat = tensor.to(at::kLong).contiguous();
   const auto* const begin = flat.const_data_ptr<int64_t>();
   return {begin, begin + flat.numel()};
 }
 
-// x / other rounded towards 0, of one integer type. The processor refuses to divide the least
-// number by -1, so that this is a case of its own.
+// x / other rounded towards 0, for one integer type. The processor traps when the least number is
+// divided by -1, so this case is computed separately.
 inline at::Tensor truncated_quotient(const at::Tensor& x, const at::Tensor& other) {
   if (!at::isSignedType(x.scalar_type())) return at::div(x, other, "trunc");
   const at::Tensor is_opposite = at::eq(other, -1);
   return at::where(is_opposite, at::neg(x), at::div(x, other.masked_fill(is_opposite, 1), "trunc"));
 }
 
-// The remainder with the sign of the divisor; by an integer 0 it is the dividend, as the documents
-// say, where ATen raises an error.
+// The remainder with the sign of the divisor. The remainder by an integer 0 is the dividend, as
+// CANN documents; ATen raises an error.
 inline at::Tensor remainder_or_self(const at::Tensor& self, const at::Tensor& other) {
   if (!at::isIntegralType(at::result_type(self, other), /*includeBool=*/true)) {
     return at::remainder(self, other);
@@ -42,8 +42,8 @@ inline at::Tensor remainder_or_self(const at::Tensor& self, const at::Tensor& ot
   return at::where(is_zero, self, at::remainder(self, other.masked_fill(is_zero, 1)));
 }
 
-// Compares two tensors. ATen has no order of UINT16, UINT32 and UINT64: the first two are compared
-// as INT64, UINT64 by its bits with the highest turned over, which is the same order as INT64.
+// Compares two tensors. ATen cannot order UINT16, UINT32 and UINT64. The first two are compared as
+// INT64; UINT64 is compared by its bits with the highest one flipped, which has the order of INT64.
 template <class Compare>
 at::Tensor compared(at::Tensor self, at::Tensor other, Compare compare) {
   if (self.scalar_type() == at::kUInt64 || other.scalar_type() == at::kUInt64) {

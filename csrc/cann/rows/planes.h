@@ -12,8 +12,8 @@
 
 namespace aclnn_host {
 
-// ATen's gradients of pools and pads trust that the gradient has the batch and the channels of
-// self, and that there is something to pool in the last `pooled` dimensions.
+// Checks that the gradient has the batch and the channels of self, and that the last `pooled`
+// dimensions are not empty. ATen's gradients of pooling and padding rely on it.
 inline void expect_planes(const char* name, const at::Tensor& grad, at::IntArrayRef self,
                           int64_t pooled) {
   const auto dims = static_cast<int64_t>(self.size());
@@ -27,7 +27,7 @@ inline void expect_planes(const char* name, const at::Tensor& grad, at::IntArray
          ", expected sizes of 1 or more");
 }
 
-// The sizes but the last `dims`, followed by others.
+// The sizes of all but the last `dims` dimensions, followed by `places`.
 inline std::vector<int64_t> with_places(const at::Tensor& tensor, int64_t dims,
                                         at::IntArrayRef places) {
   std::vector<int64_t> sizes(tensor.sizes().begin(), tensor.sizes().end() - dims);
@@ -35,7 +35,7 @@ inline std::vector<int64_t> with_places(const at::Tensor& tensor, int64_t dims,
   return sizes;
 }
 
-// Refuses other than two numbers that 32 bits can hold, of which none is less than `least`.
+// Requires two numbers, each at least `least` and within 32 bits.
 inline void check_pair(const char* name, at::IntArrayRef values, int64_t least) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   EXPECT(values.size() == 2 &&
@@ -44,8 +44,8 @@ inline void check_pair(const char* name, at::IntArrayRef values, int64_t least) 
          name, " is ", values, ", expected two numbers from ", least, " on");
 }
 
-// How often a window fits into the last two dimensions of an image: (size + 2 padding - dilation
-// (kernel - 1) - 1) / stride + 1. The numbers are checked pairs.
+// The number of windows along each of the last two dimensions of an image: (size + 2 padding -
+// dilation (kernel - 1) - 1) / stride + 1. The arguments are checked pairs.
 inline std::array<int64_t, 2> windows_in(const at::Tensor& image, at::IntArrayRef kernel,
                                          at::IntArrayRef stride, at::IntArrayRef padding,
                                          at::IntArrayRef dilation) {

@@ -8,23 +8,22 @@
 #include "cann/rows/engine/refusal.h"
 #include "host_cann/descriptors/aclnn_guard.h"
 
-// One thing, the language of the rows: operators that ATen computes. A row declares one
-// against CANN's published prototype, and says what it is:
+// The language of the rows: operators that ATen computes. A row declares an operator with CANN's
+// published prototype, and defines its computation:
 //
 //   ACLNN(Add, (In, self), (In, other), (Number, alpha), (Out, out)) {
 //     out = at::add(self, other, alpha);
 //   }
 //
-// declares aclnnAddGetWorkspaceSize and aclnnAdd. The kinds of arguments stand in engine/kinds.h; a
-// kind that is no name of ours is the C type itself (int64_t, bool, const char*, ...). Stage 1
-// copies the arguments and runs the row on tensors without memory, which tells what ATen thinks of
-// the shapes, and once for each combination of dtypes on scratch memory, which tells whether ATen
-// has kernels for them (a rehearsal). What ATen refuses there is 161002. Stage 2 runs it on the
-// memory.
+// declares aclnnAddGetWorkspaceSize and aclnnAdd. engine/kinds.h defines the kinds of arguments;
+// any other kind is a C type (int64_t, bool, const char*, ...). Stage 1 copies the arguments and
+// runs the row on tensors without memory, so that ATen checks the shapes, and once for each
+// combination of dtypes on scratch memory, which shows whether ATen has kernels for them (a
+// rehearsal). If ATen refuses, stage 1 returns 161002. Stage 2 runs the row on the caller's memory.
 
 namespace aclnn_host {
 
-// A row of these kinds of arguments, called with those of a frame.
+// Calls a row that has arguments of these kinds with the values of a frame.
 template <class... Kinds>
 struct Row {
   using Function = void (*)(typename Kinds::Value...);
@@ -32,7 +31,7 @@ struct Row {
   static void call(Function row, const Frame& frame) {
     call(row, frame, std::index_sequence_for<Kinds...>());
   }
-  // The same of one that is a struct of its arguments.
+  // Calls a row that is a struct of its arguments.
   template <class Struct>
   static void run(const Frame& frame) {
     run<Struct>(frame, std::index_sequence_for<Kinds...>());
@@ -52,7 +51,7 @@ struct Row {
 }  // namespace aclnn_host
 
 #define ACLNN_PARENTHESES ()
-// Lets a macro call itself, for at most 83 arguments.
+// Expands a recursive macro, for at most 83 arguments.
 #define ACLNN_EXPAND(...)                                  \
   ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2( \
       ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(ACLNN_EXPAND2(__VA_ARGS__)))))))))
@@ -65,11 +64,11 @@ struct Row {
       ACLNN_BARE separator ACLNN_EACH_AGAIN ACLNN_PARENTHESES(macro, separator, __VA_ARGS__))
 #define ACLNN_EACH_AGAIN() ACLNN_EACH
 #define ACLNN_BARE(...) __VA_ARGS__
-// macro applied to each of the parenthesised pairs, with commas between; ACLNN_EACH takes another.
+// Applies `macro` to each parenthesised pair, with commas between; ACLNN_EACH takes the separator.
 #define ACLNN_FOR_EACH(macro, ...) ACLNN_EXPAND(ACLNN_EACH(macro, (, ), __VA_ARGS__))
 
-// Of a pair of a kind and a name, or of these and a reason (Unused, Refused) or the name of another
-// argument (SameDtype, Like).
+// Each takes a kind and a name, with a third operand for some kinds: the reason of Unused and
+// Refused, the name of another argument for SameDtype and Like.
 #define ACLNN_KIND(kind, name, ...) ::aclnn_host::Kind<kind>
 #define ACLNN_PARAMETER(kind, name, ...) typename ::aclnn_host::Kind<kind>::C name
 #define ACLNN_VALUE(kind, name, ...) \
@@ -78,14 +77,15 @@ struct Row {
 #define ACLNN_ADD(kind, name, ...) \
   ::aclnn_host::Kind<kind>::add(stage, #name, name __VA_OPT__(, ) __VA_ARGS__)
 
-// The signature of every row stands in the section aclnn_rows of the library, for whoever asks what
-// there is: "aclnnAdd (In, self), (In, other), (Number, alpha), (Out, out)".
+// The section aclnn_rows of the library holds the signature of every row, for programs that list
+// them: "aclnnAdd (In, self), (In, other), (Number, alpha), (Out, out)".
 #define ACLNN(Name, ...) ACL_FUNCTION(aclnn##Name, __VA_ARGS__)
 #define ACL_FUNCTION(api, ...)                                     \
   static void row_##api(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__)); \
   ACL_STAGES(api, call(row_##api, frame), __VA_ARGS__)             \
   static void row_##api(ACLNN_FOR_EACH(ACLNN_VALUE, __VA_ARGS__))
-// Both functions of a row, and its signature. `call` is how Row calls it.
+// Defines both functions of a row, and its signature. `call` is the expression by which Row calls
+// it.
 #define ACL_STAGES(api, call, ...)                                                              \
   [[gnu::section("aclnn_rows"), gnu::used]] static const char signature_##api[] =               \
       #api " " #__VA_ARGS__;                                                                    \
@@ -134,14 +134,14 @@ struct Row {
   ACL_STAGES(aclnn##Name, run<Name##Row>(frame), __VA_ARGS__) \
   void Name##Row::run()
 
-// The function that tells the largest workspace of a row's calls with arguments of these sizes, for
-// programs that bring their own: a row asks for none, whatever its arguments are.
+// Defines the function that returns the largest workspace of calls with arguments of these sizes,
+// for programs that allocate it in advance. The workspace of a row is always empty.
 #define ACLNN_MAX_WORKSPACE(Name)                                        \
   extern "C" ACL_FUNC_VISIBILITY decltype(aclnn##Name##GetWorkspaceSize) \
       aclnn##Name##GetMaxWorkspaceSize __attribute__((alias("aclnn" #Name "GetWorkspaceSize")))
 
-// Rows of the shapes that most operators have; `call` is a function of ATen, and the other tensor
-// or number stands on its right.
+// Rows of the most common shapes; `call` is a function of ATen. In a binary row the other tensor or
+// number is the right operand.
 #define ACLNN_UNARY_OF(Kind, Name, call)  \
   ACLNN(Name, (Kind, self), (Out, out)) { \
     out = call(self);                     \

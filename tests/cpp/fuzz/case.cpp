@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
-// Zero is the usual choice of each.
+// A byte of zero selects the first, the most common, choice.
 constexpr std::array kProducts = {"Ascend910B",   "host",      "Ascend950",
                                   "Ascend910_93", "Ascend910", "Ascend310P"};
 constexpr std::array kDtypes = {0,  1,  27, 11, 9,  3,  2,  4,  6,  7,  8,  10, 12, 13, 16,
@@ -68,7 +68,7 @@ class Bytes {
   auto one_of(const Array& values) {
     return values[next() % std::size(values)];
   }
-  // Small ones mostly, and what computing with sizes gets wrong.
+  // Mostly small numbers, and those with which arithmetic on sizes overflows.
   int64_t number() {
     const uint8_t code = next();
     return code < 160 ? code : kNumbers[code % kNumbers.size()];
@@ -99,7 +99,7 @@ std::optional<int64_t> product_of(const std::vector<int64_t>& sizes) {
   return product;
 }
 
-// Row-major, or with the first dimension innermost.
+// The strides of a contiguous tensor, row-major or with the first dimension innermost.
 std::vector<int64_t> packed(const std::vector<int64_t>& shape, bool reversed) {
   std::vector<int64_t> strides(shape.size());
   int64_t stride = 1;
@@ -111,7 +111,7 @@ std::vector<int64_t> packed(const std::vector<int64_t>& shape, bool reversed) {
   return strides;
 }
 
-// The flags of a tensor; all off, it is a contiguous one that fits the others.
+// The flags of a tensor. Without flags it is contiguous and fits the others.
 enum TensorFlag : uint8_t {
   kNull = 1,
   kNoData = 2,
@@ -123,7 +123,7 @@ enum TensorFlag : uint8_t {
   kShares = 128,
 };
 
-// What of a tensor's bytes is used once its shape is known.
+// The bytes of a tensor that are used once its shape is known.
 struct Layout {
   uint8_t flags = 0;
   std::array<int64_t, kMaxRank> strides{};
@@ -131,7 +131,8 @@ struct Layout {
   int64_t storage = 0;
 };
 
-// Always the same number of bytes, so that a change of one leaves the next arguments as they are.
+// Reads the same number of bytes for every tensor, so that a change of one does not change the next
+// arguments.
 Layout read_tensor(Bytes& bytes, Argument& argument) {
   Layout layout;
   Tensor& tensor = argument.tensor;
@@ -169,14 +170,14 @@ void lay_out(const Layout& layout, Tensor& tensor) {
       case 2: tensor.storage = {}; break;
       default: tensor.storage = {layout.storage, layout.storage}; break;
     }
-  } else {  // the truth
+  } else {  // the actual value
     const auto extent = tensor.extent();
     const bool fits = extent && extent->last < kMost;
     tensor.storage = {fits ? extent->last + 1 : tensor.elements().value_or(0)};
   }
 }
 
-// Says whether an array's length is to follow from the others.
+// Returns true if the array's length is to follow from the other arguments.
 bool read(Bytes& bytes, Argument& argument) {
   bool fits = false;
   const bool by_value = argument.kind == Kind::kBool || argument.kind == Kind::kReal ||

@@ -1,5 +1,5 @@
-// One call of a two-stage function, decoded from bytes that a fuzzer makes up. Any bytes are a
-// call; those that are missing count as 0, and zeros alone are a valid one without elements.
+// One call of a two-stage function, decoded from a fuzzer's bytes. Any bytes are a call: missing
+// bytes count as 0, and zeros are a valid call without elements.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ struct Tensor {
   int64_t offset = 0;
   aclDataType dtype = ACL_FLOAT;
   aclFormat format = ACL_FORMAT_ND;
-  bool no_strides = false;      // given as a null pointer
-  bool no_data = false;         // a null address
-  bool shares = false;          // the memory of the first tensor, if that is large enough
-  uint8_t values = 0;           // what the elements are
-  std::vector<int64_t> labels;  // the elements of a few integers, once they are made
+  bool no_strides = false;      // passed as a null pointer
+  bool no_data = false;         // the address is null
+  bool shares = false;          // uses the memory of the first tensor, if that is large enough
+  uint8_t values = 0;           // the choice of the elements' values
+  std::vector<int64_t> labels;  // the elements of small integer tensors, set when they are filled
 
   // Nothing for a negative or overflowing number.
   std::optional<int64_t> elements() const;
@@ -41,12 +41,12 @@ struct Tensor {
 
 struct Argument {
   Kind kind = Kind::kTensor;
-  bool null = false;  // of what is a pointer
+  bool null = false;  // for arguments that are pointers
   Tensor tensor;
-  double real = 0;  // of a scalar too
+  double real = 0;  // also of a scalar
   int64_t integer = 0;
   aclDataType dtype = ACL_FLOAT;  // of a scalar
-  std::vector<int64_t> integers;  // of an array of bools too
+  std::vector<int64_t> integers;  // also of an array of bools
   std::string text;
 };
 
@@ -59,7 +59,8 @@ struct Case {
   std::vector<Argument> arguments;
 };
 
-// By argument, whether the shape or the length, and the dtype, are to follow from the others.
+// For each argument: true if the shape or the length, or the dtype, is to follow from the other
+// arguments.
 struct Fitting {
   std::vector<bool> shape;
   std::vector<bool> dtype;

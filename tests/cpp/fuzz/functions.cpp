@@ -54,7 +54,7 @@ T value_of(const Given& given) {
 template <auto kStage1>
 struct Prototype;
 
-// What comes before workspaceSize and executor.
+// The parameters before workspaceSize and executor.
 template <class... P, aclnnStatus (*kStage1)(P...)>
 struct Prototype<kStage1> {
   using All = std::tuple<P...>;
@@ -84,7 +84,7 @@ Function function(const char* name, std::vector<size_t> outputs, Fit fit) {
           kStage2};
 }
 
-// ---- What follows from the other arguments
+// ---- Arguments that follow from others
 
 using Arguments = std::vector<Argument>;
 using Shape = std::vector<int64_t>;
@@ -101,7 +101,7 @@ void fit_dtype(Arguments& arguments, const Fitting& fitting, size_t i, aclDataTy
   if (fitting.dtype[i]) arguments[i].tensor.dtype = dtype;
 }
 
-// All tensors are as the first.
+// Gives all tensors the shape and the dtype of the first.
 void fit_elementwise(Arguments& arguments, const Fitting& fitting) {
   for (size_t i = 1; i < arguments.size(); ++i) {
     if (arguments[i].kind != Kind::kTensor) continue;
@@ -114,7 +114,7 @@ aclDataType wide(aclDataType dtype) {
   return dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
 }
 
-// How many dimensions of x gamma has: as many as its own bytes say, if they can be.
+// The number of dimensions of x that gamma has: the number in its own bytes, if possible.
 size_t inner_rank(const Arguments& arguments, size_t x, size_t gamma) {
   const size_t rank = shape_of(arguments, x).size();
   return std::min(std::max<size_t>(shape_of(arguments, gamma).size(), 1), rank);
@@ -148,8 +148,8 @@ void fit_rms_norm_grad(Arguments& arguments, const Fitting& fitting) {
   for (const size_t i : {kRstd, kDgamma}) fit_dtype(arguments, fitting, i, wide(dtype));
 }
 
-// normalizedShape is the end of x's shape, as long as its own bytes say, if it can be; returns x's
-// dimensions before it.
+// Sets normalizedShape to the last sizes of x, with the length in its own bytes, if possible.
+// Returns the dimensions of x before them.
 size_t fit_normalized(Arguments& arguments, const Fitting& fitting, size_t x, size_t normalized) {
   const Shape& shape = shape_of(arguments, x);
   Shape& inner = arguments[normalized].integers;
@@ -203,7 +203,7 @@ bool is_none(const Argument& reduction) {
   return !reduction.null && reduction.text == "none";
 }
 
-// Rows and classes: the first two sizes that the bytes of the tensor at `i` give.
+// Rows and classes: the first two sizes in the bytes of the tensor at `i`.
 std::pair<int64_t, int64_t> rows_and_classes(Arguments& arguments, const Fitting& fitting,
                                              size_t i) {
   Shape& shape = arguments[i].tensor.shape;
@@ -247,7 +247,7 @@ void fit_cross_entropy_loss_grad(Arguments& arguments, const Fitting& fitting) {
   fit_dtype(arguments, fitting, kWeight, wide(dtype));
 }
 
-// Of a linear layer: rows and their length, and the classes that the weight has.
+// The sizes of a linear layer: rows and their length, and the classes of the weight.
 struct LinearSizes {
   int64_t rows, classes, depth;
 };
@@ -326,14 +326,14 @@ void fit_host_linear_loss(Arguments& arguments, const Fitting& fitting) {
   }
   fit_tensor(arguments, fitting, kInputGrad, {rows, depth}, dtype);
   fit_tensor(arguments, fitting, kWeightGrad, {classes, depth}, dtype);
-  // All of a vocabulary, or its last classes.
+  // The whole vocabulary, or its last classes.
   const int64_t others = arguments[kFirst].integer & 7;
   const bool is_part = fitting.shape[kFirst] && arguments[kClassWeights].null;
   if (fitting.shape[kFirst]) arguments[kFirst].integer = is_part ? others : 0;
   if (fitting.shape[kVocabulary]) arguments[kVocabulary].integer = is_part ? classes + others : 0;
 }
 
-// Where a convolution's arguments are.
+// The positions of a convolution's arguments.
 struct Convolution {
   size_t input, weight, stride, padding, dilation, transposed, output_padding, groups, output;
 };
@@ -369,8 +369,8 @@ int64_t output_size(const Arguments& arguments, const Convolution& at, size_t d)
   return room < 0 ? 0 : clamped(room / stride + 1);
 }
 
-// A stride, a dilation or a padding that fits has one value for each spatial dimension; of the
-// first two none is 0.
+// Gives strides, dilations and paddings that fit one value for each spatial dimension; strides and
+// dilations are not 0.
 void fit_arrays(Arguments& arguments, const Fitting& fitting, const Convolution& at,
                 size_t spatial) {
   for (const size_t i : {at.stride, at.padding, at.dilation, at.output_padding}) {
@@ -432,7 +432,7 @@ void fit_convolution_backward(Arguments& arguments, const Fitting& fitting) {
   }
 }
 
-// Writes its last tensor.
+// An elementwise function whose last tensor is the output.
 template <auto kStage1, auto kStage2>
 Function elementwise_function(const char* name) {
   Function made = function<kStage1, kStage2>(name, {}, fit_elementwise);

@@ -1,4 +1,4 @@
-// The two-stage functions as the fuzzer sees them.
+// The two-stage functions in the form that the fuzzer calls.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace fuzz {
 
-// A case's argument and, of a pointer, what it points to.
+// A case's argument and, for a pointer, the object that it points to.
 struct Given {
   const Argument* argument;
   void* object;
@@ -19,7 +19,7 @@ struct Given {
 struct Function {
   const char* name;
   std::vector<Kind> kinds;      // of its arguments, from the prototype
-  std::vector<size_t> outputs;  // their places
+  std::vector<size_t> outputs;  // the indices of its outputs
   Fit fit;
   aclnnStatus (*stage1)(const std::vector<Given>&, uint64_t* workspace_size, aclOpExecutor**);
   aclnnStatus (*stage2)(void* workspace, uint64_t size, aclOpExecutor*, aclrtStream);

@@ -1,7 +1,8 @@
-// fuzz_libfuzzer FUNCTION [libFuzzer's arguments]: lets libFuzzer make up cases of one function.
+// fuzz_libfuzzer FUNCTION [libFuzzer's arguments]: lets libFuzzer generate cases of one function.
 //
-// libFuzzer expects a program that clang has instrumented. GCC calls __sanitizer_cov_trace_pc at
-// every edge instead, from which the counters here are filled; its comparisons' calls are the same.
+// libFuzzer expects a program with clang's instrumentation. GCC calls __sanitizer_cov_trace_pc at
+// every edge instead, from which this program fills the counters; the calls for comparisons are the
+// same.
 
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +42,7 @@ void __sanitizer_cov_trace_pc() {
   ++counters[(at ^ (at >> 16)) % sizeof(counters)];
 }
 
-// libFuzzer has no use for these.
+// libFuzzer does not use these.
 void __sanitizer_cov_trace_cmpf(float, float) {}
 void __sanitizer_cov_trace_cmpd(double, double) {}
 
@@ -55,7 +56,7 @@ int main(int count, char** arguments) {
   }
   if (aclInit(nullptr) != ACL_SUCCESS || aclrtSetDevice(0) != ACL_SUCCESS) return 1;
   __sanitizer_cov_8bit_counters_init(counters, counters + sizeof(counters));
-  // The function's name is not libFuzzer's.
+  // Removes the function's name from libFuzzer's arguments.
   std::vector<char*> rest(arguments, arguments + count + 1);
   rest.erase(rest.begin() + 1);
   int left = count - 1;

@@ -1,5 +1,6 @@
-// fuzz_replay FUNCTION: runs the cases of its standard input, one a line in hexadecimal digits, and
-// prints each with what became of it, as a line of JSON. fuzz_replay --list names the functions.
+// fuzz_replay FUNCTION: runs the cases on its standard input, one in each line in hexadecimal
+// digits, and prints each with its outcome as a line of JSON. fuzz_replay --list lists the
+// functions.
 
 #include <cstdio>
 #include <cstring>
@@ -32,7 +33,7 @@ int replay(const Function& function) {
     const Outcome outcome = run(function, call);
     std::printf("{%s, \"stage1\": %d, \"stage2\": %s, \"stream\": %s}\n", describe(call).c_str(),
                 outcome.stage1, text_of(outcome.stage2).c_str(), text_of(outcome.stream).c_str());
-    std::fflush(stdout);  // so that lines tell which call ended the program
+    std::fflush(stdout);  // so that the output shows which call ended the program
   }
   return 0;
 }

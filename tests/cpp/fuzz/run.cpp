@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kRedZone = 64;
 constexpr uint8_t kPattern = 0xA5;
-// What is computed; larger calls end after stage 1.
+// Larger calls end after stage 1.
 constexpr int64_t kMostBytes = 1 << 20;
 constexpr int64_t kMostElements = 1 << 13;
 constexpr int64_t kMostProducts = 1 << 24;
@@ -33,7 +33,7 @@ void require(bool condition, const char* what, const std::string& text = "") {
   std::abort();
 }
 
-// Memory between two red zones, all of it a pattern at first.
+// Memory between two red zones, all of it filled with a pattern at first.
 class Buffer {
  public:
   explicit Buffer(size_t size)
@@ -47,7 +47,8 @@ class Buffer {
   uint8_t* data() const { return all_.get() + kRedZone; }
   size_t size() const { return size_; }
   void keep() { before_.assign(data(), data() + size_); }
-  // Whether nothing was written but to bytes that `written` says are an output's; it may be empty.
+  // True if only bytes flagged in `written`, those of an output, have changed; `written` may be
+  // empty.
   bool intact(const std::vector<bool>& written) const {
     for (size_t i = 0; i < size_; ++i) {
       if (data()[i] != before_[i] && !(i < written.size() && written[i])) return false;
@@ -67,7 +68,7 @@ class Buffer {
   struct Free {
     void operator()(uint8_t* memory) const { std::free(memory); }
   };
-  // Under AddressSanitizer nobody reads the red zones either.
+  // With AddressSanitizer, reads of the red zones are errors, too.
   void close_zones() const {
 #if defined(__SANITIZE_ADDRESS__)
     __asan_poison_memory_region(all_.get(), kRedZone);
@@ -86,7 +87,7 @@ class Buffer {
   std::vector<uint8_t> before_;
 };
 
-// An address that nobody may touch: stage 1 does not read, and what cannot be computed is not.
+// An address without access: stage 1 does not read, and cases that are too large are not computed.
 void* no_memory() {
   static void* const page = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return page;
@@ -111,8 +112,8 @@ void for_each_position(const Tensor& tensor, Body body) {
   }
 }
 
-// Elements as the case says: zeros, any bits, small numbers of both signs, or labels of which some
-// are no class.
+// Fills a tensor as the case says: zeros, random bits, small numbers of both signs, or labels of
+// which some are out of range.
 void fill(const Tensor& tensor, Buffer& buffer) {
   constexpr std::array<int64_t, 4> kStrange = {-100, -1, 9, int64_t{1} << 40};
   const size_t item = size_of(tensor.dtype);
@@ -180,7 +181,7 @@ class Objects {
   const std::vector<Given>& given() const { return given_; }
   bool computable() const { return computable_ && products() <= kMostProducts; }
 
-  // Whether only elements of outputs were written, or nothing at all.
+  // Checks that only elements of outputs were written, or nothing at all.
   void check(bool outputs_too) const {
     for (size_t i = 0; i < buffers_.size(); ++i) {
       if (buffers_[i] == nullptr) continue;
@@ -216,7 +217,7 @@ class Objects {
     return object;
   }
 
-  // Afterwards the case has the value as it was stored, as a float.
+  // Replaces the value in the case by the stored one, as a float.
   void* create_scalar(Argument& argument) {
     alignas(16) uint8_t bytes[16] = {};
     const auto put = [&](auto stored) {
@@ -251,7 +252,7 @@ class Objects {
     const int64_t count = tensor.elements().value_or(kMostElements + 1);
     const int64_t declared = tensor.declared().value_or(-1);
     const auto item = static_cast<int64_t>(size_of(tensor.dtype));
-    // The declared storage, or of an enormous one what the view reaches.
+    // The declared storage; if it is too large, the range that the view reaches.
     int64_t elements = declared;
     if (declared > kMostBytes / item) {
       elements = extent ? std::min(extent->last, kMostBytes) + 1 : 0;
@@ -310,7 +311,7 @@ class Objects {
     });
   }
 
-  // A bound for what an operator multiplies: the two largest tensors, each element with each.
+  // A bound for the work of an operator: the product of the sizes of the two largest tensors.
   int64_t products() const {
     int64_t most[2] = {1, 1};
     for (const Argument& argument : call_.arguments) {
@@ -345,7 +346,7 @@ bool is_known(aclnnStatus status) {
   return std::find(std::begin(kKnown), std::end(kKnown), status) != std::end(kKnown);
 }
 
-// There is a text exactly if something failed.
+// Checks that there is an error text exactly if something failed.
 void require_text(bool failed) {
   const char* text = aclGetRecentErrMsg();
   require(failed == (text != nullptr && *text != '\0'), "the error text is", text ? text : "null");
@@ -360,7 +361,7 @@ void run_stage2(const Function& function, const Case& call, const Objects& objec
   outcome.stage2 =
       function.stage2(null ? nullptr : workspace.data(), workspace_size - small, executor, nullptr);
   require(is_known(*outcome.stage2), "stage 2 returned", std::to_string(*outcome.stage2));
-  // The null stream runs at once, so that its text may be there before it is asked for its status.
+  // The null stream runs at once, so the text may exist before its status is queried.
   if (*outcome.stage2 != OK) {
     require_text(true);
   } else {
@@ -383,7 +384,7 @@ Outcome run(const Function& function, Case& call) {
   {
     Objects objects(function, call);
     const int64_t described = aclHostLiveObjects(nullptr);
-    aclGetRecentErrMsg();  // of a scalar that could not be
+    aclGetRecentErrMsg();  // clears the text of a scalar that could not be created
     uint64_t size = 0;
     aclOpExecutor* executor = nullptr;
     outcome.stage1 = function.stage1(objects.given(), call.no_workspace_size ? nullptr : &size,

@@ -1,4 +1,4 @@
-// Runs a case, and ends the process with a word when anything is wrong with what became of it.
+// Runs a case, and ends the process with a message if it violates a rule.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,12 @@ namespace fuzz {
 
 struct Outcome {
   aclnnStatus stage1 = OK;
-  std::optional<aclnnStatus> stage2;  // unless stage 1 failed, or the case is too large to compute
-  std::optional<int> stream;          // after a stage 2 that succeeded
+  std::optional<aclnnStatus> stage2;  // absent if stage 1 failed, or the case is too large to
+                                      // compute
+  std::optional<int> stream;          // the stream's status after a successful stage 2
 };
 
-// Fills in what the case says of labels and scalars as they were stored.
+// Replaces labels and scalars in the case by the stored values.
 Outcome run(const Function& function, Case& call);
 
 }  // namespace fuzz

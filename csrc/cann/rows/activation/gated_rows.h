@@ -10,7 +10,7 @@
 
 namespace aclnn_host {
 
-// The shape of x with half the elements in a dimension.
+// The shape of x with dimension `dim` halved.
 inline std::vector<int64_t> half_shape(const at::Tensor& x, int64_t dim) {
   std::vector<int64_t> shape = x.sizes().vec();
   int64_t& size = shape[static_cast<size_t>(dim)];
@@ -25,14 +25,14 @@ inline void expect_half(const char* name, const at::Tensor& half, const at::Tens
   expect_shape(name, half, half_shape(x, dim));
 }
 
-// Which of so many rows come before the sum of the groups' counts, as a column.
+// A column of flags, one for each of `rows` rows: true before the sum of the groups' counts.
 inline at::Tensor is_in_groups(const at::Tensor& groups, int64_t rows) {
   expect_dtype("groupIndexOptional", groups, at::kLong);
   expect_group_list("groupIndexOptional", groups);
   return at::lt(at::arange(rows, groups.options()), groups.sum()).unsqueeze(1);
 }
 
-// A matrix whose columns are dim and all dimensions after it.
+// x as a matrix whose columns are dim and all dimensions after it.
 inline at::Tensor as_matrix(const at::Tensor& x, int64_t dim) {
   return x.reshape({rows_before(x, dim), c10::multiply_integers(x.sizes().slice(dim))});
 }

@@ -32,7 +32,7 @@ namespace aclnn_host::activation_gated_units_rows {
 
 namespace {
 
-// torch's name of GELU's formula by CANN's number.
+// torch's name of the GELU formula that CANN numbers `approximate`.
 c10::string_view gelu_formula(int64_t approximate) {
   EXPECT(approximate == 0 || approximate == 1, "approximate is ", approximate,
          ", expected 0 (none) or 1 (tanh)");
@@ -60,7 +60,7 @@ int64_t place_of(int64_t dim, const at::Tensor& x) {
   return dim < 0 ? dim + x.dim() : dim;
 }
 
-// The columns of a matrix that go through the activation, and the others.
+// Splits the columns of a matrix into those that go through the activation and the others.
 Halves split(const at::Tensor& rows, bool is_interleaved) {
   if (!is_interleaved) return halves(rows, 1, /*gate_is_left=*/true);
   return {rows.slice(1, 0, std::nullopt, 2), rows.slice(1, 1, std::nullopt, 2)};
@@ -91,7 +91,7 @@ ACLNN(SwiGluGrad, (Floating<In>, yGrad), (Floating<In>, x), (int64_t, dim), (Out
                               at::mul(gradient, at::silu(halves.left))};
   out = at::cat(at::TensorList(parts), dim).to(x.scalar_type());
 }
-// The first half of the last dimension is the gate, which is bounded after its activation.
+// The first half of the last dimension is the gate, which is clamped after its activation.
 ACLNN(SwigluClamp, (Floating<In>, x), (double, limit), (Out, y)) {
   EXPECT(limit > 0, "limit is ", limit, ", expected more than 0");
   EXPECT(x.dim() > 0 && x.size(-1) % 2 == 0, "x has shape ", x.sizes(),
@@ -101,7 +101,7 @@ ACLNN(SwigluClamp, (Floating<In>, x), (double, limit), (Out, y)) {
   const c10::Scalar most(limit.value());
   y = at::silu(halves[0]).clamp_max(most) * halves[1].clamp(-limit.value(), most);
 }
-// The left half times GELU of the right one, which outGelu gets, too.
+// out is the left half times GELU of the right half; outGelu is that GELU.
 ACLNN(GeGlu, (Floating<In>, self), (int64_t, dim), (int64_t, approximate), (Out, out),
       (Out, outGelu)) {
   expect_dtype("out", out, self);
@@ -125,7 +125,7 @@ ACLNN(GeGluBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Floating
       at::gelu_backward(at::mul(gradient, x.left), x.right, gelu_formula(approximate))};
   gradInput = at::cat(at::TensorList(parts), dim);
 }
-// GELU of one half of x, times the other; outGelu is the factor that went through GELU.
+// out is GELU of one half of x, times the other half; outGelu is that GELU.
 ACLNN(GeGluV3, (Floating<In>, x), (int64_t, dim), (int64_t, approximate), (bool, activateLeft),
       (Out, out), (Out, outGelu)) {
   const Sides halves(wide(x), dim);
@@ -172,8 +172,8 @@ ACLNN(SiluMul, (Floating<In>, x), (Floating<In>, y), (Out, out)) {
   out = at::silu(wide(x)) * wide(y);
 }
 
-// The two factors come from the halves, or from alternate elements, of dim and all dimensions after
-// it. Of the dimensions before it, only the groups' rows are written.
+// The two factors are the halves, or the alternate elements, of dim and all dimensions after it.
+// Along the dimensions before it, only rows in the groups are written.
 ACLNN(ClippedSwiglu, (Floating<In>, x), (Optional<In>, groupIndexOptional), (int64_t, dim),
       (double, alpha), (double, limit), (double, bias), (bool, interleaved), (Out, out)) {
   EXPECT(x.dim() >= 1 && dim >= -x.dim() && dim < x.dim(), "dim is ", dim.value(), ", expected ",
@@ -208,8 +208,8 @@ ACLNN(ClippedSwiglu, (Floating<In>, x), (Optional<In>, groupIndexOptional), (int
   }
   out = result;
 }
-// The two factors come from the halves, or from alternate elements, of dim and all dimensions after
-// it. Of the dimensions before it, only the groups' rows are written.
+// The two factors are the halves, or the alternate elements, of dim and all dimensions after it.
+// Along the dimensions before it, only rows in the groups are written.
 ACLNN(ClippedSwigluV2, (Floating<In>, x), (Optional<In>, groupIndexOptional), (int64_t, dim),
       (double, alpha), (double, limit), (double, bias), (bool, interleaved), (int64_t, clampMode),
       (Out, out)) {
@@ -232,7 +232,7 @@ ACLNN(ClippedSwigluV2, (Floating<In>, x), (Optional<In>, groupIndexOptional), (i
   }
   out = result.reshape(out->sizes());
 }
-// Rows that are in no group have the gradient 0.
+// Rows outside the groups have the gradient 0.
 ACLNN(ClippedSwigluGrad, (Floating<In>, gradY), (Floating<In>, x),
       (Optional<In>, groupIndexOptional), (int64_t, dim), (double, alpha), (double, limit),
       (double, bias), (bool, interleaved), (Out, gradXOut)) {

@@ -8,7 +8,7 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
-// The halves of a tensor of which one is the gate of the other.
+// The halves of a tensor, of which one gates the other.
 namespace aclnn_host {
 
 struct Halves {
@@ -16,7 +16,7 @@ struct Halves {
   at::Tensor up;
 };
 
-// The halves along a dimension, the gate on the left or on the right.
+// Splits a tensor along a dimension, with the gate in the left or the right half.
 inline Halves halves(const at::Tensor& x, int64_t dim, bool gate_is_left) {
   EXPECT(x.size(dim) % 2 == 0, "x has ", x.size(dim), " elements in dimension ", dim,
          ", expected an even number");
@@ -30,8 +30,7 @@ inline at::Tensor swiglu(const Halves& x) {
   return at::silu(x.gate) * x.up;
 }
 
-// beta * tanh(gate / beta) * sigmoid(gate) * up, where up is bounded alike if linear_beta is
-// positive.
+// beta * tanh(gate / beta) * sigmoid(gate) * up. A positive linear_beta bounds up in the same way.
 inline at::Tensor situ(const Halves& x, double beta, double linear_beta) {
   const at::Tensor gate = at::tanh(x.gate / beta) * beta * at::sigmoid(x.gate);
   return gate * (linear_beta > 0 ? at::tanh(x.up / linear_beta) * linear_beta : x.up);

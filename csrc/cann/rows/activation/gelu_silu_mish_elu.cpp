@@ -1,4 +1,4 @@
-// GELU, SiLU, Mish and ELU, which are smooth, with gradients.
+// GELU, SiLU, Mish and ELU, and their gradients.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
@@ -27,12 +27,12 @@ double beta_of(const std::optional<c10::Scalar>& beta) {
 
 }  // namespace
 
-// The quick formula x * sigmoid(1.702 x).
+// The approximation x * sigmoid(1.702 x).
 ACLNN(FastGelu, (Floating<In>, self), (Out, out)) {
   const at::Tensor x = wide(self);
   out = at::mul(x, at::sigmoid(at::mul(x, 1.702)));
 }
-// The sign of 0 is 1.
+// The formula takes the sign of 0 as 1.
 ACLNN(FastGeluV2, (Floating<In>, x), (Out, out)) {
   expect_like("out", out, x);
   const at::Tensor value = wide(x);
@@ -44,7 +44,7 @@ ACLNN(FastGeluBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Out, 
   const at::Tensor scaled = at::mul(wide(self), 1.702);
   gradInput = at::mul(wide(gradOutput), at::silu_backward(at::ones_like(scaled), scaled));
 }
-// x sigmoid(beta x), with beta 1 if it is null. Its derivative by x is that of SiLU by beta x.
+// x sigmoid(beta x); beta is 1 if it is null. The derivative by x is that of SiLU at beta x.
 ACLNN(Swish, (Floating<In>, self), (Optional<Number>, betaOptional), (Out, out)) {
   expect_like("out", out, self);
   const double beta = beta_of(betaOptional);

@@ -1,5 +1,5 @@
-// The rectified linear unit and its kin: thresholds, leaky ones, and those with a learned or random
-// slope.
+// The rectified linear unit and its variants: thresholds, leaky units, and units with a learned or
+// random slope.
 
 #include <vector>
 
@@ -34,7 +34,7 @@ at::Tensor along_channels(const at::Tensor& weight, const at::Tensor& self) {
   return self.dim() == 0 ? weight.reshape({}) : weight.reshape(sizes);
 }
 
-// Eight marks in a byte, the first in the lowest bit.
+// Packs eight flags into a byte, the first in the lowest bit.
 at::Tensor packed(const at::Tensor& marks) {
   const int64_t spare = (8 - marks.size(-1) % 8) % 8;
   const at::Tensor whole = at::constant_pad_nd(marks.to(at::kByte), {0, spare});
@@ -47,8 +47,8 @@ void expect_format(const char* name, aclFormat format) {
          static_cast<int>(format), ", expected NC1HWC0 (3) or ND (2)");
 }
 
-// The slopes of self in training, drawn as aclnnInplaceUniform draws FLOAT: 1 above 0, else
-// random. The noise may have more elements; they stay.
+// Draws the slopes of self in training, as aclnnInplaceUniform draws FLOAT: 1 above 0, else random.
+// The noise may have more elements than self; these keep their values.
 at::Tensor draw_slopes(const at::Tensor& self, Output& noise, double lower, double upper,
                        Source source) {
   const at::Tensor like = at::empty(self.sizes(), self.options().dtype(wide(self.scalar_type())));
@@ -75,8 +75,8 @@ at::Tensor rrelu(const at::Tensor& self, Output& noise, const c10::Scalar& lower
 
 ACLNN_UNARY(Relu, at::relu)
 ACLNN_INPLACE_UNARY(Relu, at::relu)
-// x has the shape of the blocks of NC1HWC0. The vendor's sample has eight marks in each element of
-// maskOut, the document one: both shapes are taken.
+// x has the shape of the blocks of NC1HWC0. The document has one flag in each element of maskOut,
+// the vendor's sample has eight; both shapes are accepted.
 ACLNN(ReluV3, (Stored<In>, x), (Stored<Out>, yOut), (Out, maskOut)) {
   const at::Tensor& values = x.elements;
   expect_dims("x", values, 5);
@@ -100,13 +100,13 @@ ACLNN(ReluV3, (Stored<In>, x), (Stored<Out>, yOut), (Out, maskOut)) {
   expect_shape("maskOut", maskOut, shape);
   maskOut = packed(marks);
 }
-// x is the input of the function and y the gradient of its result; they are broadcast.
+// x is the input of ReLU and y the gradient of its result; they are broadcast.
 ACLNN(ReluGradV3, (In, x), (In, y), (Out, z)) {
   expect_dtype("y", y, x);
   expect_dtype(z, x);
   z = at::where(x > 0, y, at::zeros({}, y.options()));
 }
-// self says which elements were more than 0.
+// self has the flags of the elements that were above 0.
 ACLNN(ReluGradV4, (In, gradOutput), (In, self), (Number, threshold), (Out, out)) {
   expect_dtype("self", self, at::kByte);
   expect_shape("self", self, gradOutput.sizes());

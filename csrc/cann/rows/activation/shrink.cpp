@@ -1,4 +1,4 @@
-// Piecewise linear functions: shrinking, clamping, and the step.
+// Piecewise linear functions: shrinking, clamping, and the step function.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/hardtanh.h>
@@ -13,7 +13,7 @@ namespace aclnn_host::activation_shrink_rows {
 
 namespace {
 
-// What Softshrink and its gradient take. (To Hardshrink a negative number is 0.)
+// Checks the threshold of Softshrink and its gradient. (Hardshrink reads a negative one as 0.)
 void expect_threshold(const c10::Scalar& lambd) {
   EXPECT(!(lambd.toDouble() < 0), "lambd is ", lambd, ", expected 0 or more");
 }
@@ -23,7 +23,7 @@ void expect_threshold(const c10::Scalar& lambd) {
 ACLNN(Hardshrink, (Floating<In>, self), (Number, lambd), (Out, out)) {
   out = hard_shrink(self, self, lambd);
 }
-// NaN becomes 0, where ATen's hardshrink keeps it.
+// NaN becomes 0; ATen's hardshrink keeps it.
 ACLNN(HardShrink, (Floating<In>, self), (Number, lambd), (Out, out)) {
   expect_like("out", out, self);
   const at::Tensor x = wide(self);

@@ -13,9 +13,10 @@
 
 namespace aclnn_host {
 
-// Values that become 0 where x lies in one part of the line, and stay elsewhere, also where x is
-// nan, as in CANN's kernels. ATen's gradients are 0 at nan where it computes in vectors, but not in
-// the elements that are left; and it rounds the ends of that part to 16 bits.
+// Functions that replace values by 0 where x is inside (or outside) an interval and keep them
+// elsewhere, also where x is NaN, as CANN's kernels do. ATen's gradients are 0 at NaN in the
+// vectorised part of a tensor, but not in the remaining elements, and ATen rounds the interval's
+// ends to 16 bits.
 
 // The gradient of Hardtanh.
 inline at::Tensor hardtanh_gradient(const at::Tensor& gradient, const at::Tensor& x,
@@ -23,13 +24,13 @@ inline at::Tensor hardtanh_gradient(const at::Tensor& gradient, const at::Tensor
   const at::Tensor exact = wide(x);
   return at::where((exact <= min).logical_or_(exact >= max), 0, gradient);
 }
-// Hardshrink, where the values are x, and the gradients of Hardshrink and Softshrink. A negative
-// lambd is 0.
+// Hardshrink, if the values are x, and the gradients of Hardshrink and Softshrink. A negative lambd
+// counts as 0.
 inline at::Tensor hard_shrink(const at::Tensor& values, const at::Tensor& x,
                               const c10::Scalar& lambd) {
   return at::where(at::abs(wide(x)) <= std::max(lambd.toDouble(), 0.0), 0, values);
 }
-// Softshrink, whose zeros are positive: ATen's are not where it computes in vectors.
+// Softshrink with positive zeros; ATen's vectorised kernel returns negative ones.
 inline at::Tensor soft_shrink(const at::Tensor& x, const c10::Scalar& lambd) {
   return at::softshrink(x, lambd).add_(0);
 }

@@ -1,4 +1,4 @@
-// The sigmoid, the hyperbolic tangent, their kin, and gradients.
+// The sigmoid, the hyperbolic tangent, their variants and gradients.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
@@ -19,7 +19,7 @@ namespace aclnn_host::activation_sigmoid_rows {
 
 namespace {
 
-// Integers are divided without a fraction: clamp(x + 3, 0, 6) / 6 is 1 from 3 on.
+// The division of integers truncates, so clamp(x + 3, 0, 6) / 6 is 1 from x = 3 on and 0 below.
 at::Tensor hard_sigmoid(const at::Tensor& x) {
   if (x.scalar_type() == at::kInt) return (x >= 3).to(at::kInt);
   EXPECT(at::isFloatingType(x.scalar_type()), "self has dtype ", dtype_text(x.scalar_type()),
@@ -32,7 +32,7 @@ at::Tensor hard_sigmoid(const at::Tensor& x) {
 ACLNN_UNARY(Sigmoid, at::sigmoid)
 ACLNN_INPLACE_UNARY(Sigmoid, at::sigmoid)
 
-// A gradient made of the incoming one and what the forward saved.
+// Computes a gradient from the incoming gradient and a tensor that the forward pass saved.
 #define ACLNN_BACKWARD(Name, saved, call)                                          \
   ACLNN(Name, (FloatingOrComplex<In>, gradOutput), (FloatingOrComplex<In>, saved), \
         (Out, gradInput)) {                                                        \

@@ -1,4 +1,4 @@
-// Softmax and its logarithm, also of scores that are scaled and masked.
+// Softmax and log-softmax, also of scaled and masked scores.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_log_softmax.h>
@@ -13,7 +13,7 @@ namespace aclnn_host::activation_softmax_rows {
 
 namespace {
 
-// The mask for every score, where true ones are left out.
+// Expands the mask to the shape of the scores; true elements are masked out.
 at::Tensor expanded(const at::Tensor& mask, const char* name, const at::Tensor& scores,
                     bool is_triangle) {
   EXPECT(!is_triangle, "the flag of a generated triangle is true, expected false");

@@ -1,5 +1,5 @@
-// Attention of training and its gradients where all sequences have one length, with all kinds of
-// shifts: see training.h.
+// Attention of training and its gradients for sequences of one length, with all kinds of shifts:
+// see training.h.
 
 #include <string>
 #include <vector>
@@ -15,8 +15,8 @@
 namespace aclnn_host {
 namespace {
 
-// How the dimensions stand in memory: B batch, S sequence, N heads, D the elements of one head, H
-// those of all heads.
+// The order of the dimensions in memory: B batch, S sequence, N heads, D the elements of one head,
+// H those of all heads.
 class Layout {
  public:
   explicit Layout(const std::string& name) : name_(name) {
@@ -27,7 +27,7 @@ class Layout {
   bool has_heads() const { return name_ == "BNSD" || name_ == "BSND"; }
   int64_t heads(const at::Tensor& tensor) const { return tensor.size(name_ == "BNSD" ? 1 : 2); }
 
-  // The tensor as B, N, S, D, in the type that is computed in.
+  // Returns the tensor as B, N, S, D, in the type of the computation.
   at::Tensor read(const char* name, const at::Tensor& tensor, int64_t heads) const {
     expect_dims(name, tensor, has_heads() ? 4 : 3);
     at::Tensor wide = tensor.to(at::kFloat);
@@ -40,7 +40,7 @@ class Layout {
     return name_ == "BNSD" ? wide : wide.transpose(1, 2);
   }
 
-  // The way back.
+  // Converts B, N, S, D to the layout.
   at::Tensor written(const at::Tensor& tensor) const {
     if (name_ == "BNSD") return tensor;
     at::Tensor result = tensor.transpose(1, 2);
@@ -82,7 +82,7 @@ std::optional<at::Tensor> shift_of(const AttentionArguments& arguments, const Ba
   return shift.to(at::kFloat);
 }
 
-// The mask of a mode without compression, in a shape that fits the scores.
+// The mask of a mode without compression, in a shape that broadcasts to the scores.
 std::optional<at::Tensor> mask_of(const AttentionArguments& arguments, const Batch& batch) {
   const bool is_compressed = arguments.sparse_mode != kDefaultMask &&
                              arguments.sparse_mode != kAllMask && arguments.sparse_mode != kPrefix;
@@ -169,7 +169,7 @@ struct Batched {
     return result;
   }
 
-  // The result or its gradient as B, N, S, D.
+  // Reads the result or its gradient as B, N, S, D.
   at::Tensor read_result(const char* name, const at::Tensor& tensor,
                          const at::Tensor& query) const {
     expect_dtype(name, tensor, query);
@@ -179,7 +179,7 @@ struct Batched {
     return layout.read(name, tensor, batch.heads);
   }
 
-  // One of the copies of maxima or sums.
+  // Reads one of the eight copies of maxima or sums.
   std::optional<at::Tensor> read_softmax(const char* name,
                                          const std::optional<at::Tensor>& tensor) const {
     if (!tensor) return std::nullopt;
@@ -189,8 +189,8 @@ struct Batched {
   }
 
   Layout layout;
-  Batch batch;             // set by inputs(), as is the next
-  int64_t value_size = 0;  // the elements of one head of the values
+  Batch batch;             // inputs() sets these two members
+  int64_t value_size = 0;  // elements of one head of the values
   SoftmaxAttention attention;
 };
 

@@ -10,8 +10,8 @@
 #include "cann/rows/random/philox.h"
 #include "cann/rows/row.h"
 
-// Attention of training where all sequences have one length, and its gradients. The layout says how
-// the dimensions of queries, keys and values stand in memory: "BNSD", "BSND", "BSH" or "SBH".
+// Attention of training for sequences of one length, and its gradients. The layout is the order of
+// the dimensions of queries, keys and values in memory: "BNSD", "BSND", "BSH" or "SBH".
 namespace aclnn_host {
 
 void write_batched_attention(const at::Tensor& query, const at::Tensor& key,

@@ -1,4 +1,4 @@
-// How attention for inference finds the queries, keys and values of one sequence.
+// Locates the queries, keys and values of one sequence for inference attention.
 #include "cann/rows/attention/caches.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ bool is_one_of(std::string_view name, std::string_view names) {
   return false;
 }
 
-// -1 where there is none, which no tensor has.
+// The product, or -1 if it overflows; no tensor has a size of -1.
 int64_t product(int64_t a, int64_t b) {
   int64_t result = 0;
   return a < 0 || b < 0 || __builtin_mul_overflow(a, b, &result) ? -1 : result;
@@ -104,7 +104,7 @@ void pad_left(const char* name, std::vector<Span>& spans, const at::Tensor& padd
          ", expected one element, or one for each of ", batches, " batches");
   const at::Tensor values = padding.flatten();
   for (Span& span : spans) {
-    // Without memory any place does.
+    // A tensor without memory has no length to read, so any span is correct.
     const int64_t index = values.numel() == 1 ? 0 : span.batch;
     const int64_t given = values.is_cpu() ? values.select(0, index).item().toLong() : 0;
     span.start = size - span.length - std::clamp<int64_t>(given, 0, size);
@@ -145,7 +145,7 @@ SequenceReader::SequenceReader(const char* name, const std::vector<at::Tensor>& 
   } else if (cache.dim() == 4) {
     tensors_ = {cache};
   } else {
-    // Blocks of block, N, D1, S, D0.
+    // The dimensions of the blocks are block, N, D1, S, D0.
     tensors_ = {cache.transpose(2, 3).flatten(3)};
   }
   block_size_ = tensors_[0].size(2);

@@ -9,22 +9,22 @@
 
 #include "cann/rows/attention/inference.h"
 
-// Where the elements of one sequence stand: in the dimensions of a layout, in blocks of a page
-// table, in a list of tensors, behind a padding or a prefix.
+// Locates the elements of one sequence: along the dimensions of a layout, in blocks of a page
+// table, in a list of tensors, after a padding or a prefix.
 namespace aclnn_host {
 
-// Of queries, keys, values and results: B batch, S sequence, N heads, D the elements of one head, H
-// those of all heads, T the elements of all sequences, one sequence after the other.
+// The layout of queries, keys, values and results: B batch, S sequence, N heads, D the elements of
+// one head, H those of all heads, T the tokens of all sequences, one sequence after the other.
 class InferenceLayout {
  public:
-  // "BNSD_BSND" is a layout of inputs and another one of the result.
+  // "BNSD_BSND" names the layout of the inputs and then that of the result.
   InferenceLayout(const std::string& name, std::string_view known);
 
   bool is_packed() const { return input_ == "TND" || input_ == "NTD"; }
   const std::string& input() const { return input_; }
-  // The tensor as B, N, S, D; of a packed one B is 1 and S is T.
+  // Returns the tensor as B, N, S, D; for a packed layout B is 1 and S is T.
   at::Tensor read(const char* name, const at::Tensor& tensor, int64_t heads) const;
-  // The way back, of a result.
+  // Converts a result from B, N, S, D to the layout.
   at::Tensor written(const at::Tensor& tensor) const;
 
  private:
@@ -39,17 +39,17 @@ struct Span {
   int64_t length;
 };
 
-// The spans of all sequences; `size` is the one of the sequence dimension. Lengths of a packed
-// layout are sums from the first one on.
+// The spans of all sequences; `size` is the size of the sequence dimension. The lengths of a packed
+// layout are cumulative sums.
 std::vector<Span> packed_spans(const char* name, const Lengths& lengths, int64_t size);
 std::vector<Span> padded_spans(const char* name, const Lengths& lengths, int64_t batches,
                                int64_t size);
-// Moves spans to the end of the sequence dimension, but for the padding on the right. One that
-// would begin before the dimension begins with it, or `empties` makes it empty.
+// Moves spans to the end of the sequence dimension, leaving the padding on the right free. A span
+// that would begin before the dimension begins at 0, or becomes empty if `empties`.
 void pad_left(const char* name, std::vector<Span>& spans, const at::Tensor& padding, int64_t size,
               bool empties);
 
-// Reads keys or values, one sequence at a time.
+// Reads the keys or values of one sequence.
 class SequenceReader {
  public:
   SequenceReader(const char* name, const std::vector<at::Tensor>& tensors,
@@ -57,10 +57,10 @@ class SequenceReader {
 
   bool is_paged() const { return table_.has_value(); }
   int64_t batches() const;
-  // The size of the sequence dimension; of pages, the elements that a row of the table has.
+  // The size of the sequence dimension; for pages, the tokens that one row of the table addresses.
   int64_t capacity(int64_t batch) const;
   int64_t head_size() const { return head_size_; }
-  // The elements as N, S, D.
+  // Returns the elements as N, S, D.
   at::Tensor read(const Span& span) const;
 
  private:
@@ -73,7 +73,7 @@ class SequenceReader {
   int64_t head_size_ = 0;
 };
 
-// The elements of N, S, D that stand for integers of INT8, of keys or values of a sequence.
+// Dequantises INT8 elements of the keys or values of a sequence, in N, S, D.
 at::Tensor antiquantised(const at::Tensor& elements, const Antiquantisation& by, const Span& span,
                          int64_t batches);
 

@@ -1,4 +1,4 @@
-// Linear attention as a recurrence: a state of values by keys that each token decays and corrects.
+// Linear attention as a recurrence: each token decays and corrects a state of values by keys.
 
 #include <optional>
 #include <vector>
@@ -17,7 +17,7 @@ namespace aclnn_host::attention_delta_rule_rows {
 
 namespace {
 
-// Heads of keys, each for as many heads of values as there are more of these.
+// Repeats heads of keys, so that there are as many as heads of values.
 at::Tensor for_values(const at::Tensor& keys, int64_t heads) {
   return wide(keys).repeat_interleave(heads / keys.size(1), 1);
 }
@@ -28,7 +28,7 @@ void expect_length(const std::vector<int64_t>& lengths, size_t i, int64_t left) 
 }
 
 // S = a diag(ak) S + beta (v - a diag(ak) S k) k^T, with a = exp(g) and ak = exp(gk), and the
-// result scale S q, of each token and of all heads of values.
+// result scale S q, for each token and all heads of values.
 class DeltaRule {
  public:
   DeltaRule(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -69,8 +69,8 @@ class DeltaRule {
 
 }  // namespace
 
-// A sequence starts with the state of its last accepted token, of its first
-// one if numAcceptedTokens is absent, and each token leaves its state in the place of its own.
+// A sequence starts with the state of its last accepted token, or of its first token if
+// numAcceptedTokens is absent. The state after each token is written to the token's slot.
 ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, "query"),
       (SameDtype<Floating<In>>, value, "query"), (Floating<In>, beta), (Floating<InOut>, stateRef),
       (IndexIn, actualSeqLengths), (IndexIn, ssmStateIndices), (Optional<In>, g),
@@ -124,7 +124,7 @@ ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, 
   out = results;
 }
 
-// All tokens of each sequence after the state with which it starts, which CANN computes in chunks.
+// Computes all tokens of each sequence, from an initial state; CANN computes them in chunks.
 // Behaviour of ChunkGatedDeltaRule: Tokens are computed one after the other, in FLOAT. Tokens that
 // belong to no sequence have the result 0.
 ACLNN(ChunkGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, "query"),

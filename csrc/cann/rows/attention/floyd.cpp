@@ -1,5 +1,5 @@
-// Attention to edges of a graph by way of a third node (Floyd attention), and its gradients: the
-// query of the edge (n, m) sees, of each node k, the keys of the edges (n, k) and (k, m).
+// Attention between edges of a graph through a third node (Floyd attention), and its gradients: for
+// each node k, the query of edge (n, m) attends to the keys of the edges (n, k) and (k, m).
 
 #include <algorithm>
 #include <limits>
@@ -21,17 +21,17 @@ namespace {
 // A pair of tensors of the edges (n, k) and (k, m).
 using Edges = std::pair<at::Tensor, at::Tensor>;
 
-// The products of x, (n, m, elements), with both edges by way of k: (n, m, k).
+// Products of x, (n, m, elements), with both edges through k; the result is (n, m, k).
 at::Tensor with_edges(const at::Tensor& x, const Edges& edges) {
   return at::matmul(x, edges.first.transpose(1, 2)) +
          at::matmul(x.transpose(0, 1), edges.second.permute({1, 2, 0})).transpose(0, 1);
 }
-// The sums over k of weights, (n, m, k), times both edges: (n, m, elements).
+// Weighted sums of both edges over k, for weights (n, m, k); the result is (n, m, elements).
 at::Tensor of_edges(const at::Tensor& weights, const Edges& edges) {
   return at::matmul(weights, edges.first) +
          at::matmul(weights.transpose(0, 1), edges.second.transpose(0, 1)).transpose(0, 1);
 }
-// The gradients of the edges in either of these, by weights and x.
+// The gradients of both edges in with_edges() and of_edges(), from weights and x.
 Edges edge_gradients(const at::Tensor& weights, const at::Tensor& x) {
   return {at::matmul(weights.transpose(1, 2), x),
           at::matmul(weights.permute({1, 2, 0}), x.transpose(0, 1)).transpose(0, 1)};
@@ -70,7 +70,7 @@ struct Floyd {
   Softmax softmax(int64_t b, int64_t h) const {
     const at::Tensor scores = this->scores(b, h);
     const at::Tensor largest = scores.amax(2, /*keepdim=*/true);
-    // A query that sees nothing has no probabilities.
+    // A query with no visible key has probabilities of 0.
     const at::Tensor is_blind = largest == -std::numeric_limits<double>::infinity();
     const at::Tensor powers = (scores - largest.masked_fill(is_blind, 0.0)).exp();
     const at::Tensor sum = powers.sum(2, /*keepdim=*/true);

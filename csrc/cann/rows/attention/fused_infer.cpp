@@ -1,4 +1,4 @@
-// Attention of queries over keys that may be those of all tokens so far, for any number of queries.
+// Attention of any number of queries over the keys of a prompt or of a cache.
 
 #include <algorithm>
 
@@ -43,7 +43,7 @@ void expect_defaults(int64_t pse_type, int64_t out_type) {
          "attentionOut");
 }
 
-// Lengths on the host, or on the device, where they are unknown without memory.
+// Lengths from the host or from a device tensor, whose values are unknown without memory.
 Lengths lengths_in(const char* name, const std::optional<at::Tensor>& tensor) {
   if (!is_given(tensor)) return std::nullopt;
   const at::ScalarType type = tensor->scalar_type();
@@ -113,8 +113,8 @@ void attend(Version& row) {
                   row.antiquantMode, row.softmaxLseFlag, row.attentionOut, row.softmaxLse);
 }
 
-// Version 1, and the inner functions that have what version 5 has. One of these has lengths on the
-// device.
+// Version 1, and the inner functions, which have the arguments of version 5. One of these takes
+// lengths on the device.
 template <class Version>
 void attend_without_suffix(Version& row) {
   InferenceArguments arguments{

@@ -49,7 +49,7 @@ void attend(Version& row) {
 
 }  // namespace
 
-// A shift is a reserved argument of the first two versions, which ignore it.
+// pseShift is reserved in the first two versions, which ignore it.
 ACLNN_STRUCT(IncreFlashAttention, (In, query), (Ins, key), (Ins, value),
              (Unused<Optional<In>>, pseShift, "reserved"), (Optional<In>, attenMask),
              (Optional<Ints>, actualSeqLengths), (int64_t, numHeads), (double, scaleValue),

@@ -1,5 +1,5 @@
-// Attention for inference: with the scores S = scale Q K^T + shift, of which masks hide some, the
-// result is softmax(S) V, one sequence at a time. Sequences may be shorter than their tensors.
+// Attention for inference, one sequence at a time: with the scores S = scale Q K^T + shift, some of
+// them masked, the result is softmax(S) V. Sequences may be shorter than their tensors.
 #include "cann/rows/attention/inference.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A scale for the whole tensor. One of UINT64 has the bits of a FLOAT in its lower half.
+// One scale for the whole tensor. A scale of UINT64 has the bits of a FLOAT in its lower half.
 at::Tensor single_scale(const char* name, const std::optional<at::Tensor>& scale) {
   EXPECT(given(scale) && scale->numel() == 1, name, " is ",
          scale ? "a tensor of several elements" : "null",
@@ -104,7 +104,7 @@ class Inference {
   }
 
   bool is_quantised() const { return a_.query.scalar_type() == at::kChar; }
-  // Whether the masks of positions do not apply: a single query is the last of its sequence.
+  // True if position masks do not apply, because a single query is the last token of its sequence.
   bool sees_all() const {
     return a_.single_query_sees_all && !layout_.is_packed() && query_.size(2) == 1 &&
            !given(a_.query_rope);
@@ -149,7 +149,7 @@ class Inference {
 
   void find_spans() {
     const int64_t size = query_.size(2);
-    constexpr int64_t kMostBatches = 65536;  // the documents' limit
+    constexpr int64_t kMostBatches = 65536;  // the limit in the documents
     EXPECT(query_.size(0) <= kMostBatches, "query has ", query_.size(0),
            " batches, expected at most ", kMostBatches);
     if (layout_.is_packed()) {
@@ -189,7 +189,7 @@ class Inference {
     EXPECT(found == expected, name, " has ", found, " batches, expected ", expected);
   }
 
-  // A padding on the left takes part with lengths alone.
+  // A padding on the left is read only if there are lengths, too.
   void pad() {
     const int64_t size = query_.size(2);
     if (given(a_.query_padding) && a_.query_lengths && size > 1) {
@@ -272,7 +272,8 @@ class Inference {
 
   int64_t key_size(size_t i) const { return prefix_size_ + key_spans_[i].length; }
 
-  // The part of a mask or a shift for one sequence. Its last two dimensions are those of scores.
+  // The part of a mask or a shift that belongs to one sequence. Its last two dimensions are those
+  // of the scores.
   at::Tensor part(const char* name, const at::Tensor& whole, size_t i) const {
     const Span& query = queries_[i];
     const Span& key = key_spans_[i];
@@ -283,7 +284,7 @@ class Inference {
         .narrow(-1, key.start, key_size(i));
   }
 
-  // The places of the scores that do not count, unless all do.
+  // Flags of the masked scores; nothing if none are masked.
   std::optional<at::Tensor> hidden(size_t i, const at::Tensor& scores) const {
     std::optional<at::Tensor> result;
     if (mask_) result = part("attenMask", *mask_, i);
@@ -316,7 +317,7 @@ class Inference {
     return at::cat({read_as_float(*prefix, of_prefix), result}, 1);
   }
 
-  // The result and the logarithms of the sums of a sequence with queries and keys.
+  // The result and the log-sum-exp of a sequence that has queries and keys.
   std::pair<at::Tensor, at::Tensor> attention(size_t i) const {
     const Span& span = queries_[i];
     const at::Tensor query =
@@ -324,7 +325,7 @@ class Inference {
     at::Tensor key = read(keys_, a_.key_antiquant, key_prefix_, i);
     if (ropes_) key = at::cat({key, ropes_->read(key_spans_[i]).to(at::kFloat)}, 2);
     const at::Tensor value = read(values_, a_.value_antiquant, value_prefix_, i);
-    // The heads of queries that share one of keys and values stand one after the other.
+    // Consecutive heads of queries share a head of keys and values.
     const auto by_key_heads = [&](const at::Tensor& tensor) {
       return tensor.reshape({key_heads_, heads_ / key_heads_ * span.length, tensor.size(2)});
     };
@@ -334,7 +335,7 @@ class Inference {
     scores = scores * a_.scale;
     if (given(a_.shift)) scores = scores + part("pseShift", *a_.shift, i).to(at::kFloat);
     if (const auto masked = hidden(i, scores)) scores = scores.masked_fill(*masked, -kInfinity);
-    // The result of a query whose keys are all hidden is 0.
+    // A query whose keys are all masked has the result 0.
     const at::Tensor largest = at::amax(scores, 2, /*keepdim=*/true);
     const at::Tensor no_keys = largest.eq(-kInfinity);
     at::Tensor weights = (scores - largest.masked_fill(no_keys, 0)).exp();
@@ -350,7 +351,8 @@ class Inference {
             (sum.log() + largest).masked_fill(no_keys, kInfinity)};
   }
 
-  // The result in INT8, by scales for the whole tensor or for each element of the heads.
+  // Quantises the result to INT8, with scales for the whole tensor or for each element of the
+  // heads.
   at::Tensor quantised(const at::Tensor& result) const {
     const auto shaped = [&](const char* name, const at::Tensor& parameters) {
       const at::ScalarType type = parameters.scalar_type();

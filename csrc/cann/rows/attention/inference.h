@@ -13,29 +13,29 @@
 
 #include "cann/rows/row.h"
 
-// The attention of inference: one definition for the operators of the first step (of a prompt), of
-// the later steps (of one query for each sequence) and for those that do both.
+// Attention for inference. One definition serves the operators for prompts, for single queries of
+// each sequence, and for both.
 namespace aclnn_host {
 
-// A tensor without elements is as good as none.
+// A tensor without elements counts as absent.
 inline bool given(const std::optional<at::Tensor>& tensor) {
   return tensor && tensor->numel() > 0;
 }
 
-// Numbers as INT8 has them: the nearest, of two the even one; NaN is 0.
+// Rounds to INT8, to nearest, ties to even; NaN becomes 0.
 at::Tensor rounded_to_int8(const at::Tensor& x);
 
 using Lengths = std::optional<std::vector<int64_t>>;
-// An absent array and an empty one are the same.
+// An absent array is the same as an empty one.
 Lengths lengths_of(const at::OptionalIntArrayRef& array);
 
-// How keys or values of INT8 become numbers: (x + offset) * scale.
+// Dequantisation of INT8 keys or values: (x + offset) * scale.
 struct Antiquantisation {
-  const char* name = "antiquantScale";  // of the argument that has the scales
+  const char* name = "antiquantScale";  // the argument that has the scales
   std::optional<at::Tensor> scale = {};
   std::optional<at::Tensor> offset = {};
   int64_t mode = 0;
-  bool is_joint = false;  // the mode counts for a single query for each sequence alone
+  bool is_joint = false;  // the mode applies only with a single query for each sequence
 
   bool is_given() const { return scale && scale->numel() > 0; }
 };
@@ -65,27 +65,28 @@ struct InferenceArguments {
   std::optional<at::Tensor> query_rope = {};
   std::optional<at::Tensor> key_rope = {};
   int64_t heads = 0;
-  int64_t key_heads = 0;  // 0 for as many as queries have
+  int64_t key_heads = 0;  // 0 if there are as many as heads of queries
   double scale = 1;
   int64_t pre_tokens = INT32_MAX;
   int64_t next_tokens = INT32_MAX;
   std::string layout = {};
-  std::string_view layouts = {};  // those that the operator has
+  std::string_view layouts = {};  // the layouts that the operator accepts
   int64_t sparse_mode = 0;
   int64_t inner_precise = 0;
   int64_t block_size = 0;
-  // Whether a single query for each sequence sees all its keys, whatever the sparse mode.
+  // True if a single query for each sequence sees all its keys, whatever the sparse mode.
   bool single_query_sees_all = false;
 };
 
-// Refuses arguments that would change the result in a way that the host CANN does not emulate.
+// Refuses arguments whose effect the host CANN does not emulate.
 void refuse_given(std::initializer_list<std::pair<const char*, bool>> arguments);
 
-// One of two forms of scales for keys and values: scales that have both, along the first dimension.
+// Splits a tensor with the scales of keys and values along its first dimension.
 void split_antiquant(InferenceArguments& arguments, const std::optional<at::Tensor>& scale,
                      const std::optional<at::Tensor>& offset, int64_t mode);
 
-// With `lse`, writes the logarithms of the sums of exponentials, too: inf for a query without keys.
+// Computes the attention. With `lse`, also writes the log-sum-exp of the scores: inf for a query
+// without keys.
 void infer_attention(const InferenceArguments& arguments, Output& out, OptionalOutput* lse);
 
 }  // namespace aclnn_host

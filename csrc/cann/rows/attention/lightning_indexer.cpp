@@ -1,5 +1,5 @@
-// Which keys matter most to each query, by a small attention of its own (DeepSeek sparse
-// attention), and the gradients of the scores.
+// The lightning indexer of DeepSeek sparse attention, a small attention that selects the most
+// important keys of each query, and the gradients of its scores.
 
 #include <algorithm>
 #include <limits>
@@ -56,12 +56,13 @@ void check_window(int64_t mode, int64_t pre_tokens, int64_t next_tokens) {
          "preTokens or nextTokens is not the largest number, the only one supported");
 }
 
-// The places of the best keys of each query, in order, and their scores; -1 and -inf behind them.
+// The positions of the best keys of each query, in descending order of score, and their scores;
+// unused elements at the end are -1 and -inf.
 struct Best {
   at::Tensor places;
   at::Tensor scores;
 };
-// `products` has those of the queries' heads and the keys of a sequence.
+// `products` returns the products of the queries' heads with the keys of a sequence.
 template <class Products>
 Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& weights,
                int64_t most, int64_t mode, Products products) {
@@ -93,7 +94,7 @@ Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& 
 
 }  // namespace
 
-// The gradients of the values that LightningIndexer finds.
+// The gradients of the values that LightningIndexer returns.
 // Behaviour of LightningIndexerGrad, SparseLightningIndexerGradKLLoss, DenseLightningIndexer*:
 // Everything is computed in FLOAT, and each result is rounded once. With sparseMode 3 the first
 // places of a list count, as many as the query sees keys. A probability below 1e-8 counts as 1e-8
@@ -118,7 +119,8 @@ ACLNN(LightningIndexerGrad, (Floating<In>, query), (Floating<In>, key), (Floatin
   const int64_t count = spareIndices.size(-1);
   EXPECT(count >= 1 && count <= kMostKeys, "spareIndices has ", count,
          " keys of each query, expected 1 to ", kMostKeys);
-  // With a dimension for the one head of keys, as LightningIndexer writes them, or without.
+  // LightningIndexer writes the indices with a dimension for the one head of keys; it may be
+  // missing here.
   std::vector<int64_t> of_tokens(query.sizes().begin(), query.sizes().end() - 1);
   of_tokens.back() = spareIndices.dim() == query.dim() ? 1 : count;
   if (spareIndices.dim() == query.dim()) of_tokens.push_back(count);
@@ -146,7 +148,7 @@ ACLNN(LightningIndexerGrad, (Floating<In>, query), (Floating<In>, key), (Floatin
   }
   sums.write(dQuery, dKey, dWeights);
 }
-// The score of a key is the sum over heads of weight relu(query key).
+// The score of a key is the sum over heads of weight * relu(query * key).
 // Behaviour of LightningIndexer: Places come in the order of their scores. Where there are fewer
 // keys, the place is -1 and the score -inf.
 ACLNN(LightningIndexer, (Floating<In>, query), (SameDtype<Floating<In>>, key, "query"),

@@ -18,7 +18,7 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
-// What the gradients of the lightning indexer and those of its loss share.
+// Shared by the gradients of the lightning indexer and those of its loss.
 namespace aclnn_host {
 
 inline constexpr int64_t kIndexerSize = 128;
@@ -34,15 +34,15 @@ inline void expect_last(const char* name, const at::Tensor& tensor, int64_t size
          " elements of each head");
 }
 
-// All but the last dimensions, then `last`.
+// All dimensions but the last, followed by `last`.
 inline std::vector<int64_t> with_last(at::IntArrayRef sizes, std::initializer_list<int64_t> last) {
   std::vector<int64_t> shape(sizes.begin(), sizes.end() - 1);
   shape.insert(shape.end(), last);
   return shape;
 }
 
-// The scores of one query for some keys: the sum over heads of weight relu(query key). All in
-// FLOAT: heads, elements; keys, elements; heads.
+// The scores of one query for some keys: the sum over heads of weight * relu(query * key). The
+// tensors are FLOAT: query is (heads, elements), keys are (keys, elements), weights are (heads).
 class QueryScores {
  public:
   QueryScores(at::Tensor query, at::Tensor keys, at::Tensor weights)
@@ -113,7 +113,7 @@ class Indexer {
     queries_.measure();
     keys_.measure();
   }
-  // Refuses a sequence with fewer keys than queries, of which the first ones would see none.
+  // Refuses a sequence with fewer keys than queries, whose first queries would see no key.
   void expect_enough_keys(const char* name) const {
     for (int64_t i = 0; i < queries_.count(); ++i) {
       EXPECT(queries_.length(i) <= keys_.length(i), name, " gives sequence ", i, " ",
@@ -121,8 +121,8 @@ class Indexer {
     }
   }
 
-  // Calls `compute` with each query of each sequence: its place in the sequence, and how many keys
-  // it sees if none is behind it in the sequence that ends with both.
+  // Calls `compute` for each query of each sequence, with its position in the sequence and the
+  // number of keys that it sees. Queries and keys end together, and a query sees no later key.
   template <class Begin, class Compute>
   void each_query(Begin begin, Compute compute) const {
     for (int64_t i = 0; i < queries_.count(); ++i) {
@@ -155,7 +155,7 @@ class Indexer {
   TokenSequences keys_;
 };
 
-// The keys that a query's list names, which are its first `most` ones up to a negative number.
+// The keys in a query's list, which are at most `most` and end at the first negative number.
 inline at::Tensor listed(const at::Tensor& list, int64_t most, int64_t keys) {
   const at::Tensor first = list.narrow(0, 0, std::min(most, list.size(0))).to(at::kLong);
   const at::Tensor places = first.masked_select((first < 0).cumsum(0) == 0);
@@ -163,15 +163,15 @@ inline at::Tensor listed(const at::Tensor& list, int64_t most, int64_t keys) {
   return places;
 }
 
-// The divergence of a query's probabilities from the target. Those that are next to nothing count
-// as 1e-8.
+// The Kullback-Leibler divergence of a query's probabilities from the target. Probabilities below
+// 1e-8 count as 1e-8.
 inline double divergence(const at::Tensor& target, const at::Tensor& learnt) {
   constexpr double kLeast = 1e-8;
   const at::Tensor ratio = target.clamp_min(kLeast).log() - learnt.clamp_min(kLeast).log();
   return (target * ratio).sum(at::kDouble).item().toDouble();
 }
 
-// The gradients of a call, in FLOAT and with all tokens in one dimension, and its loss.
+// The gradients of a call, in FLOAT, with all tokens in one dimension, and its loss.
 class IndexerGradients {
  public:
   IndexerGradients(const at::Tensor& query, const at::Tensor& key)
@@ -191,7 +191,7 @@ class IndexerGradients {
     weights_.select(0, token).copy_(gradients.weights);
     key_.narrow(0, first_key, gradients.keys.size(0)).add_(gradients.keys);
   }
-  // Adds the divergence of what a query's scores have learnt, and its gradients.
+  // Adds the divergence of a query's learnt probabilities, and its gradients.
   template <class Keys>
   void learn(const QueryScores& scores, const at::Tensor& target, const at::Tensor& learnt,
              int64_t token, const Keys& keys) {

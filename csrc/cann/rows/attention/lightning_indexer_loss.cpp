@@ -1,5 +1,5 @@
-// The loss of the lightning indexer, by which its scores learn what the attention that it serves
-// looks at, with its gradients.
+// The loss of the lightning indexer and its gradients. It trains the indexer's scores to match the
+// distribution of the attention for which the indexer selects keys.
 
 #include <utility>
 #include <vector>
@@ -19,8 +19,8 @@ namespace aclnn_host::attention_lightning_indexer_loss_rows {
 
 namespace {
 
-// A tensor of the softmax, batch, heads of keys, sequence, queries of each; or heads of keys,
-// tokens, queries of each; as one that has the heads of each token.
+// Reshapes a softmax tensor to the heads of each token. The tensor is (batch, heads of keys,
+// sequence, queries of each head) or (heads of keys, tokens, queries of each head).
 at::Tensor by_token(const at::Tensor& softmax) {
   return softmax.transpose(-3, -2).flatten(-2);
 }
@@ -38,8 +38,8 @@ void expect_weights(const at::Tensor& weights, const at::Tensor& query) {
   if (weights.scalar_type() != at::kFloat) expect_dtype("weights", weights, query);
 }
 
-// What the losses have beside the indexer: the attention that is to be learnt, with the maxima and
-// sums of its softmax.
+// Arguments of the losses besides the indexer's: the attention to learn, with the maxima and sums
+// of its softmax.
 struct Attention {
   const at::Tensor& query;
   const at::Tensor& key;
@@ -102,7 +102,8 @@ struct AttentionParts {
         largest(indexer.queries().read(by_token(attention.largest), sequence)),
         sum(indexer.queries().read(by_token(attention.sum), sequence)) {}
 
-  // What the indexer is to learn for a query: the mean over heads of its probabilities of `keys`.
+  // The target of the indexer for a query: the mean over heads of the attention's probabilities of
+  // `keys`.
   at::Tensor target(int64_t row, const at::Tensor& keys, double scale) const {
     const at::Tensor of_query = query.select(0, row);
     const at::Tensor scores =
@@ -164,8 +165,8 @@ ACLNN(DenseLightningIndexerSoftmaxLse, (Floating<In>, queryIndex), (Floating<In>
   softmaxSumOut = sum.view(shape);
 }
 
-// The divergence of the softmax of the indexer's scores for all keys from the attention's mean over
-// heads, summed over queries, and its gradients.
+// The divergence of the softmax of the indexer's scores, over all keys, from the mean over heads of
+// the attention's probabilities, summed over queries, and its gradients.
 ACLNN(DenseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, key),
       (Floating<In>, queryIndex), (Floating<In>, keyIndex), (Floating<In>, weights),
       (Floating<In>, softmaxMax), (Floating<In>, softmaxSum), (Floating<In>, softmaxMaxIndex),
@@ -230,7 +231,8 @@ ACLNN(DenseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, key
   loss = sums.loss();
 }
 
-// The same of the keys that each query selects; the softmax is over them.
+// The divergence and its gradients for the keys that each query selects; the indexer's
+// softmax is over these keys only.
 ACLNN(SparseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, key),
       (Floating<In>, queryIndex), (Floating<In>, keyIndex), (Floating<In>, weights),
       (In, sparseIndices), (Floating<In>, softmaxMax), (Floating<In>, softmaxSum),
@@ -250,7 +252,7 @@ ACLNN(SparseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, ke
   expect_weights(weights, queryIndex);
   expect_causal(sparseMode);
   expect_dims("query", query, queryIndex.dim());
-  // Ascend950 has one pair of numbers more.
+  // Ascend950 accepts one more pair of head counts.
   if (query.size(-2) != 48 || queryIndex.size(-2) != 24) {
     expect_heads("query", query, {32, 64, 128});
     expect_heads("queryIndex", queryIndex, {8, 16, 32, 64});

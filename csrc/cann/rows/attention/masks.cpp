@@ -10,7 +10,7 @@
 namespace aclnn_host {
 namespace {
 
-// The size of the triangle that stands for a band.
+// The size of the triangular mask from which the operator makes a band.
 constexpr int64_t kTriangle = 2048;
 
 bool is_triangle(const at::Tensor& mask) {
@@ -67,7 +67,7 @@ std::optional<at::Tensor> mask_by_rows(const InferenceArguments& arguments, cons
     mask = mask.squeeze(1);
   }
   const int64_t batches = query.size(0);
-  // A single query of each batch may have its row without a dimension for queries.
+  // With one query for each batch, the mask may lack the dimension of queries.
   if (mask.dim() == 2) mask = mask.unsqueeze(sees_all && mask.size(0) == batches ? 1 : 0);
   EXPECT((mask.size(0) == 1 || mask.size(0) == batches) && mask.size(1) >= query.size(2),
          "attenMask has shape ", arguments.mask->sizes(), ", expected 1 or ", batches,

@@ -7,13 +7,13 @@
 
 #include "cann/rows/attention/inference.h"
 
-// Which keys a query does not see.
+// The keys that masks hide from a query.
 namespace aclnn_host {
 
-// What the mask argument says of which scores do not count.
+// The meaning of the mask argument.
 enum SparseMode { kMask = 0, kWholeMask = 1, kCausalFromFirst = 2, kCausalFromLast = 3, kBand = 4 };
 
-// The keys that a query sees: those that are `least` to `most` places ahead of its own.
+// The keys that a query sees: those from `least` to `most` positions ahead of its own.
 struct VisibleBand {
   int64_t least;
   int64_t most;
@@ -22,12 +22,12 @@ struct VisibleBand {
     return least + queries - 1 < keys && most >= 0;
   }
 };
-// The band of a sequence; nothing where the mode and the tokens before and after leave all keys.
+// The band of a sequence; nothing if the mode and preTokens and nextTokens leave all keys visible.
 std::optional<VisibleBand> band_of(const InferenceArguments& arguments, int64_t queries,
                                    int64_t keys);
 
-// The mask as batch, rows, columns, true where keys are hidden; nothing where it stands for a band.
-// Queries are B, N, S, D.
+// The mask as (batch, rows, columns), true where keys are hidden; nothing if it only selects a
+// band. Queries are B, N, S, D.
 std::optional<at::Tensor> mask_by_rows(const InferenceArguments& arguments, const at::Tensor& query,
                                        bool is_packed, bool sees_all);
 

@@ -1,4 +1,4 @@
-// Attention whose keys are shared out: the results over parts of the keys, merged into one.
+// Attention with the keys split into parts: merges the results over the parts into one.
 
 #include <algorithm>
 #include <string_view>
@@ -16,20 +16,20 @@ namespace aclnn_host::attention_merged_attention_rows {
 
 namespace {
 
-// The largest score of each query's softmax and the sum of its exponentials, eight times each.
+// The largest score of each query and the sum of its exponentials, eight copies of each.
 struct SoftmaxParts {
   at::Tensor largest;
   at::Tensor sum;
 };
 
-// The share of a part in the merged result, a number for each query and head.
+// The weight of a part in the merged result, for each query and head.
 at::Tensor share(const SoftmaxParts& part, const SoftmaxParts& merged) {
   return (at::exp(part.largest - merged.largest) * part.sum / merged.sum).select(-1, 0);
 }
 
 }  // namespace
 
-// Results lie as (S, B, N * D) with softmax parts (B, N, S, 8), or as (T, N, D) with (T, N, 8).
+// Results are (S, B, N * D) with softmax parts (B, N, S, 8), or (T, N, D) with (T, N, 8).
 ACLNN(RingAttentionUpdateV2, (Floating<In>, prevAttnOut), (In, prevSoftmaxMax),
       (Like<In>, prevSoftmaxSum, "prevSoftmaxMax"), (Like<Floating<In>>, curAttnOut, "prevAttnOut"),
       (Like<In>, curSoftmaxMax, "prevSoftmaxMax"), (Like<In>, curSoftmaxSum, "prevSoftmaxMax"),
@@ -74,7 +74,7 @@ ACLNN(RingAttentionUpdateV2, (Floating<In>, prevAttnOut), (In, prevSoftmaxMax),
   softmaxSumOut = merged.sum;
 }
 
-// lse has the logarithm of the sum of exponentials of each query and head, localOut the results.
+// lse has the log-sum-exp of each query and head, localOut the results.
 ACLNN(AttentionUpdate, (Ins, lse), (Ins, localOut), (int64_t, updateType), (Out, out),
       (Optional<Out>, lseOut)) {
   EXPECT(!lse.empty() && lse.size() == localOut.size(), "lse has ", lse.size(),

@@ -7,9 +7,9 @@
 
 #include "cann/rows/row.h"
 
-// What stands before the attention of multi-head latent attention: from each token, the queries of
-// all heads and the key that is kept in two caches, each with a part by place (rotary) and one
-// without. Weights and tokens of INT8 are integers that scales multiply; caches of INT8 get such.
+// The prolog of multi-head latent attention. From each token it computes the queries of all heads
+// and the key, which goes to two caches; each has a rotary part and a part without position. INT8
+// weights and tokens have scales; INT8 caches receive quantised values.
 namespace aclnn_host {
 
 enum class Weights { kFractalNz, kAny };

@@ -1,4 +1,4 @@
-// The steps of a prolog of multi-head latent attention, in FLOAT from the first to the last.
+// The steps of a prolog of multi-head latent attention, all in FLOAT.
 #include "cann/rows/attention/mla_prolog.h"
 
 #include <ATen/TensorOperators.h>
@@ -27,13 +27,13 @@ void expect_given(const char* name, const std::optional<at::Tensor>& tensor, boo
   expect_shape(name, *tensor, shape);
 }
 
-// Each row in INT8, and how much one of its steps is.
+// Quantises each row to INT8. Returns the rows and their scales.
 std::pair<at::Tensor, at::Tensor> quantised_rows(const at::Tensor& rows) {
   const at::Tensor step = at::amax(rows.abs(), -1, /*keepdim=*/true) / 127;
   return {rounded_to_int8(rows / step), step};
 }
 
-// A weight as a matrix. One in FRACTAL_NZ may be described by the sizes of its blocks in memory.
+// A weight as a matrix. A FRACTAL_NZ weight may be described by the sizes of its blocks in memory.
 at::Tensor matrix_of(const char* name, const StoredTensor& weight, Weights weights) {
   const bool is_blocks = is_fractal_nz(weight.format);
   EXPECT(is_blocks || weights == Weights::kAny, name, " has format ",
@@ -51,7 +51,8 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gamma, double epsilon
   return x * (x.square().mean(-1, /*keepdim=*/true) + epsilon).rsqrt() * gamma.to(at::kFloat);
 }
 
-// Pairs of neighbours, turned by the angles of a place; first the even ones, then the odd ones.
+// Rotates pairs of neighbours by the angles of their position; the result has the even elements
+// first, then the odd ones.
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& sine, const at::Tensor& cosine) {
   const at::Tensor pairs = x.unflatten(-1, {x.size(-1) / 2, 2});
   const at::Tensor even = pairs.select(-1, 0);
@@ -121,7 +122,7 @@ class Prolog {
   bool quantises_all() const { return a_.x.scalar_type() == at::kChar; }
   bool quantises_cq() const { return uq_qr_.scalar_type() == at::kChar; }
   bool quantises_cache() const { return out_.key_cache->scalar_type() == at::kChar; }
-  // A query of INT8 comes with tokens and a cache of INT8.
+  // An INT8 query requires INT8 tokens and an INT8 cache.
   bool quantises_query() const { return quantises_all() && quantises_cache(); }
 
   void check_dtypes() const {
@@ -161,13 +162,13 @@ class Prolog {
                  {1, low_rank});
   }
 
-  // The tokens times a matrix, whose columns have scales if there are some.
+  // The tokens times a matrix; the columns may have scales.
   at::Tensor projected(const at::Tensor& matrix, const std::optional<at::Tensor>& scale) const {
     const at::Tensor result = at::matmul(tokens_.to(wide_type()), matrix.to(wide_type()));
     if (!quantises_all()) return result;
     return (result * *a_.dequant_x * *scale).to(at::kFloat);
   }
-  // Sums of many products of integers are exact in DOUBLE.
+  // DOUBLE sums many products of integers exactly.
   at::ScalarType wide_type() const { return quantises_all() ? at::kDouble : at::kFloat; }
 
   void write_query(const at::Tensor& sine, const at::Tensor& cosine) const {
@@ -190,7 +191,7 @@ class Prolog {
     if (quantises_query()) {
       const auto [integers, step] = quantised_rows(query);
       query = integers.to(at::kChar);
-      // A device gives both parts of the query one scale, that of its integers times the cache's.
+      // A device gives both parts of the query the same scale: the query's scale times the cache's.
       rope = rope * (a_.quant_ckv->flatten().narrow(0, 0, 1) / step);
       EXPECT(out_.query_scale != nullptr && *out_.query_scale,
              "dequantScaleQNopeOut is null, expected a tensor for a query of INT8");
@@ -215,7 +216,7 @@ class Prolog {
     write_cache(out_.rope_cache, rope);
   }
 
-  // Puts rows where the index says; a negative one is left out.
+  // Writes rows to the positions in the index; a row with a negative index is not written.
   void write_cache(Output& cache, const at::Tensor& rows) const {
     const std::string mode = a_.cache_mode.empty() ? "PA_BSND" : a_.cache_mode;
     const bool is_nz = mode == "PA_NZ";
@@ -225,7 +226,7 @@ class Prolog {
     const int64_t blocks = cache->size(0);
     const int64_t block_size = cache->size(1);
     const int64_t size = cache->size(3);
-    const int64_t width = 32 / cache->element_size();  // of the blocks of columns
+    const int64_t width = 32 / cache->element_size();  // the width of a block of columns
     EXPECT(!is_nz || size % width == 0, cache.name(), " has shape ", cache->sizes(),
            ", expected a last dimension of a multiple of ", width, " for PA_NZ");
     const auto by_place = [&](const at::Tensor& tensor) {

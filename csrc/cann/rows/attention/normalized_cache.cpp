@@ -1,5 +1,5 @@
-// Keys, values and queries of one product, normalised and turned by their positions; keys and
-// values are quantised, if asked for, and written into their caches.
+// Splits one product into keys, values and queries, normalises them and applies rotary embeddings;
+// keys and values are optionally quantised, and written to their caches.
 
 #include <algorithm>
 #include <string>
@@ -22,8 +22,8 @@ namespace aclnn_host::attention_normalized_cache_rows {
 
 namespace {
 
-// How a cache lies in memory, and what an index says: the place of a token in its sequence, in all
-// pages, or where the page of several tokens begins.
+// The layout of a cache, and the meaning of an index: the position of a token in its sequence, its
+// position in all pages, or the beginning of the page of several tokens.
 struct CacheMode {
   bool is_paged = false;
   bool by_page = false;
@@ -39,13 +39,13 @@ CacheMode mode_of(const std::string& name) {
          "\", expected Norm, PA, PA_BNSD, PA_NZ, PA_BLK_BNSD or PA_BLK_NZ");
 }
 
-// The elements of 32 bytes, which stand together in a fractal cache.
+// The number of elements in 32 bytes, which are contiguous in a fractal cache.
 int64_t width_of(const at::Tensor& cache) {
   return 32 / cache.element_size();
 }
 
-// A fractal cache of pages, heads, parts of `width_of` elements, tokens of the page, elements, as
-// pages, tokens, heads, elements.
+// Converts a fractal cache of (pages, heads, parts, tokens of the page, `width_of` elements) to
+// (pages, tokens, heads, elements).
 at::Tensor from_fractals(const at::Tensor& cache, int64_t heads, int64_t page, int64_t size) {
   const int64_t width = width_of(cache);
   return cache.reshape({-1, heads, size / width, page, width}).permute({0, 3, 1, 2, 4}).flatten(3);
@@ -65,7 +65,8 @@ at::Tensor turned(const at::Tensor& first, const at::Tensor& second, const at::T
                   const at::Tensor& sin) {
   return joined(first, second) * wide(cos) + joined(-second, first) * wide(sin);
 }
-// Pairs of neighbours turned by their angles; the first ones of all pairs come first.
+// Rotates pairs of neighbours by their angles; the result has the first elements of all pairs
+// first.
 at::Tensor turned_pairs(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   return turned(x.slice(-1, 0, std::nullopt, 2), x.slice(-1, 1, std::nullopt, 2), cos, sin);
 }
@@ -74,7 +75,7 @@ at::Tensor turned_halves(const at::Tensor& x, const at::Tensor& cos, const at::T
   return turned(halves[0], halves[1], cos, sin);
 }
 
-// Scale and offset of a cache of INT8.
+// Scale and offset of an INT8 cache.
 struct Quantization {
   const char* scale_name;
   const std::optional<at::Tensor>& scale;
@@ -91,7 +92,7 @@ void check_factors(const char* name, const at::Tensor& factors, const at::Tensor
       shape.size() == 1 ? shape[0] == size || shape[0] == 1 : shape[0] == heads && shape[1] == size,
       name, " has shape ", shape, ", expected [", heads, ", ", size, "], [", size, "] or [1]");
 }
-// Elements of (..., heads, size) as the cache has them.
+// Converts elements of (..., heads, size) to the cache's type.
 at::Tensor stored(const at::Tensor& elements, const Output& cache, const at::Tensor& like,
                   const Quantization& by) {
   if (!by.scale) {
@@ -111,7 +112,7 @@ at::Tensor stored(const at::Tensor& elements, const Output& cache, const at::Ten
   return saturated(at::round(values), -128, 127);
 }
 
-// The caches of one call of batch, heads, sequence, elements.
+// The caches of one call, whose elements are (batch, heads, sequence, elements).
 struct Caches {
   CacheMode mode;
   int64_t batch, heads, sequence;
@@ -132,7 +133,7 @@ struct Caches {
            ", expected a last dimension of a multiple of ", width, " in FRACTAL_NZ");
   }
 
-  // Where the tokens of all sequences go; -1 for those that go nowhere.
+  // The positions of the tokens of all sequences in the cache; -1 for a token that is not written.
   at::Tensor places(const at::Tensor& index, const at::Tensor& cache) const {
     const int64_t page = mode.is_paged ? cache.size(1) : cache.size(2);
     const int64_t limit = mode.is_paged ? cache.size(0) * page : page;
@@ -155,7 +156,8 @@ struct Caches {
         .flatten();
   }
 
-  // A cache with the elements of batch, heads, sequence, elements at the places of the tokens.
+  // A copy of the cache with `elements`, (batch, heads, sequence, elements), at the tokens'
+  // positions.
   at::Tensor written(const at::Tensor& cache, const at::Tensor& places,
                      const at::Tensor& elements) const {
     const at::Tensor tokens = elements.transpose(1, 2).flatten(0, 1);
@@ -177,9 +179,9 @@ void expect_reduced(const char* name, const at::Tensor& x) {
          dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
 }
 
-// Keys and values in their two caches. Without values of their own, the first elements of kv are
-// the values, which are normalised, and the others the keys, which are turned; with such, kv has
-// the keys, which are normalised, and the first elements of them turned.
+// Writes keys and values to their two caches. If the values have no tensor of their own, the first
+// elements of kv are the values, which are normalised, and the others are the keys, which are
+// rotated. Otherwise kv has the keys, which are normalised, and their first elements are rotated.
 void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const at::Tensor& cos,
                            const at::Tensor& sin, const at::Tensor& index,
                            const std::optional<at::Tensor>& values, double epsilon,
@@ -283,7 +285,7 @@ ACLNN(KvRmsNormRopeCacheV2, (Floating<In>, kv), (Floating<In>, gamma), (Floating
       kRopeOut, cKvOut);
 }
 
-// The caches are fractals of pages, heads and parts, tokens of the page, elements.
+// The caches are fractal: pages, heads and parts, tokens of the page, elements.
 ACLNN(QkvRmsNormRopeCache, (Floating<In>, qkv), (Floating<In>, qGamma), (Floating<In>, kGamma),
       (Floating<In>, cos), (Floating<In>, sin), (IndexIn, index), (InOut, qOut), (InOut, kCache),
       (InOut, vCache), (Optional<In>, kScaleOptional), (Optional<In>, vScaleOptional),
@@ -291,7 +293,7 @@ ACLNN(QkvRmsNormRopeCache, (Floating<In>, qkv), (Floating<In>, qGamma), (Floatin
       (Ints, headNums), (double, epsilon), (char*, cacheModeOptional),
       (Optional<Out>, qOutBeforeQuant), (Optional<Out>, kOutBeforeQuant),
       (Optional<Out>, vOutBeforeQuant)) {
-  constexpr int64_t kSize = 128;  // the only one published
+  constexpr int64_t kSize = 128;  // the only published value
   EXPECT(cacheModeOptional.empty() || cacheModeOptional == "PA_NZ", "cacheModeOptional is \"",
          cacheModeOptional, "\", expected \"PA_NZ\"");
   expect_reduced("qkv", qkv);

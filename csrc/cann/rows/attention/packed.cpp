@@ -190,7 +190,7 @@ std::optional<at::Tensor> PackedAttention::shift(size_t i) const {
 }
 
 std::pair<int64_t, int64_t> PackedAttention::starts(size_t i) const {
-  // Sequences cut apart begin within the first one alone.
+  // In this mode, sequences that were cut apart have a start in the first sequence only.
   if (arguments_.sparse_mode == kBandThenLeftUpCausal && i != 0) return {0, 0};
   return {first_of(arguments_.query_start), first_of(arguments_.key_start)};
 }
@@ -229,7 +229,7 @@ std::optional<at::Tensor> PackedAttention::mask(size_t i) const {
   return own.narrow(-2, 0, queries.size).narrow(-1, 0, keys.size).to(at::kBool);
 }
 
-// Modes 7 and 8 are one mode for the last or first sequence and another one for the others.
+// Modes 7 and 8 apply one mode to the last or first sequence and another one to the others.
 int64_t PackedAttention::mode(size_t i) const {
   const int64_t mode = arguments_.sparse_mode;
   if (mode == kRightDownCausalThenBand) {
@@ -263,7 +263,7 @@ void check_softmax(const char* name, const at::Tensor& tensor, const at::Tensor&
          "]");
 }
 
-// As tokens, heads, copies; checks what is given.
+// Checks the tensor and returns it as (tokens, heads, copies).
 std::optional<at::Tensor> softmax_of(const char* name, const std::optional<at::Tensor>& tensor,
                                      const at::Tensor& query, bool as_input) {
   if (!tensor) return std::nullopt;

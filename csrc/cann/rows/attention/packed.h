@@ -10,16 +10,16 @@
 
 #include "cann/rows/attention/training.h"
 
-// Attention of training over packed sequences of many lengths: queries, keys and values are T, N,
-// D, all elements of the first sequence first.
+// Attention of training over packed sequences of different lengths: queries, keys and values are T,
+// N, D, one sequence after the other.
 namespace aclnn_host {
 
-// Of a packed dimension.
+// A range of a packed dimension.
 struct SequencePart {
   int64_t first;
   int64_t size;
 };
-// The parts of a dimension of `total` elements, of sums of their sizes.
+// The ranges of a dimension of `total` elements, from the cumulative sums of their sizes.
 std::vector<SequencePart> parts_of(const char* name, const at::OptionalIntArrayRef& sums,
                                    int64_t total);
 
@@ -31,17 +31,17 @@ class PackedAttention {
                   const at::OptionalIntArrayRef& key_sums, const AttentionArguments& arguments);
 
   size_t count() const { return queries_.size(); }
-  // Of all heads of all sequences.
+  // The number of scores of all heads of all sequences.
   int64_t scores() const { return scores_ * arguments_.heads; }
   const SequencePart& queries(size_t i) const { return queries_[i]; }
   const SequencePart& keys(size_t i) const { return keys_[i]; }
 
-  // The elements of a part as batch, heads, sequence, elements.
+  // Reads a range as (batch, heads, sequence, elements).
   static at::Tensor read(const at::Tensor& packed, const SequencePart& part);
-  // The way back.
+  // Writes elements of (batch, heads, sequence, elements) to a range.
   static void write(const at::Tensor& packed, const SequencePart& part, const at::Tensor& elements);
 
-  // `forward` is of this sequence.
+  // The attention of sequence i; `forward` belongs to this sequence.
   SoftmaxAttention attention(size_t i, ForwardPass forward = {}) const;
 
  private:
@@ -58,12 +58,12 @@ class PackedAttention {
   }
   int64_t keys_in_all() const { return keys_.back().first + keys_.back().size; }
   int64_t queries_in_all() const { return queries_.back().first + queries_.back().size; }
-  // Whether a mask of two dimensions is of the packed queries and keys, not of one sequence.
+  // True if a two-dimensional mask covers the packed queries and keys, not one sequence.
   bool masks_all_sequences() const;
 
-  // Of one sequence.
+  // The shift of sequence i.
   std::optional<at::Tensor> shift(size_t i) const;
-  std::pair<int64_t, int64_t> starts(size_t i) const;  // of queries and keys
+  std::pair<int64_t, int64_t> starts(size_t i) const;  // of queries and of keys
   void check_made_shift(size_t i) const;
   at::Tensor made_shift(size_t i) const;
   std::optional<at::Tensor> mask(size_t i) const;
@@ -76,7 +76,7 @@ class PackedAttention {
   AttentionArguments arguments_;
   std::vector<SequencePart> queries_;
   std::vector<SequencePart> keys_;
-  std::vector<int64_t> scores_before_;  // of one head
+  std::vector<int64_t> scores_before_;  // for one head
   int64_t scores_ = 0;
   int64_t most_queries_ = 0;
   int64_t most_keys_ = 0;
@@ -84,15 +84,16 @@ class PackedAttention {
   std::optional<size_t> last_filled_;
 };
 
-// Writes the maxima or sums of one sequence, batch, heads, queries, 1. Those of a head stand
-// together within each sequence, whatever the shape says, or as the inputs do.
+// Writes the maxima or sums of one sequence, (batch, heads, queries, 1). By default the values of a
+// head are contiguous within each sequence, whatever the tensor's shape; `as_input` selects the
+// layout of the inputs.
 void write_softmax(const at::Tensor& packed, const SequencePart& part, const at::Tensor& values,
                    bool as_input);
-// The way back.
+// Reads what write_softmax() writes.
 at::Tensor read_softmax(const at::Tensor& packed, const SequencePart& part, bool as_input);
-// Whether the softmax layout is the one of the inputs.
+// True if the softmax layout is that of the inputs.
 bool is_as_input(const char* name, const std::string& layout);
-// Writes the results of all sequences. What belongs to none of them is 0.
+// Writes the results of all sequences. Tokens outside all sequences get 0.
 void write_attention(const at::Tensor& query, const at::Tensor& value,
                      const PackedAttention& sequences, bool as_input, Output& softmax_max,
                      Output& softmax_sum, Output& out);
@@ -100,10 +101,10 @@ struct PackedGradients {
   at::Tensor query;
   at::Tensor key;
   at::Tensor value;
-  at::Tensor sink;  // zeros without one
+  at::Tensor sink;  // zeros if there is no sink
 };
 
-// The maxima and sums of the forward pass stand as write_softmax() writes them.
+// The maxima and sums of the forward pass have the layout of write_softmax().
 PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
                                  const at::Tensor& value, const at::Tensor& dy,
                                  const ForwardPass& forward, bool as_input,
@@ -111,15 +112,15 @@ PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
 
 void check_value_size(const at::Tensor& key, const at::Tensor& value);
 
-// The second parts of queries and keys, to which rotary positions are applied.
+// The parts of queries and keys that have rotary embeddings, in tensors of their own.
 struct RotaryParts {
   std::optional<at::Tensor> query;
   std::optional<at::Tensor> key;
 };
-// Heads of both parts: the scores are the sum of those of each.
+// Concatenates both parts of each head, so that the scores are the sum of those of the parts.
 at::Tensor with_rotary(const char* name, const at::Tensor& part,
                        const std::optional<at::Tensor>& rotary);
-// Refuses what the document does not allow beside rotary parts.
+// Refuses arguments that the document does not allow together with rotary parts.
 void check_rotary(const RotaryParts& rotary, const AttentionArguments& arguments);
 
 }  // namespace aclnn_host

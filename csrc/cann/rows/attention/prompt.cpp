@@ -1,4 +1,4 @@
-// Attention of a whole prompt, whose sequences of queries are as long as those of keys or shorter.
+// Attention of a whole prompt, whose query sequences are at most as long as the key sequences.
 
 #include "cann/rows/attention/inference.h"
 
@@ -42,7 +42,7 @@ void attend(Version& row) {
 
 }  // namespace
 
-// A shift is a reserved argument of the first two versions, which ignore it.
+// pseShift is reserved in the first two versions, which ignore it.
 ACLNN_STRUCT(PromptFlashAttention, (In, query), (In, key), (In, value),
              (Unused<Optional<In>>, pseShift, "reserved: CANN sets it to null"),
              (Optional<In>, attenMask), (Optional<Ints>, actualSeqLengths), (int64_t, numHeads),

@@ -1,4 +1,4 @@
-// Rotary position embeddings: pairs of elements of the last dimension, turned by an angle.
+// Rotary position embeddings: rotate pairs of elements of the last dimension by an angle.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -12,7 +12,7 @@ namespace aclnn_host::attention_rotary_rows {
 
 namespace {
 
-// Which elements form a pair, by CANN's numbers.
+// CANN's numbers for the elements that form a pair.
 enum Mode : int64_t { kHalf, kInterleave, kQuarter, kInterleaveHalf };
 
 Mode mode_of(int64_t mode) {
@@ -40,17 +40,17 @@ at::Tensor interleaved(const at::Tensor& even, const at::Tensor& odd) {
   return at::stack(at::TensorList(parts), -1).flatten(-2);
 }
 
-// The elements in the order in which the result has them: another one in interleave-half alone.
+// Reorders the elements as in the result; the order changes only in interleave-half.
 at::Tensor arranged(const at::Tensor& x, Mode mode) {
   return mode == kInterleaveHalf ? joined(every_second(x, 0), every_second(x, 1)) : x;
 }
-// An arrangement undone.
+// The inverse of arranged().
 at::Tensor restored(const at::Tensor& x, Mode mode) {
   if (mode != kInterleaveHalf) return x;
   const auto halves = x.chunk(2, -1);
   return interleaved(halves[0], halves[1]);
 }
-// The arranged elements, each pair (a, b) turned to (-b, a). Twice this is a negation, and so its
+// Maps each pair (a, b) of arranged elements to (-b, a). Applied twice it is a negation, so its
 // transpose is its negation.
 at::Tensor turned(const at::Tensor& x, Mode mode) {
   if (mode == kInterleave) return interleaved(-every_second(x, 1), every_second(x, 0));
@@ -73,14 +73,14 @@ void expect_pairs(const char* name, const at::Tensor& x, Mode mode) {
          x.size(-1), ", expected a multiple of ", part, " up to 1024");
 }
 
-// Whether the document allows angles of this shape beside x.
+// True if the document allows angles of this shape for x.
 bool fits(at::IntArrayRef angles, at::IntArrayRef x) {
   int64_t own = 0;
   for (size_t i = 0; i < 3; ++i) {
     if (angles[i] != 1 && angles[i] != x[i]) return false;
     own += angles[i] != 1;
   }
-  // Two dimensions of x: the first and another one.
+  // If two dimensions are those of x, the first is one of them.
   return angles[3] == x[3] && (own != 2 || angles[0] != 1 || x[0] == 1);
 }
 
@@ -97,7 +97,7 @@ void check_angles(const char* name, const at::Tensor& x, const at::Tensor& cos,
          ", with the first three dimensions 1, or two of them, or the second or the third");
 }
 
-// The same of x in three dimensions, tokens, heads, elements: those of one batch.
+// The same check, also for x of three dimensions (tokens, heads, elements), which are one batch.
 void check_angles_of_any(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                          Mode mode) {
   expect_dims("x", x, 3, 4);
@@ -110,8 +110,8 @@ void check_angles_of_any(const at::Tensor& x, const at::Tensor& cos, const at::T
   }
 }
 
-// Embeds query and key in place. They have their heads in another dimension by the layout, which is
-// 1 in cos and sin.
+// Embeds query and key in place. The layout decides which dimension is the heads; cos and sin have
+// size 1 there.
 void embed(Output& query, Output& key, const at::Tensor& cos, const at::Tensor& sin, int64_t layout,
            Mode mode) {
   expect_dims("queryRef", query, 4);
@@ -148,7 +148,7 @@ ACLNN(RotaryPositionEmbedding, (Floating<In>, x), (Floating<In>, cos), (Floating
   check_angles("x", x, cos, sin, pairs);
   out = rotated(x, cos, sin, pairs);
 }
-// A matrix takes the place of the mode: the elements times `rotate` are what is turned.
+// A matrix replaces the mode: the rotated elements are those of x times `rotate`.
 ACLNN(RotaryPositionEmbeddingV2, (Floating<In>, x), (Floating<In>, cos), (Floating<In>, sin),
       (int64_t, mode), (Optional<In>, rotate), (SameDtype<Out>, out, "x")) {
   const Mode pairs = mode_of(mode);
@@ -165,7 +165,7 @@ ACLNN(RotaryPositionEmbeddingV2, (Floating<In>, x), (Floating<In>, cos), (Floati
   expect_shape("rotate", *rotate, {x.size(-1), x.size(-1)});
   out = wide(x) * wide(cos) + at::matmul(wide(x), wide(*rotate)) * wide(sin);
 }
-// Without xOptional there are no gradients of cos and sin.
+// Without xOptional, the gradients of cos and sin are not computed.
 ACLNN(RotaryPositionEmbeddingGrad, (Floating<In>, dy), (Floating<In>, cos), (Floating<In>, sin),
       (Optional<In>, xOptional), (int64_t, mode), (SameDtype<Out>, dxOut, "dy"),
       (SameDtype<Out>, dcosOut, "dy"), (SameDtype<Out>, dsinOut, "dy")) {
@@ -199,7 +199,7 @@ ACLNN(ApplyRotaryPosEmbV2, (Floating<InOut>, queryRef), (Floating<InOut>, keyRef
   embed(queryRef, keyRef, cos, sin, layout, mode_of(rotaryMode));
 }
 
-// Takes interleaved pairs; the result has the first elements of all pairs in its first half.
+// The pairs are interleaved; the first half of the result has the first elements of all pairs.
 ACLNN(InterleaveRope, (Floating<In>, x), (SameDtype<Floating<In>>, cos, "x"),
       (SameDtype<Floating<In>>, sin, "x"), (SameDtype<Out>, out, "x")) {
   expect_dims("x", x, 4);

@@ -1,4 +1,4 @@
-// Rotary position embeddings whose cosines and sines are looked up by positions.
+// Rotary position embeddings whose cosines and sines are looked up by position.
 
 #include <algorithm>
 #include <vector>
@@ -24,13 +24,12 @@ bool is_absent(const at::OptionalIntArrayRef& sections) {
   return true;
 }
 
-// How the angles of a token come from the rows of its several positions: a section of each row
-// after the other, or those of the second and third row at every third place.
+// With several positions for each token: takes its angles from sections of the positions' rows, one
+// after the other, or takes every third angle from the second and the third row.
 enum CacheMode : int64_t { kSections, kInterleaved };
 
-// The first of three rows of angles, but for the places 1, 4, 7, ..., which are those of the second
-// row, and 2, 5, 8, ..., those of the third; both below three times the second section, as
-// published.
+// The first of three rows of angles, with elements 1, 4, 7, ... from the second row and 2, 5, 8,
+// ... from the third; only below three times the second section, as published.
 at::Tensor interleaved(const at::Tensor& rows, at::IntArrayRef sections) {
   at::Tensor angles = rows.select(0, 0).clone();
   for (int64_t row = 1; row <= 2; ++row) {
@@ -41,7 +40,8 @@ at::Tensor interleaved(const at::Tensor& rows, at::IntArrayRef sections) {
   return angles;
 }
 
-// The cosines and sines of each token: a row of the cache, or of several rows as the mode says.
+// The cosines and sines of each token: a row of the cache, or a combination of several rows by the
+// mode.
 at::Tensor looked_up(const at::Tensor& cache, const at::Tensor& positions,
                      const at::OptionalIntArrayRef& sections, CacheMode mode) {
   const at::Tensor rows = at::embedding(wide(cache), positions).unflatten(-1, {2, -1});
@@ -76,7 +76,7 @@ void check_sections(const at::Tensor& positions, const at::OptionalIntArrayRef& 
          ", half of the dimension of cosSinCache");
 }
 
-// Turns the first elements of each head, pairs of them by one angle; the others stay.
+// Rotates the first elements of each head, each pair by one angle, and keeps the others.
 at::Tensor turned(const at::Tensor& tokens, const at::Tensor& angles, int64_t head_size,
                   bool by_halves) {
   const at::Tensor heads = wide(tokens).unflatten(1, {tokens.size(1) / head_size, head_size});
@@ -94,7 +94,7 @@ at::Tensor turned(const at::Tensor& tokens, const at::Tensor& angles, int64_t he
   return at::cat(at::TensorList(parts), -1).flatten(1);
 }
 
-// Queries and keys are tokens of heads, one beside the other.
+// Queries and keys are rows of tokens, with the heads side by side.
 void embed(const at::Tensor& positions, const at::Tensor& query, const at::Tensor& key,
            const at::Tensor& cache, const at::OptionalIntArrayRef& sections, int64_t head_size,
            bool by_halves, CacheMode mode, Output& query_out, Output& key_out) {
@@ -128,7 +128,7 @@ void embed(const at::Tensor& positions, const at::Tensor& query, const at::Tenso
   if (has_values(positions)) check_bounds("positions", positions, cache.size(0));
   expect_shape("queryOut", query_out, query.sizes());
   expect_shape("keyOut", key_out, key.sizes());
-  // The ones of a rehearsal may be no places of the cache.
+  // The ones of a rehearsal may be out of the cache's range.
   if (is_rehearsed() && cache.size(0) <= 1) return;
   const at::Tensor angles = looked_up(cache, positions, sections, mode);
   query_out = turned(query, angles, head_size, by_halves);

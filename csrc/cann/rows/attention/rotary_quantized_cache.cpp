@@ -1,5 +1,5 @@
-// Queries, keys and values of one product, dequantised and turned by their positions; the keys and
-// values are quantised into their caches.
+// Splits one product into queries, keys and values, dequantises them and applies rotary embeddings;
+// keys and values are quantised into their caches.
 
 #include <string>
 
@@ -18,7 +18,7 @@ namespace aclnn_host::attention_rotary_quantized_cache_rows {
 
 namespace {
 
-// The sizes of a call: batches of sequences of tokens, of which each has heads.
+// The sizes of a call: batches of sequences of tokens with heads.
 struct Layout {
   int64_t batch, sequence, query_heads, heads, head_size;
 
@@ -29,14 +29,14 @@ void expect_text(const char* name, const std::string& text, const char* expected
   EXPECT(text.empty() || text == expected, name, " is \"", text, "\", expected \"", expected, "\"");
 }
 
-// A vendor's sample has more numbers than the tokens or columns that they belong to.
+// Accepts more elements than tokens or columns, as a vendor's sample has them.
 at::Tensor at_least(const char* name, const at::Tensor& numbers, int64_t count) {
   EXPECT(numbers.dim() == 1 && numbers.size(0) >= count, name, " has shape ", numbers.sizes(),
          ", expected ", count, " elements");
   return numbers.narrow(0, 0, count);
 }
 
-// The numbers that INT32 stands for. A bias of INT32 is added before the scales count.
+// Dequantises INT32. A bias of INT32 is added before the scales are applied.
 at::Tensor dequantized(const at::Tensor& x, const at::Tensor& weight_scale,
                        const std::optional<at::Tensor>& activation_scale,
                        const std::optional<at::Tensor>& bias) {
@@ -61,7 +61,7 @@ at::Tensor dequantized(const at::Tensor& x, const at::Tensor& weight_scale,
   return bias && !is_early ? values + wide(addend) : values;
 }
 
-// The halves of each head turned by the angles of its token.
+// Rotates the halves of each head by the angles of its token.
 at::Tensor rotated(const at::Tensor& heads, const at::Tensor& cos, const at::Tensor& sin) {
   const auto halves = heads.chunk(2, -1);
   const at::Tensor parts[] = {-halves[1], halves[0]};
@@ -84,8 +84,8 @@ at::Tensor quantized(const at::Tensor& heads, const char* scale_name, const at::
   return saturated(at::round(values), -128, 127).to(at::kChar);
 }
 
-// Where the rows of the tokens stand in a cache of [blocks, rows, heads, size]. In pages a token
-// with a negative index is not written.
+// The positions of the tokens' rows in a cache of [blocks, rows, heads, size]. In a paged cache a
+// token with a negative index is not written.
 at::Tensor places_in(const at::Tensor& cache, const at::Tensor& indices, const Layout& layout,
                      bool is_paged) {
   const int64_t count = is_paged ? layout.tokens() : layout.batch;
@@ -128,8 +128,8 @@ Layout layout_of(const at::Tensor& x, at::IntArrayRef splits, const at::Tensor& 
 
 }  // namespace
 
-// Where x is not INT32, the arguments of the dequantisation do not count. Offsets and scales have
-// the elements of [heads, head size].
+// If x is not INT32, the arguments of the dequantisation are ignored. Offsets and scales have the
+// shape [heads, head size].
 // Behaviour of DequantRopeQuantKvcache: In a cache of pages, a token with a negative index is not
 // written.
 ACLNN(DequantRopeQuantKvcache, (In, x), (Floating<In>, cos), (Like<Floating<In>>, sin, "cos"),
@@ -176,7 +176,7 @@ ACLNN(DequantRopeQuantKvcache, (In, x), (Floating<In>, cos), (Like<Floating<In>>
       quantized(rows, "scaleV", scaleV, "offsetVOptional", offsetVOptional);
   const at::Tensor key_cache = updated(kCacheRef, places, new_keys);
   const at::Tensor value_cache = updated(vCacheRef, places, new_values);
-  // Values that are not dequantised may be the caller's memory.
+  // Values that were not dequantised may be a view of the caller's memory.
   const at::Tensor value_rows = kvOutput ? shaped(rows).clone() : rows;
   qOut = shaped(queries);
   if (kvOutput) {

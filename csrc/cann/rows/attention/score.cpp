@@ -1,5 +1,5 @@
-// FlashAttentionScore and its gradient, where all sequences have one length (see batched.h) or, in
-// version 4, are packed with many (see packed.h).
+// FlashAttentionScore and its gradient, for sequences of one length (see batched.h) and, in version
+// 4, packed sequences of different lengths (see packed.h).
 
 #include <optional>
 #include <string>
@@ -48,19 +48,19 @@ void differentiate(Version& row) {
   }
 }
 
-// outDtype is FLOAT16 (0) or BFLOAT16 (1), for the results of quantised inputs.
+// outDtype selects FLOAT16 (0) or BFLOAT16 (1) for the results of quantised inputs.
 void check_out_dtype(const at::Tensor& query, int64_t out_dtype) {
   EXPECT(out_dtype == 0 || (out_dtype == 1 && query.scalar_type() == at::kBFloat16), "outDtype is ",
          out_dtype, ", expected 0, or 1 with a query of BFLOAT16; the results",
          " have the dtype of query");
 }
 
-// Where version 4 has sequences of many lengths; lengths in another layout are refused.
+// True if version 4 has packed sequences; lengths in another layout are refused.
 bool is_packed(const std::string& layout) {
   return layout == "TND";
 }
 
-// The sequences of version 4, whose dropout without a mask draws one bit for each score.
+// The sequences of version 4, which draws one dropout bit for each score if there is no mask.
 PackedAttention packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                        AttentionArguments arguments, const std::string& layout,
                        const at::OptionalIntArrayRef& query_sums,
@@ -180,7 +180,7 @@ ACLNN_STRUCT(FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, ke
   differentiate(*this);
 }
 
-// What Ascend950 is asked for: a dropout without a mask draws it from the seed.
+// The arguments for Ascend950: without a mask, the dropout is drawn from the seed.
 ACLNN_STRUCT(
     FlashAttentionScoreV4, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
     (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),

@@ -39,7 +39,7 @@ struct Selected {
   bool returns_softmax;
 };
 
-constexpr int64_t kSize = 512, kRopeSize = 64;  // elements of a head
+constexpr int64_t kSize = 512, kRopeSize = 64;  // of one head
 
 void expect_reduced(const at::Tensor& query) {
   EXPECT(at::isReducedFloatingType(query.scalar_type()), "query has dtype ",
@@ -90,15 +90,15 @@ void check_inference(const Selected& given, int64_t pre_tokens, int64_t next_tok
          kAbsorbed);
 }
 
-// Which keys each query does not select: those of no block of its list, which ends with the first
-// negative number.
+// Flags of the keys that each query does not select: those outside the blocks in its list, which
+// ends at the first negative number.
 at::Tensor unselected(const at::Tensor& indices, int64_t block, int64_t keys) {
   const int64_t rows = indices.size(0), blocks = (keys + block - 1) / block;
   const at::Tensor listed = indices.to(at::kLong);
   const at::Tensor is_listed = (listed < 0).cumsum(1) == 0;
   EXPECT(!(is_listed & (listed >= blocks)).any().item().toBool(),
          "sparseIndices has numbers beyond the ", blocks, " blocks of a sequence");
-  // What is not listed marks a block behind the last.
+  // Entries after the end of the list mark an additional block.
   const at::Tensor marks = at::zeros({rows, blocks + 1}, indices.options().dtype(at::kBool))
                                .scatter(1, listed.masked_fill(~is_listed, blocks), true);
   return ~marks.narrow(1, 0, blocks).repeat_interleave(block, 1).narrow(1, 0, keys);
@@ -126,7 +126,7 @@ class Sequences {
   const TokenSequences& keys() const { return keys_; }
   int64_t tokens() const { return given_.query.numel() / (queries_.heads() * size()); }
   int64_t size() const { return given_.query.size(-1); }
-  // One head of keys, of which all heads of queries are one group.
+  // There is one head of keys; all heads of queries form one group.
   std::vector<int64_t> softmax_shape() const {
     const int64_t heads = queries_.heads();
     if (given_.query_layout == "TND") return {1, tokens(), heads};
@@ -137,7 +137,7 @@ class Sequences {
     queries_.measure();
     keys_.measure();
   }
-  // A tensor of tokens in the form that one attention takes.
+  // Reads a tensor of tokens as SoftmaxAttention takes it.
   static at::Tensor read(const TokenSequences& sequences, const at::Tensor& part,
                          const std::optional<at::Tensor>& rope, int64_t i) {
     return joined(sequences.read(part, i),
@@ -145,10 +145,10 @@ class Sequences {
         .transpose(0, 1)
         .unsqueeze(0);
   }
-  // The way back.
+  // The inverse of read().
   static at::Tensor by_token(const at::Tensor& x) { return x.squeeze(0).transpose(0, 1); }
 
-  // The maxima or sums of the softmax in the form that one attention takes.
+  // Reads the maxima or sums of the softmax as SoftmaxAttention takes them.
   at::Tensor read_softmax(const at::Tensor& softmax, int64_t i) const {
     return read(queries_, softmax.squeeze(-3).unsqueeze(-1), std::nullopt, i);
   }
@@ -176,7 +176,8 @@ class Sequences {
   TokenSequences keys_;
 };
 
-// The results of all tokens, and the maxima and sums of their softmax; 0 of tokens of no sequence.
+// The results of all tokens, and the maxima and sums of their softmax; 0 for tokens outside all
+// sequences.
 struct Results {
   at::Tensor results;  // tokens, heads, elements
   at::Tensor largest;  // tokens, heads
@@ -223,8 +224,8 @@ void attend(const Selected& given, int64_t pre_tokens, int64_t next_tokens, int6
   sum_out = all.sum.view(of_softmax);
 }
 
-// Keys of INT8 and what stands behind them in the same bytes: a rotary part in the type of queries
-// and a scale of FLOAT for each tile.
+// Keys of INT8, followed in the same bytes by a rotary part in the type of the queries and a FLOAT
+// scale for each tile.
 struct PackedKeys {
   at::Tensor elements;
   at::Tensor rope;
@@ -274,7 +275,7 @@ ACLNN(SparseFlashAttentionV2, (Floating<In>, query), (Floating<In>, key), (Float
          preTokens, nextTokens, attentionMode, attentionOutOut, softmaxMaxOut, softmaxSumOut);
 }
 
-// Without a value the keys are the values, and their gradient has both parts.
+// If value is null, the keys are the values, and their gradient is the sum of both parts.
 ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Optional<In>, value),
       (In, sparseIndices), (Floating<In>, dOut), (Floating<In>, out), (Floating<In>, softmaxMax),
       (Floating<In>, softmaxSum), (Optional<In>, actualSeqLengthsQueryOptional),
@@ -370,7 +371,7 @@ ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Opt
   dKeyRopeOutOptional = dkey.narrow(2, size, rope).reshape(keyRopeOptional->sizes());
 }
 
-// The scales stand in the keys' bytes, so that the arguments for them do not count.
+// The scales are part of the keys' bytes, so the arguments for scales are ignored.
 // Limit of KvQuantSparseFlashAttention: Keys of FLOAT8 with other data in their bytes are refused
 // with 161002, because the host CANN sees the elements of FLOAT8 and not their bytes.
 ACLNN(KvQuantSparseFlashAttention, (Floating<In>, query), (In, key), (In, value),

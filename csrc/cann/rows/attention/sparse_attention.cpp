@@ -1,5 +1,5 @@
 // Native sparse attention of training over packed sequences: attention to compressed keys, which
-// selects blocks of keys, and attention to selected blocks, with its gradients.
+// selects blocks of keys, and attention to the selected blocks, with its gradients.
 
 #include <algorithm>
 #include <limits>
@@ -56,13 +56,13 @@ void check_mask(const char* name, const std::optional<at::Tensor>& mask, int64_t
   expect_shape(name, *mask, {rows, columns});
 }
 
-// A mask of the longest sequences, for shorter ones.
+// The part of a mask for the longest sequences that a shorter one uses.
 at::Tensor mask_for(const at::Tensor& mask, int64_t rows, int64_t columns) {
   return mask.narrow(0, 0, rows).narrow(1, 0, columns).to(at::kBool);
 }
 
-// Attention of each query to the blocks of keys that it selects, its heads of one group at once: a
-// query and a head of keys make a batch.
+// Attention of each query to its selected blocks of keys. The batches are pairs of a query and a
+// head of keys; all heads of a group are computed at once.
 class SelectedAttention {
  public:
   SelectedAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
@@ -101,10 +101,10 @@ class SelectedAttention {
     SequencePart queries;
     SequencePart keys;
     int64_t first;         // query of the sequence
-    at::Tensor positions;  // of the selected keys: query, head of keys, selected key
+    at::Tensor positions;  // (query, head of keys, selected key)
   };
 
-  // Calls with parts of the sequences whose selected keys fit the memory.
+  // Calls `visit` with parts of the sequences whose selected keys fit into memory.
   template <class Visit>
   void visit(Visit visit) const {
     constexpr int64_t kMost = int64_t{1} << 24;
@@ -140,8 +140,8 @@ class SelectedAttention {
     return SoftmaxAttention(std::move(inputs));
   }
 
-  // Queries, results, their gradients and the softmax's maxima and sums as query and head of keys,
-  // 1, group, elements or copies.
+  // Reads queries, results, their gradients and the softmax's maxima and sums as (query and head of
+  // keys, 1, group, elements or copies).
   at::Tensor grouped(const at::Tensor& packed, const Chunk& chunk) const {
     return packed.narrow(0, chunk.queries.first, chunk.queries.size)
         .to(at::kFloat)
@@ -152,7 +152,7 @@ class SelectedAttention {
   static at::Tensor as_packed(const at::Tensor& grouped, const at::Tensor& like) {
     return grouped.reshape(like.sizes());
   }
-  // Where the selected keys stand among the heads and tokens of a sequence.
+  // The rows of the selected keys among the heads and tokens of a sequence.
   at::Tensor rows(const Chunk& chunk) const {
     const at::Tensor heads = at::arange(key_.size(1), chunk.positions.options());
     return (chunk.positions * key_.size(1) + heads.view({1, -1, 1})).flatten();
@@ -246,7 +246,7 @@ ACLNN(NsaCompressAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
     at::Tensor scores = block_scores(attention.probabilities().squeeze(0), blocks, selected[i].size)
                             .unflatten(0, {key_heads, heads / key_heads})
                             .sum(1);
-    // What the mask says is selected, whatever its importance.
+    // Blocks in the mask are always selected.
     if (topkMaskOptional) {
       scores = scores.masked_fill(mask_for(*topkMaskOptional, rows, selected[i].size),
                                   std::numeric_limits<float>::max());
@@ -260,7 +260,7 @@ ACLNN(NsaCompressAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
   topkIndicesOut = indices;
 }
 
-// Without a mask no mode counts, and mode 2 does without what the mask says.
+// Without a mask the mode is ignored, and mode 2 ignores the mask's values.
 ACLNN(NsaSelectedAttention, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
       (IndexIn, topkIndices), (Optional<In>, attenMaskOptional),
       (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),

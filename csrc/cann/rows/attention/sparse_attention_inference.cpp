@@ -1,5 +1,5 @@
-// Native sparse attention of inference: one to four new queries for each sequence, whose keys and
-// values stand in the pages of a cache.
+// Native sparse attention of inference: one to four new queries for each sequence, with keys and
+// values in the pages of a cache.
 
 #include <algorithm>
 #include <limits>
@@ -19,7 +19,7 @@ namespace aclnn_host::attention_sparse_attention_inference_rows {
 
 namespace {
 
-// Pages of keys or values, tokens of which a table finds: page, token, heads, elements.
+// Pages of keys or values (page, token, heads, elements), addressed by a table.
 class Pages {
  public:
   Pages(const char* name, const at::Tensor& pages, const at::Tensor& table, int64_t heads,
@@ -39,7 +39,7 @@ class Pages {
   int64_t head_size() const { return pages_.size(3); }
   int64_t capacity() const { return table_.size(1) * page_size_; }
 
-  // The heads' elements of some tokens of a sequence, of one head or of all: N, S, D.
+  // Reads some tokens of a sequence, of one head or of all: N, S, D.
   at::Tensor read(int64_t sequence, const at::Tensor& tokens) const {
     const at::Tensor blocks =
         table_.select(0, sequence).index_select(0, tokens.floor_divide(page_size_));
@@ -54,7 +54,7 @@ class Pages {
   int64_t page_size_;
 };
 
-// The queries of all sequences as tokens, heads, elements, and where those of each stand.
+// The queries of all sequences as (tokens, heads, elements), and the range of each sequence.
 class Queries {
  public:
   Queries(const at::Tensor& query, const std::string& layout, int64_t heads, int64_t sequences,
@@ -90,7 +90,7 @@ class Queries {
   }
   int64_t length(int64_t sequence) const { return lengths_[static_cast<size_t>(sequence)]; }
   int64_t first(int64_t sequence) const { return firsts_[static_cast<size_t>(sequence)]; }
-  // One query, its heads by those of keys: N, group, D.
+  // Reads one query, with its heads grouped by heads of keys: N, group, D.
   at::Tensor read(int64_t token, int64_t key_heads) const {
     return tokens_.select(0, token)
         .to(at::kFloat)
@@ -146,7 +146,8 @@ std::vector<int64_t> key_lengths(const char* name, const at::OptionalIntArrayRef
   return lengths->vec();
 }
 
-// Attention of the heads of one query: N, group, elements and N, keys, elements.
+// Attention of the heads of one query, (N, group, elements), to keys and values, (N, keys,
+// elements).
 SoftmaxAttention attention_of(const at::Tensor& query, const at::Tensor& key,
                               const at::Tensor& value, double scale,
                               const std::optional<at::Tensor>& hidden = {}) {
@@ -156,8 +157,8 @@ SoftmaxAttention attention_of(const at::Tensor& query, const at::Tensor& key,
   return SoftmaxAttention(std::move(inputs));
 }
 
-// Whether there may be several queries for a sequence: their numbers are given and the windows are
-// those of the keys before compression.
+// True if a sequence may have several queries, which requires their numbers and the lengths of the
+// keys before compression.
 bool has_several(const at::OptionalIntArrayRef& queries, const at::OptionalIntArrayRef& windows,
                  const at::OptionalIntArrayRef& keys, int64_t sequences,
                  const SparseBlocks& blocks) {
@@ -177,7 +178,7 @@ bool has_several(const at::OptionalIntArrayRef& queries, const at::OptionalIntAr
 
 }  // namespace
 
-// The first block and the last two are selected, whatever their importance.
+// The first block and the last two are always selected.
 ACLNN(NsaCompressAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
       (Optional<In>, attentionMaskOptional), (Optional<In>, blockTableOptional),
       (Optional<Ints>, actualQSeqLenOptional), (Optional<Ints>, actualCmpKvSeqLenOptional),
@@ -231,7 +232,7 @@ ACLNN(NsaCompressAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
     const at::Tensor own_values = values.read(b, places);
     const int64_t count = blocks_of(length);
     for (int64_t s = 0; s < queries.length(b); ++s) {
-      // The last window hides from queries before its end.
+      // The last window is hidden from queries before its end.
       std::optional<at::Tensor> hidden;
       if (several && attentionMaskOptional && actualSelKvSeqLenOptional) {
         const int64_t rest = (*actualSelKvSeqLenOptional)[static_cast<size_t>(b)] -
@@ -258,7 +259,7 @@ ACLNN(NsaCompressAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
   topKOutput = indices.view(shape);
 }
 
-// An index of -1 selects nothing. A query sees no keys of the queries after it.
+// An index of -1 selects nothing. A query does not see the keys of later queries.
 ACLNN(NsaSelectedAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
       (IndexIn, topkIndices), (Unused<Optional<In>>, attenMaskOptional, "reserved"),
       (Optional<In>, blockTableOptional), (Optional<Ints>, actualQSeqLenOptional),

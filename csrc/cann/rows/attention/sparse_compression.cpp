@@ -1,5 +1,5 @@
-// The compression of native sparse attention: windows of keys or values along a sequence, each
-// summed to one with a weight for each of its places and heads.
+// The compression of native sparse attention: sums each window of keys or values along a sequence,
+// with a weight for each position and head.
 
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ struct Windows {
   int64_t count(int64_t elements) const {
     return elements < size ? 0 : (elements - size) / stride + 1;
   }
-  // The elements at one place of all windows.
+  // The elements at one position of all windows.
   at::Tensor at_place(const at::Tensor& elements, int64_t place) const {
     const int64_t last = place + (count(elements.size(0)) - 1) * stride;
     return elements.slice(0, place, last + 1, stride);
@@ -143,8 +143,8 @@ ACLNN(NsaCompressGrad, (SameDtype<Floating<In>>, outputGrad, "input"), (Floating
   weightGradOut = of_weight;
 }
 
-// One token is new for each sequence. Where its window is full, the sum of the last one goes to a
-// slot of the cache. Pages of the input are looked up in a table.
+// Each sequence has one new token. If it completes a window, the window's sum is written to a slot
+// of the cache. A table gives the pages of the input.
 ACLNN(NsaCompressWithCache, (Floating<In>, input), (Floating<In>, weight), (IndexIn, slotMapping),
       (Optional<Ints>, actSeqLenOptional), (Optional<In>, blockTableOptional),
       (char*, layoutOptional), (int64_t, compressBlockSize), (int64_t, compressStride),

@@ -1,4 +1,4 @@
-// Which blocks of keys are selected: see sparse_scores.h.
+// The selection of blocks of keys: see sparse_scores.h.
 
 #include "cann/rows/attention/sparse_scores.h"
 
@@ -33,7 +33,7 @@ at::Tensor block_scores(const at::Tensor& probabilities, const SparseBlocks& blo
   const int64_t m = blocks.windows_in_block();
   const int64_t n = blocks.window / blocks.stride;
   const int64_t windows = std::min(probabilities.size(-1), block_count * m + m);
-  // Places before the first window and after the last one count 0.
+  // Positions before the first window and after the last one contribute 0.
   std::vector<int64_t> sizes = probabilities.sizes().vec();
   sizes.back() = n + block_count * m + m;
   const at::Tensor padded = at::zeros(sizes, probabilities.options());

@@ -1,4 +1,4 @@
-// Sequences whose lengths stand in a tensor: see token_sequences.h.
+// Sequences whose lengths are in a tensor: see token_sequences.h.
 
 #include "cann/rows/attention/token_sequences.h"
 

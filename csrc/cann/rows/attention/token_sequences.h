@@ -8,18 +8,19 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/OptionalArrayRef.h>
 
-// Sequences whose lengths stand in a tensor, so that they are known in stage 2 alone.
+// Sequences whose lengths are in a tensor, so that only stage 2 knows them.
 namespace aclnn_host {
 
-// Lengths from an array, which stage 1 knows; nothing from one that is null or empty.
+// Lengths from an array, which stage 1 knows; nothing if it is null or empty.
 std::optional<at::Tensor> lengths_from(const char* name, const at::OptionalIntArrayRef& lengths);
 
-// Tokens of heads in a layout: B, S, N, D, of which each sequence has its first ones; T, N, D, one
-// sequence after the other; or pages of blocks, tokens of the block, N, D, which a table lists for
-// each sequence.
+// Tokens of heads in one of three layouts: B, S, N, D, where each sequence has the first tokens of
+// its batch; T, N, D, one sequence after the other; or pages of (block, token of the block, N, D),
+// which a table lists for each sequence.
 class TokenSequences {
  public:
-  // Checks what the values of no tensor make different. Lengths of packed sequences are sums.
+  // Checks everything that does not depend on values. The lengths of packed sequences are
+  // cumulative sums.
   TokenSequences(const char* name, const at::Tensor& tokens, const std::string& layout,
                  const char* lengths_name, const std::optional<at::Tensor>& lengths,
                  const std::optional<at::Tensor>& table = std::nullopt);
@@ -28,13 +29,13 @@ class TokenSequences {
   int64_t heads() const { return heads_; }
   bool is_paged() const { return table_.has_value(); }
 
-  // Reads the lengths. The functions below need them.
+  // Reads the lengths. Call it before the functions below.
   void measure();
   int64_t length(int64_t sequence) const { return lengths_[static_cast<size_t>(sequence)]; }
-  // Where a sequence begins among all tokens of a layout without pages.
+  // The first token of a sequence among all tokens of a layout without pages.
   int64_t first(int64_t sequence) const { return firsts_[static_cast<size_t>(sequence)]; }
-  // The tokens of a sequence in a tensor of this layout, in FLOAT: tokens, heads, elements, or what
-  // else the tensor has of each.
+  // The tokens of a sequence in a tensor of this layout, in FLOAT: (tokens, heads, elements), or
+  // other dimensions that the tensor has for each token.
   at::Tensor read(const at::Tensor& tensor, int64_t sequence) const;
 
  private:
@@ -43,8 +44,8 @@ class TokenSequences {
   bool is_packed_;
   int64_t count_ = 0;
   int64_t heads_ = 0;
-  int64_t capacity_ = 0;  // the most tokens of a sequence; of all that are packed
-  int64_t block_ = 0;     // tokens of a page
+  int64_t capacity_ = 0;  // the largest length of a sequence; of all sequences if they are packed
+  int64_t block_ = 0;     // the number of tokens of a page
   std::optional<at::Tensor> given_;
   std::optional<at::Tensor> table_;
   std::vector<int64_t> lengths_;

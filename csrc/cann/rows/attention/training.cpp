@@ -18,7 +18,7 @@ namespace aclnn_host {
 
 namespace {
 
-// Tokens beyond any sequence, which sums of a few lengths do not overflow.
+// Clamps a number of tokens to more than any sequence has, so that sums of a few do not overflow.
 int64_t bounded(int64_t tokens) {
   constexpr int64_t kMost = int64_t{1} << 40;
   return std::clamp(tokens, -kMost, kMost);
@@ -80,10 +80,10 @@ std::optional<at::Tensor> hidden_scores(int64_t mode, const AttentionArguments& 
                                         const at::TensorOptions& options) {
   EXPECT(mode >= kDefaultMask && mode <= kBandThenLeftUpCausal, "sparseMode is ", mode,
          ", expected 0 to 8");
-  // Without a mask no mode counts.
+  // Without a mask the mode is ignored.
   if (!arguments.mask) return std::nullopt;
   const at::Tensor key = at::arange(keys, options.dtype(at::kLong));
-  // How far a key is behind the query's place.
+  // The distance of each key after the query's position.
   const at::Tensor ahead = key - at::arange(queries, options.dtype(at::kLong)).unsqueeze(1);
   const int64_t pre = bounded(arguments.pre_tokens);
   const int64_t next = bounded(arguments.next_tokens);
@@ -144,7 +144,7 @@ SoftmaxAttention::SoftmaxAttention(AttentionInputs inputs) : inputs_(std::move(i
     const at::Tensor all[] = {scores, sink.expand({scores.size(0), heads, scores.size(2), 1})};
     scores = at::cat(at::TensorList(all), 3);
   }
-  if (scores.size(3) == 0) {  // no maximum of no keys
+  if (scores.size(3) == 0) {  // amax needs a key
     probabilities_ = scores;
     sum_ = at::zeros({scores.size(0), heads, scores.size(2), 1}, scores.options());
     largest_ = at::full_like(sum_, -std::numeric_limits<double>::infinity());
@@ -166,7 +166,7 @@ void SoftmaxAttention::compute_softmax(const at::Tensor& scores) {
     return;
   }
   probabilities_ = at::softmax(scores, 3);
-  // The largest probability is that of the largest score, whose exponential is 1.
+  // The largest score has exponential 1, so the largest probability is 1 / sum.
   sum_ = probabilities_.amax(3, /*keepdim=*/true).reciprocal();
   const at::Tensor is_hidden = largest_ == -std::numeric_limits<double>::infinity();
   if (scores.is_meta() || is_hidden.any().item().toBool()) {
@@ -179,7 +179,7 @@ at::Tensor SoftmaxAttention::dropped(const at::Tensor& x) const {
   return inputs_.kept ? x * *inputs_.kept : x;
 }
 
-// The gradient of keys or values from one by the queries' heads.
+// Reduces the gradient of keys or values from heads of queries to heads of keys.
 at::Tensor SoftmaxAttention::by_group(const at::Tensor& gradient) const {
   if (group_ == 1) return gradient;
   return gradient.unflatten(1, {gradient.size(1) / group_, group_}).sum(2);

@@ -12,13 +12,13 @@
 
 #include "cann/rows/row.h"
 
-// The attention of training, for the operators whose sequences have one length and for those that
-// pack sequences of many: with the scores S, the softmax P of those that are not hidden and its
-// part D that a dropout keeps, the result is D V. A sink is one more score of each query of a head,
-// which takes its part of the softmax and has no value.
+// The attention of training, for operators whose sequences have one length and for those with
+// packed sequences. With the scores S, their masked softmax P, and D, the part of P that dropout
+// keeps, the result is D V. A sink is one additional score of each query of a head; it takes part
+// in the softmax and has no value.
 namespace aclnn_host {
 
-// What the operators have beside queries, keys and values.
+// Arguments of the operators besides queries, keys and values.
 struct AttentionArguments {
   std::optional<at::Tensor> shift = {};
   std::optional<at::Tensor> drop_mask = {};
@@ -36,7 +36,7 @@ struct AttentionArguments {
   std::optional<at::Tensor> sink = {};
 };
 
-// Those of a version of the operators, or of a version of their gradients.
+// Collects the arguments of a version of the operators or of their gradients.
 template <class Version>
 AttentionArguments attention_arguments(const Version& row) {
   AttentionArguments arguments{.drop_mask = row.dropMaskOptional,
@@ -71,17 +71,16 @@ AttentionArguments attention_arguments(const Version& row) {
   return arguments;
 }
 
-// What a gradient is given of the forward pass; what is null is computed anew. It may be of more
-// keys than the call has: ring attention passes the maxima, the sums and the result of all blocks
-// of keys with each block, and adds the gradients.
+// Results of the forward pass that a gradient receives; null ones are recomputed. They may cover
+// more keys than the call has: ring attention passes the maxima, the sums and the result of all
+// blocks of keys with each block, and adds the gradients.
 struct ForwardPass {
   std::optional<at::Tensor> largest = {};
   std::optional<at::Tensor> sum = {};
   std::optional<at::Tensor> result = {};
 };
 
-// The sparse modes: what of the scores counts. A compressed mask says nothing that the mode does
-// not say.
+// The sparse modes, which decide the visible scores. A compressed mask adds nothing to its mode.
 enum AttentionSparseMode {
   kDefaultMask = 0,
   kAllMask = 1,
@@ -94,31 +93,31 @@ enum AttentionSparseMode {
   kBandThenLeftUpCausal = 8,
 };
 
-// The types of shifts: added after (0) or before (1) the scores are scaled; or made by the operator
-// from slopes and the distance of query and key (2) or its square root (3), and added after.
+// The types of shifts: added after (0) or before (1) the scores are scaled; or computed from slopes
+// and the distance of query and key (2) or its square root (3), and added after scaling.
 enum AttentionShiftType { kScaleThenShift = 0, kShiftThenScale = 1, kDistance = 2, kRoot = 3 };
 
-// Checks that no sequence makes different.
+// The checks that apply to all sequences together.
 void check_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const AttentionArguments& arguments);
-// Refuses arguments that would change the result in a way that the host CANN does not emulate.
+// Refuses arguments whose effect the host CANN does not emulate.
 void refuse_attention_arguments(std::initializer_list<std::pair<const char*, bool>> arguments);
 
-// The first of an array of start indices, 0 without one.
+// The first element of an array of start indices; 0 if it is absent.
 int64_t first_of(const at::OptionalIntArrayRef& array);
 
-// The places of `queries` by `keys` scores that the mode hides: `mask` is null or a mask of these
-// scores; `prefix` is of this sequence. Nothing where all count.
+// Flags of the `queries` by `keys` scores that the mode hides; nothing if none are hidden. `mask`
+// is null or a mask of these scores; `prefix` belongs to this sequence.
 std::optional<at::Tensor> hidden_scores(int64_t mode, const AttentionArguments& arguments,
                                         const std::optional<at::Tensor>& mask, int64_t prefix,
                                         int64_t queries, int64_t keys,
                                         const at::TensorOptions& options);
-// The shift made from slopes that fit batch, heads, 1, 1.
+// The shift computed from slopes, which broadcast to (batch, heads, 1, 1).
 at::Tensor distance_shift(const at::Tensor& slopes, int64_t shift_type, int64_t queries,
                           int64_t keys, int64_t query_start, int64_t key_start);
 
-// What one attention takes, each as batch, heads, sequence, elements and of type FLOAT. Heads of
-// keys and values serve as many heads of queries as there are more of these.
+// The inputs of one attention, each (batch, heads, sequence, elements) of FLOAT. Several
+// consecutive heads of queries may share one head of keys and values.
 struct AttentionInputs {
   at::Tensor query;
   at::Tensor key;
@@ -128,17 +127,18 @@ struct AttentionInputs {
   std::optional<at::Tensor> shift = {};
   std::optional<at::Tensor> hidden = {};
   double hidden_score = -std::numeric_limits<double>::infinity();
-  std::optional<at::Tensor> kept = {};  // 0 for what is dropped, 1 / keepProb for what is kept
-  std::optional<at::Tensor> sink = {};  // one for each head of queries
-  ForwardPass forward = {};             // maxima and sums as batch, heads, queries, 1
+  std::optional<at::Tensor> kept = {};  // 0 for dropped elements, 1 / keepProb for the others
+  std::optional<at::Tensor> sink = {};  // one element for each head of queries
+  ForwardPass forward = {};             // maxima and sums are (batch, heads, queries, 1)
 };
 
-// The probabilities exp(score - largest) / sum, 0 for a query that sees no key: one whose largest
-// score is -inf or whose sum is 0.
+// The probabilities exp(score - largest) / sum; 0 for a query that sees no key, whose largest score
+// is -inf or whose sum is 0.
 at::Tensor softmax_probabilities(const at::Tensor& scores, const at::Tensor& largest,
                                  const at::Tensor& sum);
-// The gradient of the scores from the one of the probabilities. `of_result` is the sum of the
-// products of a query's result and its gradient, which is the one of probabilities and theirs.
+// The gradient of the scores from the gradient of the probabilities. `of_result` is the sum of the
+// products of a query's result and its gradient, which equals that of the probabilities and their
+// gradient.
 at::Tensor score_gradient(const at::Tensor& probabilities, const at::Tensor& gradient,
                           const at::Tensor& of_result);
 
@@ -146,8 +146,8 @@ class SoftmaxAttention {
  public:
   explicit SoftmaxAttention(AttentionInputs inputs);
 
-  // Of each query, the largest score and the sum of exponentials; if no key counts, -inf and 0
-  // with the result 0.
+  // The largest score and the sum of exponentials of each query. A query without visible keys has
+  // -inf, 0 and the result 0.
   const at::Tensor& largest() const { return largest_; }
   const at::Tensor& sum() const { return sum_; }
   const at::Tensor& probabilities() const { return probabilities_; }
@@ -178,7 +178,7 @@ class SoftmaxAttention {
 // CANN writes the maximum and the sum of each query eight times.
 inline constexpr int64_t kSoftmaxCopies = 8;
 
-// The bits of a dropout mask from `first` on in the shape of the scores, divided by `keep`.
+// The bits of a dropout mask from bit `first` on, in the shape of the scores, divided by `keep`.
 at::Tensor kept_of(const at::Tensor& mask, int64_t first, at::IntArrayRef scores, double keep);
 
 }  // namespace aclnn_host

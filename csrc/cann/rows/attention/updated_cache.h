@@ -11,13 +11,13 @@
 
 namespace aclnn_host {
 
-// The tokens of a cache, places of the first two dimensions, with others instead of some of them. A
-// token whose place is none of the cache's is left out.
+// A copy of the cache with some tokens replaced. Positions index the first two dimensions; a token
+// whose position is outside the cache is not written.
 inline at::Tensor updated(const at::Tensor& cache, const at::Tensor& places,
                           const at::Tensor& tokens) {
   const at::Tensor rows = cache.flatten(0, 1);
   const int64_t count = rows.size(0);
-  // What is left out goes to a row behind the others.
+  // Tokens that are not written go to an additional last row, which is then removed.
   const at::Tensor row = at::where((places >= 0) & (places < count), places, count);
   std::vector<int64_t> one = rows.sizes().vec();
   one[0] = 1;

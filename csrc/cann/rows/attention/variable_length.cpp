@@ -1,7 +1,7 @@
-// Attention of training over packed sequences of many lengths (see packed.h), and its gradients,
-// which are called "unpadding". The versions differ in what they have beside: 2 the types of
-// shifts, 3 rotary parts, 4 the layout of the softmax's maxima and sums. No gradient of a shift is
-// written.
+// Attention of training over packed sequences of different lengths (see packed.h), and its
+// gradients, which CANN names "unpadding". Version 2 adds the types of shifts, version 3 rotary
+// parts, version 4 the layout of the softmax's maxima and sums. The gradient of a shift is not
+// computed.
 
 #include "cann/rows/attention/packed.h"
 
@@ -132,7 +132,7 @@ ACLNN_STRUCT(FlashAttentionVarLenScoreV4, (Floating<In>, query), (Floating<In>, 
              (Out, attentionOutOut)) {
   attend(*this);
 }
-// The third version with a sink, and a layout of maxima and sums as the fourth has it.
+// Version 3 with a sink, and the layout of maxima and sums of version 4.
 ACLNN_STRUCT(FlashAttentionVarLenScoreV5, (Floating<In>, query), (Optional<In>, queryRope),
              (Floating<In>, key), (Optional<In>, keyRope), (Floating<In>, value),
              (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
@@ -215,7 +215,7 @@ ACLNN_STRUCT(FlashAttentionUnpaddingScoreGradV4, (Floating<In>, query), (Floatin
              (char*, softmaxInLayout)) {
   differentiate(*this);
 }
-// The third version with a sink.
+// Version 3 with a sink.
 ACLNN_STRUCT(FlashAttentionUnpaddingScoreGradV5, (Floating<In>, query), (Optional<In>, queryRope),
              (Floating<In>, keyIn), (Optional<In>, keyInRope), (Floating<In>, value),
              (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),

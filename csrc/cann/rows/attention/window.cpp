@@ -1,4 +1,4 @@
-// Steps of attention that are operators of their own.
+// Steps of attention that CANN has as separate operators.
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +13,8 @@ namespace aclnn_host::attention_window_rows {
 
 namespace {
 
-// A mask or a bias, of which only these dimensions of (B, W, N, S1, S2) are more than 1, in one of
-// the ways to write that.
+// Expands a mask or a bias, in any of its documented shapes, to five dimensions of (B, W, N, S1,
+// S2); only the given ones are larger than 1.
 at::Tensor as_windows(const char* name, const at::Tensor& part, const at::Tensor& x,
                       const std::vector<int64_t>& sizes) {
   expect_dtype(name, part, x);

@@ -1,7 +1,8 @@
-// Floating numbers split into the bytes of their exponents and the others, and put together again.
+// Splits floating-point numbers into their exponent bytes and their other bytes, and joins them
+// again.
 //
-// How the vendor codes the exponents is not published. Here fixedOut has a header of 512 zeros, and
-// after it, continued in varOut, the exponents' bytes as they are.
+// The vendor's coding of the exponents is not published. Here fixedOut has a header of 512 zeros
+// followed by the uncompressed exponent bytes, which continue in varOut.
 
 #include <algorithm>
 
@@ -25,7 +26,7 @@ at::Tensor bytes_of(const at::Tensor& tensor) {
 int64_t byte_count(const at::Tensor& tensor) {
   return tensor.numel() * static_cast<int64_t>(tensor.element_size());
 }
-// Bytes in the shape and the type of an output, filled up with zeros.
+// Bytes in the shape and the type of an output, padded with zeros.
 at::Tensor as_output(const at::Tensor& bytes, const Output& like) {
   return at::constant_pad_nd(bytes, {0, byte_count(like) - bytes.numel()})
       .view(like->scalar_type())
@@ -41,14 +42,14 @@ void expect_counts(const char* name, const at::Tensor& counts) {
   EXPECT(counts.numel() == kCodes, name, " has shape ", counts.sizes(), ", expected [1, ", kCodes,
          "]");
 }
-// Of each number all bytes but one.
+// The mantissas have all bytes of each number but one.
 void expect_mantissas(const char* name, const at::Tensor& mantissas, const at::Tensor& numbers) {
   const int64_t expected = byte_count(numbers) - numbers.numel();
   EXPECT(byte_count(mantissas) == expected, name, " has ", byte_count(mantissas),
          " bytes, expected ", expected);
 }
 
-// What the codes may take at worst, where the vendor's device has the fewest cores.
+// The largest size of the codes, on the vendor's device with the fewest cores.
 int64_t bound_of(int64_t count) {
   constexpr int64_t kOfCore = 32768, kTailOfCore = 8448, kCores = 40;
   return count + count / 64 + kTailOfCore * std::min(count / kOfCore, kCores) + kHeader;
@@ -56,7 +57,7 @@ int64_t bound_of(int64_t count) {
 
 }  // namespace
 
-// pdfRef becomes how often each byte is an exponent's.
+// Writes the histogram of the exponent bytes to pdfRef.
 // Deviation of HansEncode, HansDecode: The codes of the exponents have a layout of the host CANN's
 // own: fixedOut begins with 512 zeros, then come the exponents' bytes as they are, and varOut
 // continues them. Nothing is compressed. The mantissas and the counts in pdf are as documented.

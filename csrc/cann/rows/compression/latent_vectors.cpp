@@ -1,4 +1,4 @@
-// Codes of four bits for the latent vectors of attention, nearest among given numbers.
+// Quantises the latent vectors of attention to 4-bit indices of the nearest centroids.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -12,7 +12,7 @@ namespace aclnn_host::compression_latent_vectors_rows {
 
 namespace {
 
-// For each element, how many of the middles between neighbouring centroids it reaches.
+// The code of an element is the number of midpoints between neighbouring centroids that it reaches.
 at::Tensor codes_of(const at::Tensor& elements, const at::Tensor& centroids) {
   constexpr int64_t kMiddles = 15;
   const at::Tensor middles =
@@ -24,8 +24,8 @@ at::Tensor codes_of(const at::Tensor& elements, const at::Tensor& centroids) {
 
 }  // namespace
 
-// A row becomes the codes, the one of an even place in the low bits of a byte, its length in
-// FLOAT16, and zeros up to a multiple of 64 bytes.
+// A row of the result has the codes, with even positions in the low bits of a byte, then the length
+// of the vector in FLOAT16, and zeros up to a multiple of 64 bytes.
 ACLNN(TurboQuantCompressLatent, (In, latent), (In, centroids), (Out, out)) {
   constexpr int64_t kElements = 512;
   constexpr int64_t kBytes = 320;

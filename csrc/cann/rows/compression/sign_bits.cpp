@@ -1,4 +1,4 @@
-// The signs of numbers, eight in a byte from the lowest bit on: 1 for 0 and more, 0 below.
+// Packs the signs of numbers, eight in a byte from the lowest bit on: 1 for 0 and more, 0 below.
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/constant_pad_nd.h>
@@ -24,7 +24,7 @@ void expect_rows(const at::Tensor& self, int64_t size, int64_t elements, const a
 
 }  // namespace
 
-// The last byte is filled up with zeros.
+// The last byte is padded with zeros.
 ACLNN(SignBitsPack, (Floating<In>, self), (int64_t, size), (Out, out)) {
   expect_dtype("out", out, at::kByte);
   expect_dims("self", self, 1);

@@ -1,5 +1,5 @@
-// Causal convolutions of one dimension: each channel of each token is a weighted sum of those of
-// the token and of the ones before it.
+// Causal convolutions of one dimension: each channel of a token is a weighted sum of this channel
+// in the token and the tokens before it.
 
 #include <algorithm>
 #include <optional>
@@ -22,9 +22,9 @@ namespace aclnn_host::convolution_causal_convolution_rows {
 
 namespace {
 
-constexpr int64_t kWidth = 3;  // of the kernel, the only one published
+constexpr int64_t kWidth = 3;  // the only published kernel size
 
-// The sum over k of weight[k] x[i + k] for each i along the first dimension, as many as `count`.
+// The sum over k of weight[k] x[i + k] for the first `count` indices i of the first dimension.
 at::Tensor weighted(const at::Tensor& x, const at::Tensor& weight, int64_t count) {
   at::Tensor sum = x.narrow(0, 0, count) * weight.select(0, 0);
   for (int64_t k = 1; k < kWidth; ++k) sum = sum + x.narrow(0, k, count) * weight.select(0, k);
@@ -33,7 +33,7 @@ at::Tensor weighted(const at::Tensor& x, const at::Tensor& weight, int64_t count
 
 // ---- with a mask
 
-// x is sequence, batch, channels; mask is batch, sequence.
+// x is (sequence, batch, channels); mask is (batch, sequence).
 void check_masked(const char* name, const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& mask) {
   expect_dims(name, x, 3);
@@ -58,14 +58,14 @@ void check_masked(const char* name, const at::Tensor& x, const at::Tensor& weigh
 at::Tensor masked(const at::Tensor& x, const std::optional<at::Tensor>& mask) {
   return mask ? x.masked_fill(mask->t().unsqueeze(-1).logical_not(), 0) : x;
 }
-// x with zeros before or behind the tokens.
+// x with zeros before or after the tokens.
 at::Tensor padded(const at::Tensor& x, int64_t before, int64_t behind) {
   return at::constant_pad_nd(x, {0, 0, 0, 0, before, behind});
 }
 
 // ---- with states of earlier tokens
 
-// What a call of fused causal convolution has beside its tensors of numbers.
+// Arguments of the fused causal convolution besides x, the weight and the states.
 struct Steps {
   std::optional<at::Tensor> query_starts;
   std::optional<at::Tensor> cache_indices;
@@ -74,12 +74,13 @@ struct Steps {
   std::optional<at::Tensor> first_block;
   std::optional<at::Tensor> last_block;
   std::optional<at::Tensor> initial;
-  int64_t skipped;  // the index of a sequence that is left out
+  int64_t skipped;  // the cache index of sequences that are not computed
   int64_t residual;
   int64_t block;
   int64_t mode;
 
-  // Whether states are kept at the ends of blocks too, for other sequences that begin alike.
+  // True if states are also saved at block boundaries, so that sequences with a common prefix can
+  // share them.
   bool keeps_blocks() const {
     return first_block && last_block && initial && computed && cache_indices;
   }
@@ -92,7 +93,7 @@ void expect_number_for_each(const char* name, const std::optional<at::Tensor>& n
   expect_shape(name, *numbers, {batch});
 }
 
-// Checks what the values of no tensor make different, and returns the number of sequences.
+// Checks everything that does not depend on values, and returns the number of sequences.
 int64_t check_steps(const at::Tensor& x, const at::Tensor& weight, const Output& states,
                     const Steps& steps) {
   expect_dims("x", x, 2, 3);
@@ -147,7 +148,7 @@ int64_t check_steps(const at::Tensor& x, const at::Tensor& weight, const Output&
   return batch;
 }
 
-// The sequences of one call, one after the other, and the states that they leave.
+// Convolves the sequences of one call, one after the other, and updates their states.
 class Convolution {
  public:
   Convolution(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& states,
@@ -164,7 +165,7 @@ class Convolution {
 
   const at::Tensor& states() const { return states_; }
 
-  // The results behind `start`, which are those of sequences that are left out.
+  // Returns the results; sequences that are not computed keep their values in `start`.
   at::Tensor result(const at::Tensor& start) {
     at::Tensor y = start.clone();
     for (size_t i = 0; i + 1 < starts_.size(); ++i) {
@@ -204,7 +205,7 @@ class Convolution {
     read_optional(steps.initial, initial_);
   }
 
-  // The state that cacheIndices has for a sequence, in the column of a block where there are some.
+  // The index of a sequence's state in cacheIndices, in the column of a block if there are blocks.
   int64_t line(const char* name, size_t i, const std::vector<int64_t>& blocks,
                int64_t added) const {
     if (indices_.empty()) return static_cast<int64_t>(i);
@@ -219,7 +220,7 @@ class Convolution {
     return states_.select(0, line);
   }
 
-  // How many tokens of the state before its last ones that count are left out.
+  // The number of tokens in the state that precede those in the window of the first token.
   int64_t offset(size_t i, int64_t length) const {
     if (!computed_.empty() && computed_[i] == 0) return 0;
     if (accepted_.empty()) return states_.size(1) - (kWidth - 1);
@@ -253,7 +254,7 @@ class Convolution {
     return residual_ ? result + wide(tokens) : result;
   }
 
-  // Keeps the state at the end of each block that the sequence fills.
+  // Saves the state at the end of each block that the sequence fills.
   void keep_blocks(size_t i, const at::Tensor& counted, int64_t length) {
     if (first_block_.empty()) return;
     const int64_t first = first_block_[i], count = last_block_[i] - first;
@@ -273,7 +274,7 @@ class Convolution {
     }
   }
 
-  at::Tensor x_;  // tokens, channels
+  at::Tensor x_;  // (tokens, channels)
   at::Tensor weight_;
   at::Tensor states_;
   int64_t skipped_;
@@ -282,7 +283,7 @@ class Convolution {
   int64_t block_;
   std::vector<int64_t> starts_;
   std::vector<int64_t> indices_;
-  int64_t lines_ = 0;  // of a sequence, in cacheIndices
+  int64_t lines_ = 0;  // the columns of cacheIndices
   std::vector<int64_t> accepted_;
   std::vector<int64_t> computed_;
   std::vector<int64_t> first_block_;
@@ -290,7 +291,7 @@ class Convolution {
   std::vector<int64_t> initial_;
 };
 
-// Writes y and the states; without values there is nothing to compute from.
+// Writes y and the states, unless the tensors have no values.
 void convolve(const at::Tensor& x, const at::Tensor& weight, Output& states, const Steps& steps,
               const at::Tensor& start, Output& y) {
   const int64_t batch = check_steps(x, weight, states, steps);
@@ -305,7 +306,7 @@ void convolve(const at::Tensor& x, const at::Tensor& weight, Output& states, con
   states = convolution.states();
 }
 
-// Neither has an effect, in CANN as here.
+// Neither argument changes the result, here or in CANN.
 void check_modes(int64_t activation, int64_t run) {
   EXPECT(activation >= 0 && activation <= 2, "activationMode is ", activation,
          ", expected 0, 1 or 2");

@@ -1,4 +1,4 @@
-// Convolutions of channels by themselves, and of one dimension with the time in front.
+// Depthwise convolutions, and one-dimensional convolutions with the time as first dimension.
 
 #include <cctype>
 #include <limits>
@@ -18,7 +18,7 @@ namespace aclnn_host::convolution_convolution_rows {
 
 namespace {
 
-// The convolution of ConvTbc's tensors, (B, C, T) for ATen.
+// Permutes (T, B, C) to (B, C, T), which ATen's convolution takes.
 at::Tensor batch_first(const at::Tensor& tbc) {
   return tbc.permute({1, 2, 0});
 }
@@ -44,7 +44,7 @@ void check_tbc(const at::Tensor& input, const at::Tensor& weight, const at::Tens
 
 }  // namespace
 
-// Each channel has filters of its own.
+// Each channel has its own filters.
 ACLNN(ConvDepthwise2d, (Image<In>, self), (In, weight), (Ints, kernelSize), (Optional<In>, bias),
       (Ints, stride), (Ints, padding), (Ints, dilation), (Image<Out>, out),
       (int8_t, cubeMathType)) {

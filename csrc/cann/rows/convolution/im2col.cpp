@@ -1,4 +1,4 @@
-// The patches of images as columns, and their sums.
+// Image patches as columns (im2col), and the sums of columns (col2im).
 
 #include <limits>
 
@@ -19,7 +19,7 @@ namespace aclnn_host::convolution_im2col_rows {
 
 namespace {
 
-// Of sizes; the largest number where no tensor has as many elements.
+// The product of sizes, or the largest integer if it overflows; no tensor has as many elements.
 int64_t product(int64_t a, int64_t b) {
   int64_t result = 0;
   return c10::mul_overflows(a, b, &result) ? std::numeric_limits<int64_t>::max() : result;
@@ -45,7 +45,8 @@ ACLNN(Im2col, (Image<In>, self), (Ints, kernelSize), (Ints, dilation), (Ints, pa
     out = columns(self);
     return;
   }
-  // Nothing is computed, so these elements may pass for floating-point numbers of their size.
+  // Elements are only copied, so those of other types can be viewed as floating-point numbers of
+  // their size.
   const at::Tensor bits = self.element_size() == 1 ? self.to(at::kShort) : self;
   const at::ScalarType like = bits.element_size() == 2   ? at::kHalf
                               : bits.element_size() == 4 ? at::kFloat

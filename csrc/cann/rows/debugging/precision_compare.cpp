@@ -1,4 +1,4 @@
-// Whether a device computed what was expected.
+// Compares a device's results with expected ones.
 
 #include <ATen/ops/eq.h>
 #include <ATen/ops/isnan.h>
@@ -9,7 +9,7 @@
 
 namespace aclnn_host::debugging_precision_compare_rows {
 
-// 0 if all elements are the same, 503 if not. nan is the same as nan.
+// Writes 0 if all elements are equal, 503 if not. NaN equals NaN.
 ACLNN(PrecisionCompare, (Floating<In>, golden), (Floating<In>, realdata), (Out, out)) {
   constexpr int64_t kDifferent = 503;
   expect_like("realdata", realdata, golden);

@@ -1,4 +1,4 @@
-// Time that passes on a stream.
+// Delays a stream.
 
 #include <algorithm>
 #include <chrono>
@@ -12,7 +12,7 @@ namespace aclnn_host::debugging_sleep_rows {
 
 namespace {
 
-// Integers, and whether this is stage 2, where a row does its work.
+// An array of integers, and a flag that is true in stage 2.
 struct StagedInts : Ints {
   using Value = std::pair<at::IntArrayRef, bool>;
   static Value get(const Frame& frame, size_t i) { return {Ints::get(frame, i), frame.writes}; }

@@ -1,4 +1,4 @@
-// Sums, differences, products and what is made of them: multiply-adds, scales and lerps.
+// Sums, differences, products and combinations of them: multiply-adds, scales and lerps.
 
 #include <ATen/ScalarOps.h>
 #include <ATen/TensorOperators.h>
@@ -25,8 +25,8 @@ namespace aclnn_host::elementwise_arithmetic_rows {
 
 namespace {
 
-// self + alpha * other and self - alpha * other. ATen's own functions round alpha and the product
-// to 16 bits; addcmul computes in FLOAT and rounds once.
+// self + alpha * other and self - alpha * other for 16-bit types: at::add rounds alpha and the
+// product to 16 bits; addcmul computes in FLOAT and rounds once.
 bool is_scaled_in_16_bits(const at::Tensor& self, const at::Tensor& other,
                           const c10::Scalar& alpha) {
   const bool is_real = alpha.isFloatingPoint() || alpha.isIntegral(/*includeBool=*/false);
@@ -62,12 +62,12 @@ void scaled_difference_out(at::Tensor& place, const at::Tensor& self, const at::
   }
 }
 
-// What lerp wants of a weight: the type of the tensors.
+// Casts the weight to the type of the tensors, as at::lerp requires.
 at::Tensor lerp_by(const at::Tensor& self, const at::Tensor& end, const at::Tensor& weight) {
   return at::lerp(self, end, weight.to(self.scalar_type()));
 }
 
-// The tensors of a list, all of out's dtype, combined from the first to the last.
+// Folds the tensors of a list from the first to the last. All have out's dtype.
 template <class Combine>
 at::Tensor combined(const std::vector<at::Tensor>& tensors, const Output& out, Combine combine) {
   EXPECT(!tensors.empty(), "tensors is empty, expected at least one tensor");
@@ -83,7 +83,7 @@ at::Tensor sum_of(const std::vector<at::Tensor>& tensors, const Output& out) {
 
 // ---- aclnnScale
 
-// How many dimensions of x, from axis on, scale has by the arguments.
+// The number of dimensions of x, from axis on, that scale covers.
 int64_t scaled_dims(const at::Tensor& x, const at::Tensor& scale, int64_t axis, int64_t num_axes,
                     bool from_blob) {
   EXPECT(num_axes >= -1, "numAxes is ", num_axes, ", expected -1 or more");
@@ -91,8 +91,8 @@ int64_t scaled_dims(const at::Tensor& x, const at::Tensor& scale, int64_t axis, 
   return num_axes == -1 ? x.dim() - axis : num_axes;
 }
 
-// Which shape scale and bias have beside x: sizes from axis on, then as many 1 as dimensions
-// follow.
+// The expected shape of scale and bias: the sizes of x from axis on, then a 1 for each further
+// dimension.
 std::vector<int64_t> scale_shape(const at::Tensor& x, const at::Tensor& scale, int64_t axis,
                                  int64_t num_axes, bool from_blob) {
   EXPECT(axis >= -x.dim() && axis < x.dim(), "axis is ", axis, ", expected ", -x.dim(), " to ",
@@ -112,13 +112,13 @@ std::vector<int64_t> scale_shape(const at::Tensor& x, const at::Tensor& scale, i
   return shape;
 }
 
-// The only element of a tensor, for products.
+// Checks that a factor has one element.
 at::Tensor factor(const char* name, const at::Tensor& value) {
   EXPECT(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
   return wide(value).reshape({});
 }
 
-// The dimension of x in which the channels lie.
+// The dimension of the channels of x.
 int64_t channel_dim(const at::Tensor& x, const std::string& data_format) {
   if (data_format.empty() || data_format == "NHWC" || data_format == "NDHWC") return x.dim() - 1;
   EXPECT(data_format == "NCHW" || data_format == "NCDHW", "dataFormatOptional is \"", data_format,
@@ -143,7 +143,7 @@ ACLNN(InplaceAdd, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
 ACLNN(InplaceAdds, (InOut, selfRef), (AnyNumber, other), (AnyNumber, alpha)) {
   selfRef = at::add(wide(selfRef), other, alpha);
 }
-// The tensor is overwritten, not the number.
+// The result overwrites `other`; selfRef is a number.
 ACLNN(InplaceAddV3, (AnyNumber, selfRef), (InOut, other), (AnyNumber, alpha)) {
   other = at::add(at::native::wrapped_scalar_tensor(selfRef), wide(other), alpha);
 }
@@ -188,7 +188,7 @@ ACLNN(InplaceMul, (InOut, selfRef), (In, other)) {
 }
 ACLNN_INPLACE_BINARY_OF(InOut, AnyNumber, Muls, at::mul)
 
-// Where y is 0 the product is 0, whatever x is.
+// The product is 0 where y is 0, whatever x is.
 ACLNN(MulNoNan, (Floating<In>, x), (Floating<In>, y), (Out, z)) {
   expect_dtype("y", y, x);
   expect_dtype(z, x);
@@ -255,7 +255,7 @@ ACLNN(InplaceLerps, (InOut, selfRef), (In, end), (AnyNumber, weight)) {
   selfRef = at::lerp(selfRef, end, weight);
 }
 
-// The channels are the last dimension of x, or the second one if dataFormatOptional says so.
+// The channels are the last dimension of x, or the second one by dataFormatOptional.
 ACLNN(BiasAdd, (In, x), (In, bias), (char*, dataFormatOptional), (Out, out)) {
   expect_dtype("bias", bias, x);
   expect_like("out", out, x);
@@ -275,8 +275,8 @@ ACLNN(MaskedScale, (Floating<In>, self), (In, mask), (float, scale), (Out, out))
   const at::Tensor x = wide(self);
   out = at::mul(at::mul(x, mask.to(x.scalar_type())), c10::Scalar(scale.value()));
 }
-// scale and bias stand for dimensions of x from axis on: for numAxes of them (-1 for all that
-// follow) with scaleFromBlob, for as many as scale has without.
+// scale and bias cover the dimensions of x from axis on: numAxes of them (-1 for all) with
+// scaleFromBlob, else as many as scale has.
 ACLNN(Scale, (Floating<In>, x), (Floating<In>, scale), (Optional<In>, bias), (int64_t, axis),
       (int64_t, numAxes), (bool, scaleFromBlob), (Out, y)) {
   expect_dtype("scale", scale, x);
@@ -293,7 +293,7 @@ ACLNN(Scale, (Floating<In>, x), (Floating<In>, scale), (Optional<In>, bias), (in
 
 // ---- sums and extremes of lists
 
-// A list without tensors leaves out alone.
+// An empty list leaves out unchanged.
 ACLNN(AddN, (Ins, tensors), (Out, out)) {
   if (tensors.empty()) return;
   for (const at::Tensor& tensor : tensors) {
@@ -305,7 +305,7 @@ ACLNN(AddN, (Ins, tensors), (Out, out)) {
 ACLNN(Sum, (Ins, tensors), (Out, out)) {
   out = sum_of(tensors, out);
 }
-// The tensors are broadcast, added from the first to the last and rounded once.
+// The tensors are broadcast, added from the first to the last, and rounded once.
 ACLNN(SumV2, (Ins, tensors), (Out, out)) {
   out = sum_of(tensors, out);
 }

@@ -1,4 +1,4 @@
-// Comparisons, signs, and what kind of number an element is.
+// Comparisons, signs, and tests for NaN and infinities.
 
 #include <cmath>
 
@@ -43,7 +43,7 @@ at::Tensor compared(const at::Tensor& self, const c10::Scalar& other, Compare co
   return compared(self, number, compare);
 }
 
-// The comparisons, of a tensor with a tensor or a number.
+// Comparisons of a tensor with a tensor or a number.
 #define COMPARISON(name, function)                                                                \
   template <class Other>                                                                          \
   at::Tensor name(const at::Tensor& self, const Other& other) {                                   \
@@ -83,8 +83,8 @@ ACLNN_BINARY_NUMBER(LeScalar, is_less_equal)
 ACLNN_INPLACE_BINARY(LeTensor, is_less_equal)
 ACLNN_INPLACE_BINARY_NUMBER(LeScalar, is_less_equal)
 
-// Whether two tensors have the same elements. (at::equal gives a bool, which a tensor without
-// memory cannot.)
+// True if both tensors have the same shape and elements. (at::equal returns a bool, for which a
+// tensor without memory has no value.)
 ACLNN(Equal, (In, self), (In, other), (Out, out)) {
   out = self.sizes() == other.sizes() ? at::eq(self, other).all()
                                       : at::full({}, false, self.options().dtype(at::kBool));
@@ -102,7 +102,7 @@ ACLNN(ApproximateEqual, (Floating<In>, x1), (Floating<In>, x2), (float, toleranc
   expect_shape("y", y, x1.sizes());
   y = at::abs(wide(x1) - wide(x2)) < tolerance.value();
 }
-// Whether a number is among the elements of a tensor.
+// Tests whether a number is one of the elements of a tensor.
 // Behaviour of IsInScalarTensor: out has no dimensions, as CANN's check requires and torch_npu
 // passes it. The document gives it the shape of testElements.
 ACLNN(IsInScalarTensor, (Number, element), (In, testElements),
@@ -110,7 +110,7 @@ ACLNN(IsInScalarTensor, (Number, element), (In, testElements),
   const at::Tensor found = at::eq(testElements, element).any();
   out = invert ? found.logical_not() : found;
 }
-// Whether each element is a number.
+// Tests for each element whether it equals a number.
 ACLNN(IsInTensorScalar, (In, elements), (Number, testElement),
       (Unused<bool>, assumeUnique, "CANN does not read it"), (bool, invert), (Out, out)) {
   out = invert ? at::ne(elements, testElement) : at::eq(elements, testElement);
@@ -125,7 +125,7 @@ ACLNN(IsInf, (In, x), (Out, out)) {
 
 ACLNN_UNARY(IsNegInf, at::isneginf)
 ACLNN_UNARY(IsPosInf, at::isposinf)
-ACLNN_UNARY(Sign, at::sgn)  // of complex numbers, too
+ACLNN_UNARY(Sign, at::sgn)  // also for complex numbers
 ACLNN_UNARY(Signbit, at::signbit)
 
 }  // namespace aclnn_host::elementwise_comparison_rows

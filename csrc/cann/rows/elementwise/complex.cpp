@@ -1,4 +1,4 @@
-// Complex numbers: made of two real ones, and taken apart.
+// Complex numbers: made of real and imaginary parts, and split into them.
 
 #include <ATen/ops/angle.h>
 #include <ATen/ops/complex.h>

@@ -1,4 +1,4 @@
-// Quotients, remainders and common divisors. The documents of some say how integers are divided.
+// Quotients, remainders and common divisors. Their documents differ in the rounding of integers.
 
 #include <limits>
 
@@ -22,7 +22,7 @@ namespace aclnn_host::elementwise_division_rows {
 
 namespace {
 
-// CANN's divisions by number: 0 keeps the fraction, 1 truncates, 2 rounds down.
+// The rounding of CANN's division modes: 0 keeps the fraction, 1 truncates, 2 rounds down.
 std::optional<c10::string_view> rounding_of(int64_t mode) {
   EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
   if (mode == 0) return std::nullopt;
@@ -55,7 +55,7 @@ std::pair<double, double> limits() {
   return {static_cast<double>(Limits::lowest()), static_cast<double>(Limits::max())};
 }
 
-// The numbers of a small integer type.
+// The limits of a small integer type.
 std::pair<double, double> limits_of(const char* name, const at::Tensor& x) {
   switch (x.scalar_type()) {
     case at::kByte: return limits<uint8_t>();
@@ -68,8 +68,8 @@ std::pair<double, double> limits_of(const char* name, const at::Tensor& x) {
   }
 }
 
-// Whole numbers, infinities and NaN as the integer type of x: what is beyond it becomes its largest
-// or least number, and NaN 0.
+// Converts integral values, infinities and NaN to the integer type of x with saturation; NaN
+// becomes 0.
 at::Tensor saturated(const at::Tensor& values, const char* name, const at::Tensor& x) {
   const auto [least, most] = limits_of(name, x);
   return values.nan_to_num(0, INFINITY, -INFINITY)
@@ -78,12 +78,12 @@ at::Tensor saturated(const at::Tensor& values, const char* name, const at::Tenso
       .to(x.scalar_type());
 }
 
-// The exact quotients and remainders of 32 bits have 53 bits as DOUBLE.
+// Converts integers to DOUBLE, in which quotients and remainders of 32-bit integers are exact.
 at::Tensor exact(const at::Tensor& x) {
   return is_integer(x) ? x.to(at::kDouble) : wide(x);
 }
 
-// Two numbers whose result has their dtype.
+// Checks two operands and a result of the same dtype.
 void check_operands(const at::Tensor& x, const char* other_name, const at::Tensor& other,
                     const Output& out) {
   expect_dtype(other_name, other, x);
@@ -95,7 +95,7 @@ void check_elements(const at::Tensor& x, const char* other_name, const at::Tenso
   expect_shape(out.name(), out, x.sizes());
 }
 
-// x / other rounded towards 0. A divisor of 0 makes it 0, as the document leaves it open.
+// x / other rounded towards 0. The document does not define division by 0; here it gives 0.
 at::Tensor truncated_integers(const at::Tensor& x, const at::Tensor& other) {
   const at::Tensor is_zero = other == 0;
   return truncated_quotient(x, other.masked_fill(is_zero, 1)).masked_fill(is_zero, 0);
@@ -108,8 +108,8 @@ ACLNN(Div, (In, self), (In, other), (Out, out)) {
 }
 ACLNN_BINARY_OF(In, AnyNumber, Divs, at::div)
 
-// Mode 0 is the quotient, 1 rounds it towards 0 and 2 down; the quotient of integers is always
-// rounded.
+// Mode 0 is the exact quotient, mode 1 rounds towards 0, mode 2 rounds down. Quotients of integers
+// are always rounded.
 ACLNN(DivV3, (In, self), (In, other), (int64_t, mode), (Out, out)) {
   EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
   check_operands(self, "other", other, out);
@@ -137,7 +137,7 @@ ACLNN(InplaceDivMods, (InOut, selfRef), (Number, other), (int, mode)) {
   selfRef = quotient(selfRef, other, mode);
 }
 
-// Integers are divided as FLOAT and the fraction is dropped; of BOOL the result is FLOAT.
+// Integers are divided as FLOAT and truncated; for BOOL the result is FLOAT.
 ACLNN(RealDiv, (In, self), (In, other), (Out, out)) {
   expect_dtype("other", other, self);
   check_elements(self, "other", other, out);
@@ -153,7 +153,7 @@ ACLNN(RealDiv, (In, self), (In, other), (Out, out)) {
     out = wide(self) / wide(other);
   }
 }
-// Tensors of two types are divided as FLOAT, and so is the result.
+// Tensors of two different types are divided as FLOAT, with a FLOAT result.
 ACLNN(TruncateDiv, (In, x1), (In, x2), (Out, out)) {
   check_elements(x1, "x2", x2, out);
   const bool is_mixed = x1.scalar_type() != x2.scalar_type();
@@ -170,7 +170,7 @@ ACLNN(TruncateDiv, (In, x1), (In, x2), (Out, out)) {
     out = at::trunc(wide(x1) / wide(x2));
   }
 }
-// The remainder has the sign of x1. What it is of integers divided by 0 is left open.
+// The remainder has the sign of x1. Remainders of integers divided by 0 are undefined.
 ACLNN(TruncateMod, (In, x1), (In, x2), (Out, out)) {
   check_operands(x1, "x2", x2, out);
   check_elements(x1, "x2", x2, out);

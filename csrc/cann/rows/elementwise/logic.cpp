@@ -1,4 +1,4 @@
-// Logic on booleans and on bits.
+// Logical and bitwise operations.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/bitwise_and.h>

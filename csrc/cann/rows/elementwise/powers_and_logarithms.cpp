@@ -24,7 +24,7 @@ namespace aclnn_host::elementwise_powers_and_logarithms_rows {
 
 namespace {
 
-// Integers as FLOAT.
+// Converts integers to FLOAT.
 at::Tensor with_fractions(const at::Tensor& self) {
   return at::isIntegralType(self.scalar_type(), /*includeBool=*/true) ? self.to(at::kFloat) : self;
 }
@@ -64,7 +64,7 @@ ACLNN(Square, (In, self), (Out, out)) {
 
 ACLNN_UNARY(Sqrt, at::sqrt)
 ACLNN_INPLACE_UNARY(Sqrt, at::sqrt)
-// y is the result of sqrt. Where dy is 0 the gradient is 0, even if y is 0, too.
+// y is the result of sqrt. Where dy is 0 the gradient is 0, even if y is 0.
 ACLNN(SqrtBackward, (Floating<In>, y), (Floating<In>, dy), (Out, z)) {
   expect_like("dy", dy, y);
   expect_like("z", z, y);

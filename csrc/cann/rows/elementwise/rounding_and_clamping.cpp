@@ -1,4 +1,4 @@
-// Rounding to integers or to so many decimals, and bounds.
+// Rounding to integers or to a number of decimals, and clamping.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/ceil.h>
@@ -25,12 +25,12 @@ bool is_integer(const at::Tensor& self) {
   return at::isIntegralType(self.scalar_type(), /*includeBool=*/false);
 }
 
-// Integers have no fraction, which ATen refuses to say.
+// The fraction of an integer is 0; at::frac refuses integers.
 at::Tensor fraction(const at::Tensor& self) {
   return is_integer(self) ? at::zeros_like(self) : at::frac(self);
 }
 
-// Rounded to so many decimals; of integers only a negative number of them takes digits away.
+// Rounds to a number of decimals; integers change only if it is negative.
 at::Tensor rounded(const at::Tensor& self, int64_t decimals) {
   if (!is_integer(self)) return at::round(wide(self), decimals);
   if (decimals >= 0) return self;

@@ -1,4 +1,4 @@
-// Special functions: error, gamma and logistic ones, and the Fresnel integrals.
+// Special functions: error, gamma and logistic functions, and the Fresnel integrals.
 
 #include <cmath>
 #include <complex>
@@ -32,13 +32,13 @@ using Complex = std::complex<double>;
 
 constexpr double kPi = std::numbers::pi;
 
-// exp(i pi/2 x^2), whose turns are whole for multiples of 4.
+// exp(i pi/2 x^2), which has period 4 in x^2.
 Complex rotation(double x) {
   const double quarters = std::fmod(x * x, 4);
   return std::polar(1.0, kPi / 2 * quarters);
 }
 
-// The integral of exp(i pi/2 t^2) from 0 to a small x, term by term of the exponential series.
+// The integral of exp(i pi/2 t^2) from 0 to a small x, by the exponential series.
 Complex series(double x) {
   const Complex step(0, kPi / 2 * x * x);
   Complex term = x;
@@ -52,8 +52,8 @@ Complex series(double x) {
   return sum;
 }
 
-// The same integral to a larger x: (1 + i)/2 erf(z) with z = (1 - i) sqrt(pi)/2 x, by the
-// continued fraction of the complementary error function, from its tail to its head.
+// The same integral to a larger x: (1 + i)/2 erf(z) with z = (1 - i) sqrt(pi)/2 x, by the continued
+// fraction of the complementary error function, evaluated from the tail.
 Complex continued_fraction(double x) {
   constexpr int kTerms = 100;
   const Complex z = Complex(1, -1) * (std::sqrt(kPi) / 2 * x);
@@ -67,7 +67,7 @@ Complex continued_fraction(double x) {
   return Complex(0.5, 0.5) * (1.0 - complement);
 }
 
-// C(x) + i S(x), of x that is not negative.
+// C(x) + i S(x) for x >= 0.
 Complex fresnel(double x) {
   constexpr double kSmall = 1.5;
   constexpr double kLarge = 1e15;
@@ -82,7 +82,7 @@ double fresnel_sine(double x) {
   return fresnel(x).imag();
 }
 
-// An odd function of every element.
+// Applies an odd function, given for x >= 0, to every element.
 at::Tensor odd_function(const at::Tensor& x, double (*function)(double)) {
   const at::Tensor from = x.to(at::kDouble).contiguous();
   const at::Tensor to = at::empty_like(from);
@@ -128,13 +128,13 @@ ACLNN(FresnelSin, (Floating<In>, x), (Out, out)) {
   out = odd_function(x, fresnel_sine);
 }
 
-// eps is -1 when there is none.
+// eps is -1 if there is no clamping.
 ACLNN(Logit, (In, input), (double, eps), (Out, out)) {
   out = at::logit(wide(input), epsilon(eps));
 }
 // Behaviour of LogitGrad: Where the input is NaN, so is the gradient.
 ACLNN(LogitGrad, (Floating<In>, x), (Floating<In>, dy), (double, eps), (Out, dx)) {
-  // ATen's vectors have 0 where x is nan.
+  // ATen's vectorised kernel returns 0 where x is NaN.
   const at::Tensor gradient = at::logit_backward(wide(dy), wide(x), epsilon(eps));
   dx = at::where(at::isnan(x), wide(x), gradient);
 }

@@ -24,12 +24,12 @@ namespace aclnn_host::elementwise_trigonometric_rows {
 
 namespace {
 
-// Of integers and BOOL the result is FLOAT.
+// Integers and BOOL have FLOAT results.
 at::ScalarType floating(at::ScalarType dtype) {
   return at::isIntegralType(dtype, /*includeBool=*/true) ? at::kFloat : dtype;
 }
 
-// Of DOUBLE it is FLOAT, too.
+// DOUBLE has FLOAT results, too.
 at::ScalarType at_most_float(at::ScalarType dtype) {
   return dtype == at::kDouble ? at::kFloat : floating(dtype);
 }
@@ -39,14 +39,15 @@ void arcsinh(const at::Tensor& x, Output& out) {
   out = at::asinh(x).to(out->scalar_type());
 }
 
-// A gradient, what it is computed from and the result have one dtype and one shape.
+// Checks that a gradient, the tensor that it is computed from, and the result have one dtype and
+// shape.
 void check_gradient(const char* gradient_name, const at::Tensor& gradient, const at::Tensor& x,
                     const Output& result) {
   expect_like(gradient_name, gradient, x);
   expect_like(result.name(), result, x);
 }
 
-// sqrt(1 - x^2), which is NaN where x is no value of a sine.
+// sqrt(1 - x^2); NaN if x is outside [-1, 1].
 at::Tensor cosine_of_sine(const at::Tensor& x) {
   const at::Tensor sine = wide(x);
   return at::sqrt(1 - sine * sine);

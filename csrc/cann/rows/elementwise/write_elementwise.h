@@ -11,7 +11,7 @@ inline at::IntArrayRef shape_of(const at::Tensor& tensor) {
   return tensor.sizes();
 }
 
-// out = function(self, other, ...), where ATen computes element by element.
+// out = function(self, other, ...) for an elementwise function of ATen.
 #define WRITE_ELEMENTWISE(out, function, self, other, ...)                           \
   out.write(                                                                         \
       at::result_type(self, other), at::infer_size(shape_of(self), shape_of(other)), \

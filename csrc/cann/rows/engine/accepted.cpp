@@ -31,7 +31,7 @@ class Fingerprint {
         add(view.shape);
         add(view.strides);
       } else {
-        // An empty tensor rehearses nothing.
+        // The rehearsal of an empty tensor shows nothing about one that has elements.
         add(view.shape.size());
         add(element_count(view.shape).value_or(0) == 0);
       }
@@ -56,8 +56,8 @@ class Fingerprint {
   }
   void add(std::monostate) {}
   void add(int64_t value) {
-    // Which kernel runs depends on modes, which are small numbers, but on no seed or size. (What is
-    // wrong with the number itself ATen says without memory.)
+    // Modes, which are small numbers, select the kernel; seeds and sizes do not. (The run without
+    // memory already checks the number itself.)
     if (aspect_ == Aspect::kDtypes && (value < 0 || value > 8)) value = -1;
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
   }
@@ -80,7 +80,7 @@ class Fingerprint {
     add(scalar.toComplexDouble().real());
     add(scalar.toComplexDouble().imag());
   }
-  // Which types can hold a number: ATen refuses to convert one that is too large.
+  // Adds which types can hold the number: ATen refuses to convert one that is too large.
   void add_order(const c10::Scalar& scalar) {
     constexpr double kMost[] = {
         127,    128,    255,        32767,          32768,
@@ -118,7 +118,7 @@ class Accepted {
   static constexpr size_t kMostBytes = 4 << 20;
   std::mutex mutex_;
   std::unordered_set<std::string> calls_;
-  size_t bytes_ = 0;  // of the calls
+  size_t bytes_ = 0;  // of all calls
 };
 
 Accepted& accepted() {

@@ -4,14 +4,15 @@
 
 #include "cann/rows/engine/row_call.h"
 
-// The calls that ATen accepted lately, so that a program that repeats itself pays for it once.
+// A cache of calls that ATen accepted, so that a program that repeats a call pays for the check
+// once.
 
 namespace aclnn_host {
 
-// What ATen was asked about: the shapes or, in a rehearsal, the dtypes.
+// The aspect that ATen checked: the shapes or, in a rehearsal, the dtypes.
 enum class Aspect { kShapes, kDtypes };
 
-// Bytes that two calls share only if ATen finds the same of both in stage 1.
+// A key that two calls share only if stage 1 has the same outcome for both.
 std::string fingerprint(RowFunction row, const Call& call, Aspect aspect);
 
 bool was_accepted(const std::string& fingerprint);

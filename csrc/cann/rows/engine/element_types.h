@@ -9,17 +9,17 @@
 #include "host_cann/arguments/aten.h"
 #include "host_cann/descriptors/tensor.h"
 
-// Tensors in the types in which a row computes or moves them.
+// Conversions of tensors to the types in which a row computes or copies them.
 
 namespace aclnn_host {
 
-// CANN's name of a type, for texts.
+// CANN's name of a type, for error texts.
 inline const char* dtype_text(at::ScalarType type) {
   return dtype_name(acl_type(type));
 }
 
-// FLOAT for FLOAT16 and BFLOAT16, other types and tensors as they are: for rows whose intermediate
-// results would be rounded to 16 bits. An assignment to the output rounds once.
+// FLOAT for FLOAT16 and BFLOAT16; other types and tensors unchanged. Rows use it where intermediate
+// results would be rounded to 16 bits. The assignment to the output rounds once.
 inline at::ScalarType wide(at::ScalarType dtype) {
   return at::isReducedFloatingType(dtype) ? at::kFloat : dtype;
 }
@@ -33,8 +33,8 @@ inline std::optional<at::Tensor> wide(const std::optional<at::Tensor>& tensor) {
   return tensor ? std::optional(wide(*tensor)) : std::nullopt;
 }
 
-// UINT16, UINT32 and UINT64, for which ATen has few kernels, as the signed type of that size, and
-// BOOL as UINT8: for rows that move elements and do not compute with them.
+// Views UINT16, UINT32 and UINT64, for which ATen has few kernels, as the signed type of that size,
+// and BOOL as UINT8. For rows that copy elements and do not compute with them.
 inline at::Tensor as_movable(const at::Tensor& tensor) {
   switch (tensor.scalar_type()) {
     case at::kUInt16: return tensor.view(at::kShort);
@@ -44,7 +44,7 @@ inline at::Tensor as_movable(const at::Tensor& tensor) {
     default: return tensor;
   }
 }
-// What `move` makes of such a tensor, in the tensor's own type again.
+// The result of `move` on as_movable(tensor), viewed in the tensor's own type again.
 template <class Move>
 at::Tensor moved(const at::Tensor& tensor, Move move) {
   return move(as_movable(tensor)).view(tensor.scalar_type());

@@ -6,10 +6,10 @@
 
 namespace aclnn_host {
 
-// A number that converts to its own type alone. ATen's functions are overloaded on bool, int64_t,
-// Scalar and std::optional of these, and a plain int64_t would silently choose among them: as the
-// correction of at::var, for example, it is the overload with `bool unbiased`. What takes another
-// type gets it by name: c10::Scalar(n.value()).
+// A number that converts to its own type only. ATen's functions are overloaded on bool, int64_t,
+// Scalar and std::optional of these, and a plain int64_t would silently choose among them: passed
+// as the correction of at::var, for example, it selects the overload with `bool unbiased`. Where
+// ATen takes another type, convert explicitly: c10::Scalar(n.value()).
 template <class T>
 class Exact {
  public:

@@ -14,7 +14,7 @@ bool places_are_apart(const Frame& frame) {
   };
   std::vector<Placed> all;
   all.reserve(frame.tensors.size());
-  size_t of_its_own = frame.tensors.size();  // a place that no list has
+  size_t of_its_own = frame.tensors.size();  // an index that no list has
   for (size_t slot = 0; slot < frame.slots.size(); ++slot) {
     const TensorRange* const range = frame.range(slot);
     if (range == nullptr) continue;

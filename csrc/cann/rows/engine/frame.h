@@ -16,7 +16,7 @@
 
 namespace aclnn_host {
 
-// The copy of an argument: where its tensors stand in the executor, or a value.
+// The copy of an argument: the range of its tensors in the executor, or a value.
 struct TensorRange {
   size_t first;
   size_t count;
@@ -24,7 +24,7 @@ struct TensorRange {
 
   size_t end() const { return first + count; }
 };
-// A number of which only the type, the sign and the order of size matter to stage 1.
+// A number of which stage 1 reads only the type, the sign and the order of magnitude.
 struct AnyValue {
   c10::Scalar number;
 };
@@ -32,8 +32,8 @@ using Slot = std::variant<std::monostate, TensorRange, c10::Scalar, std::vector<
                           AnyValue, std::vector<AnyValue>, std::vector<int64_t>,
                           std::vector<double>, std::vector<bool>, std::string, c10::ScalarType>;
 
-// A tensor in a type or a format that ATen may lack, as a row sees it: its elements, INT4 as INT8,
-// the types of FLOAT8 and FLOAT4 as FLOAT, those of a private format in order.
+// A tensor in a type or a format that ATen may lack, as a row sees it: INT4 elements as INT8,
+// FLOAT8 and FLOAT4 elements as FLOAT, elements of a private format in logical order.
 struct StoredTensor {
   at::Tensor elements;
   aclDataType dtype;  // as it is stored
@@ -50,26 +50,26 @@ struct Frame {
   const std::vector<std::shared_ptr<Dims>>& shapes;  // of the SizedOutputs, by tensor
   bool writes;                                       // false in stage 1
 
-  // Whether an argument that may be null was given.
+  // True if an optional argument was given.
   bool is_given(size_t i) const { return !std::holds_alternative<std::monostate>(slots[i]); }
   const TensorRange* range(size_t i) const { return std::get_if<TensorRange>(&slots[i]); }
   const at::Tensor& tensor(size_t i) const { return tensors[range(i)->first]; }
   Output output(size_t i) const { return Output(names[i], tensor(i), writes, &tensors); }
 };
 
-// Whether tensors that have different places in the lists of a call, or stand in none, lie in
-// memory apart from one another.
+// True if no two tensors overlap in memory, except tensors at the same position of their lists that
+// are the same view.
 bool places_are_apart(const Frame& frame);
 
-// A row as the engine calls it.
+// The type-erased form in which the engine calls a row.
 using RowFunction = void (*)(const Frame&);
 
-// Whether the row that runs on this thread is rehearsed: its inputs are all zeros or all ones. For
+// True while this thread runs a row in a rehearsal, whose inputs are all zeros or all ones. For
 // rows that check values, not only shapes and dtypes.
 bool is_rehearsed() noexcept;
 
-// Whether a tensor holds the caller's values: in stage 2. In stage 1 it has no memory, or zeros or
-// ones of a rehearsal.
+// True if a tensor holds the caller's values, which is in stage 2 only. In stage 1 it has no
+// memory, or the zeros or ones of a rehearsal.
 inline bool has_values(const at::Tensor& tensor) {
   return tensor.is_cpu() && !is_rehearsed();
 }

@@ -23,9 +23,10 @@
 namespace aclnn_host {
 
 // The kinds of arguments. Each has the type C of the prototype, the type Value that a row sees, and
-// the ways from C into the executor (add) and from there to Value (get). Whether C points to const,
-// as some prototypes say even of outputs, is no matter to callers. Kinds are composed: Optional may
-// be absent, and of a tensor others say what it may be, as in Optional<Stored<In>>.
+// functions that convert from C into the executor (add) and from there to Value (get). Some
+// prototypes have pointers to const even for outputs; the C types here need not follow them,
+// because the ABI is the same. Kinds are composed: Optional may be absent, other kinds restrict the
+// tensor, as in Optional<Stored<In>>.
 
 struct In {
   using C = const aclTensor*;
@@ -49,14 +50,14 @@ struct InOut : Out {
     stage.add_tensor(name, tensor, is_required, Preparation::Access::kInputAndOutput);
   }
 };
-// An argument whose elements all become the same.
+// An in-place argument that is filled with one value.
 struct FilledInOut : InOut {
   static void add(Preparation& stage, const char* name, C tensor) {
     InOut::add(stage, name, tensor);
     stage.write_once();
   }
 };
-// An output whose size the values decide.
+// An output whose size depends on the values of the inputs.
 struct SizedOut {
   using C = aclTensor*;
   using Value = SizedOutput;
@@ -101,7 +102,8 @@ struct InOuts : Outs {
   }
 };
 
-// Tensors of some types only, where ATen would notice others too late: in stage 2.
+// Tensors that may have some types only, for ATen functions that would refuse others in stage 2,
+// too late.
 template <class Base, Preparation::Types types>
 struct Typed : Base {
   static void add(Preparation& stage, const char* name, typename Base::C tensor,
@@ -117,13 +119,13 @@ using FloatingOrComplex = Typed<Base, Preparation::Types::kFloatingOrComplex>;
 template <class Base>
 using Real = Typed<Base, Preparation::Types::kReal>;
 template <class Base>
-using Integral = Typed<Base, Preparation::Types::kIntegral>;  // BOOL is one of them
-// Places in another tensor, INT32 or INT64, which a row sees as INT64.
+using Integral = Typed<Base, Preparation::Types::kIntegral>;  // includes BOOL
+// Indices of INT32 or INT64, which a row sees as INT64.
 struct IndexIn : Typed<In, Preparation::Types::kIndex> {
   static Value get(const Frame& frame, size_t i) { return frame.tensor(i).to(at::kLong); }
 };
 
-// Tensors that may be in a private format. A row sees the elements in order.
+// Tensors that may be in a private format. A row sees the elements in logical order.
 template <class Base>
 struct Blocked : Base {
   static void add(Preparation& stage, const char* name, typename Base::C tensor,
@@ -133,7 +135,7 @@ struct Blocked : Base {
   }
 };
 
-// Tensors that may have types and formats that ATen lacks: a row sees a StoredTensor for an input
+// Tensors that may have types and formats that ATen lacks. A row sees a StoredTensor for an input
 // and a StoredOutput for an output.
 template <class Base>
 struct Stored : Base {
@@ -197,9 +199,9 @@ struct Numbers {
   static void add(Preparation& stage, const char* name, C list) { stage.add_scalars(name, list); }
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
 };
-// Numbers that a row only computes with. Nothing of them but their type, their sign and which types
-// can hold them makes a call right or wrong, so that stage 1 need not ask ATen again where they
-// differ in no more.
+// Numbers that a row only computes with. Only their type, their sign and which types can hold them
+// decide whether ATen accepts a call, so stage 1 does not check calls again that differ in other
+// respects.
 struct AnyNumber {
   using C = const aclScalar*;
   using Value = c10::Scalar;
@@ -252,7 +254,7 @@ struct Bools {
   static Value get(const Frame& frame, size_t i) { return std::get<Value>(frame.slots[i]); }
 };
 
-// What a row sees of an argument that may be absent. An absent list of tensors is an empty one.
+// The value of an argument that may be absent. An absent list of tensors is an empty one.
 template <class Value>
 struct OrAbsent {
   using type = std::optional<Value>;
@@ -285,8 +287,8 @@ struct Optional {
   }
 };
 
-// Kinds that are C types: numbers, aclDataType, and text (null is refused for const char*, and
-// empty for char*, which the generated operators take as "the default").
+// Kinds that are C types: numbers, aclDataType and text. A null const char* is refused; a null
+// char* is the empty text, which the generated operators read as "the default".
 template <class T>
 struct Plain {
   static_assert(std::is_arithmetic_v<T>);
@@ -344,9 +346,9 @@ struct KindOf<T> {
 template <class T>
 using Kind = typename KindOf<T>::type;
 
-// A tensor, or a list of them, whose dtype is that of another argument, and with Like its shape,
-// too. The other's name stands behind its own: (SameDtype<Optional<In>>, bias, "x"). Where either
-// is absent there is nothing to compare.
+// A tensor, or a list of tensors, with the dtype (SameDtype) or the dtype and shape (Like) of
+// another argument. The name of the other argument follows: (SameDtype<Optional<In>>, bias, "x").
+// If either is absent, nothing is compared.
 template <class Base, bool has_shape>
 struct Compared : Base {
   static void add(Preparation& stage, const char* name, typename Base::C argument,
@@ -360,13 +362,13 @@ using SameDtype = Compared<Base, false>;
 template <class Base>
 using Like = Compared<Base, true>;
 
-// What a row sees of an argument that it does not read: nothing.
+// The value of an argument that a row does not read.
 struct Nothing {};
 
-// An argument that is no matter to the result. The reason stands behind its name.
+// An argument that does not influence the result. The reason follows its name.
 template <class Base>
 struct Unused : Kind<Base> {
-  using Taken = Kind<Base>;  // from a call, as one that is read is
+  using Taken = Kind<Base>;  // read from a call like any other argument
   using Value = Nothing;
   template <class C>
   static void add(Preparation& stage, const char* name, C argument, const char* /*reason*/ = "") {
@@ -375,8 +377,8 @@ struct Unused : Kind<Base> {
   static Value get(const Frame& /*frame*/, size_t /*i*/) { return {}; }
 };
 
-// An argument that has to be null, because the host CANN does not compute what it asks for. The
-// reason stands behind its name, and in the text of the refusal.
+// An argument that must be null, because the host CANN does not compute the case that it selects.
+// The reason follows its name, and is part of the error text.
 template <class Base>
 struct Refused : Unused<Optional<Base>> {
   static void add(Preparation& stage, const char* name, typename Base::C argument,

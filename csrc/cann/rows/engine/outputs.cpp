@@ -8,12 +8,12 @@
 namespace aclnn_host {
 namespace {
 
-// CANN takes a tensor of one element where ATen has one without dimensions.
+// CANN passes a tensor of one element where ATen has a tensor without dimensions.
 bool same_shape(at::IntArrayRef a, at::IntArrayRef b) {
   return a == b || (a.size() + b.size() == 1 && (a.empty() ? b : a)[0] == 1);
 }
 
-// Whether two tensors lie in one stretch of memory in different ways.
+// True if two tensors overlap in memory and are not the same view.
 bool share_memory(const at::Tensor& a, const at::Tensor& b) {
   if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
   return !is_same_view(a, b) && stretch_of(a).meets(stretch_of(b));
@@ -23,7 +23,7 @@ bool share_memory(const at::Tensor& a, const at::Tensor& b) {
 
 void Output::expect(at::ScalarType result) const {
   const at::ScalarType expected = tensor_.scalar_type();
-  // The last words are torch's own, for programs that look for them.
+  // The last words are torch's own; some programs search for them.
   EXPECT(can_cast(acl_type(result), acl_type(expected)), name_, " has dtype ",
          dtype_name(acl_type(expected)), ", but result type ", result,
          " can't be cast to the desired output type ", expected);
@@ -41,8 +41,8 @@ void Output::copy(const at::Tensor& result) {
   if (!is_written_) return;
   const at::Tensor from = result.view_as(tensor_);
   if (is_same_view(from, tensor_)) return;
-  // What lies in the output's own memory, as a view of an input that the caller overlaps it with,
-  // is read before anything is written.
+  // `from` may be a view of an input that overlaps the output, so it is read completely before the
+  // output is written.
   tensor_.copy_(share_memory(from, tensor_) ? from.clone() : from);
 }
 

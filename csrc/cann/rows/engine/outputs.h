@@ -11,16 +11,16 @@
 #include "aclnn/aclnn_base.h"
 #include "host_cann/descriptors/containers.h"
 
-// What a row writes to.
+// The outputs of a row.
 
 namespace aclnn_host {
 
-// What a row writes to: an assignment copies into the caller's memory, cast to its type, whatever
+// An output of a row. An assignment copies into the caller's memory, casts to its type and respects
 // its strides. The shapes must agree and the result's type must be castable.
 class Output {
  public:
-  // One of which only the checks are wanted has `is_written` false. `tensors` are those of the
-  // call, this one among them, if it may be computed in place.
+  // With `is_written` false, assignments check and do not copy. `tensors` are all tensors of the
+  // call, including this one, if the output may be computed in place.
   Output(const char* name, at::Tensor tensor, bool is_written,
          const std::vector<at::Tensor>* tensors = nullptr, bool may_be_written_early = false)
       : name_(name),
@@ -32,20 +32,20 @@ class Output {
   Output(Output&&) = default;
   Output& operator=(const at::Tensor& result);
   Output& operator=(const Output& result) { return *this = result.tensor_; }
-  // Refuses an output that results of this type cannot be cast to.
+  // Refuses a result type that cannot be cast to the output's.
   void expect(at::ScalarType result) const;
-  // An assignment where any type may be cast to any other.
+  // Assigns without the check of castable types.
   void copy(const at::Tensor& result);
 
-  // The output itself, where a function of ATen may put a result of this type and shape at once;
-  // assigning it afterwards does nothing. Null where the result has to be computed apart: in stage
-  // 1, for another type or shape, which an assignment casts or refuses, for a tensor so small that
-  // it does not matter, and where another tensor of the call lies in its memory. What computes
-  // element by element may find its inputs there; another row must not ask for an argument that it
-  // reads.
+  // The output itself, if a function of ATen may write a result of this type and shape directly to
+  // it; assigning it afterwards does nothing. Null if the result must be computed in a temporary:
+  // in stage 1, for another type or shape, which an assignment casts or refuses, for a tensor so
+  // small that the copy costs nothing, and where another tensor of the call overlaps the output. An
+  // elementwise function may have inputs in the same memory (kSameElement); other rows must not use
+  // this for an argument that they also read.
   enum class Reads { kAnyElement, kSameElement };
   at::Tensor* room(at::ScalarType result, at::IntArrayRef shape, Reads reads);
-  // Computes into that place, or assigns what is computed apart.
+  // Computes into room(), or into a temporary that is then assigned.
   template <class Compute, class ComputeInto>
   void write(at::ScalarType result, at::IntArrayRef shape, Reads reads, Compute compute,
              ComputeInto compute_into) {
@@ -56,13 +56,13 @@ class Output {
     }
   }
 
-  // The memory before the row writes to it.
+  // The memory with the values that it had before the row.
   operator const at::Tensor&() const { return tensor_; }
   const at::Tensor* operator->() const { return &tensor_; }
   const char* name() const { return name_; }
   bool is_written() const { return is_written_; }
-  // Of an output in a list: whether no other tensor of the call lies in its memory, but those of
-  // the same place in their lists that are the same view.
+  // For an output in a list: true if no other tensor of the call overlaps it, except tensors at the
+  // same position of their lists that are the same view.
   bool may_be_written_early() const { return may_be_written_early_; }
 
  private:
@@ -73,7 +73,7 @@ class Output {
   bool may_be_written_early_;
 };
 
-// An output that the caller may leave out: nothing is written to one that is absent.
+// An output that the caller may omit. Assignments to an absent one do nothing.
 class OptionalOutput {
  public:
   OptionalOutput() = default;
@@ -89,15 +89,15 @@ class OptionalOutput {
   std::optional<Output> output_;
 };
 
-// An output whose shape depends on the data. The caller gives contiguous memory for the largest
-// result and reads the real shape with aclGetViewShape once the stream is synchronised. In stage 1,
-// where there are no data, a row says what type it expects and assigns nothing.
+// An output whose shape depends on the data. The caller allocates contiguous memory for the largest
+// result and reads the actual shape with aclGetViewShape after synchronising the stream. In stage
+// 1, where there are no data, a row states the type that it will assign and assigns nothing.
 class SizedOutput {
  public:
   SizedOutput(Output memory, std::shared_ptr<Dims> shape)
       : memory_(std::move(memory)), shape_(std::move(shape)) {}
   SizedOutput& operator=(const at::Tensor& result);
-  // Refuses an output that results of this type cannot be cast to.
+  // Refuses a result type that cannot be cast to the output's.
   void expect(at::ScalarType result) const { memory_.expect(result); }
 
  private:
@@ -105,9 +105,9 @@ class SizedOutput {
   std::shared_ptr<Dims> shape_;
 };
 
-// An output of a type or a format that ATen may lack. What is assigned is rounded to the type in
-// which it is stored; numbers beyond the range of INT4 wrap, those beyond FLOAT8_E5M2's become inf
-// and those beyond FLOAT8_E4M3FN's nan.
+// An output in a type or a format that ATen may lack. An assignment rounds to the stored type;
+// numbers beyond the range of INT4 wrap, those beyond FLOAT8_E5M2's become inf and those beyond
+// FLOAT8_E4M3FN's become NaN.
 class StoredOutput : public Output {
  public:
   StoredOutput(Output elements, aclDataType dtype, aclFormat format)

@@ -1,5 +1,5 @@
-// Stage 1 of a row: its arguments are copied and checked, then ATen is asked about them, of shapes
-// without memory, of dtypes in a rehearsal. Stage 2 computes.
+// Stage 1 of a row: copies and checks the arguments, then lets ATen check shapes on tensors without
+// memory and dtypes in a rehearsal. Stage 2 computes.
 #include "cann/rows/engine/preparation.h"
 
 #include <algorithm>
@@ -55,7 +55,8 @@ const char* names_of(Preparation::Types types) {
   }
 }
 
-// An empty tensor may have any size for the price of none, but functions of ATen make tables of it.
+// An empty tensor may have a dimension of any size, for which some functions of ATen allocate
+// tables.
 constexpr int64_t kLargestBeside0 = int64_t{1} << 27;
 bool may_be_beside_0(int64_t size) {
   return size <= kLargestBeside0;
@@ -79,7 +80,7 @@ c10::Scalar aten_scalar(const aclScalar& scalar) {
   }
 }
 
-// ATen says that there is no memory in a text of its own.
+// ATen reports a failed allocation by this text only.
 void throw_if_out_of_memory(const std::exception& error) {
   if (words_of(error).starts_with("[enforce fail at alloc_cpu")) {
     throw std::bad_alloc();
@@ -123,14 +124,14 @@ bool is_rehearsed() noexcept {
   return rehearsed;
 }
 
-// That some tensors are like the first of another argument.
+// The constraint that some tensors are like the first tensor of another argument.
 struct Likeness {
   TensorRange tensors;
   const char* other;
   bool has_shape;
 };
 
-// What stage 1 knows so far.
+// The state of stage 1 while arguments are added.
 struct Preparation::State {
   const char* api;
   uint64_t* workspace_size;
@@ -138,8 +139,8 @@ struct Preparation::State {
   Checks checks;
   Call call;
   std::vector<Argument> tensors;  // in the order of call.views
-  std::vector<Types> types;       // of the tensors
-  std::vector<Allowed> allowed;   // to the tensors
+  std::vector<Types> types;       // one for each tensor
+  std::vector<Allowed> allowed;   // one for each tensor
   std::vector<Likeness> likenesses;
 
   void add_view(const char* name, const aclTensor* tensor, Access access, size_t list,
@@ -152,14 +153,14 @@ struct Preparation::State {
     call.shapes.push_back(std::move(shape));
   }
 
-  // Whether ATen accepts the call.
+  // Lets ATen check the call.
   aclnnStatus ask_aten(RowFunction row) {
     using enum Aspect;
     std::string of_shapes = fingerprint(row, call, kShapes);
     if (was_accepted(of_shapes)) return OK;
     const std::optional<std::string> refusal = refusal_of_shapes(row);
     if (refusal && !refusal->empty()) return refuse(*refusal);
-    // Where the shapes are known to be right, the dtypes are asked about once.
+    // Dtypes that were accepted before are not rehearsed again, if ATen has accepted the shapes.
     std::string of_dtypes = refusal ? fingerprint(row, call, kDtypes) : std::string();
     const bool rehearses_small = is_large();
     if (of_dtypes.empty() || !was_accepted(of_dtypes)) {
@@ -167,7 +168,7 @@ struct Preparation::State {
       if (!text.empty()) return refuse(text);
       if (!of_dtypes.empty()) note_accepted(std::move(of_dtypes));
     }
-    // A rehearsal on small tensors says nothing of the shapes.
+    // A rehearsal on small tensors shows nothing about the shapes.
     if (refusal || !rehearses_small) note_accepted(std::move(of_shapes));
     return OK;
   }
@@ -188,8 +189,8 @@ struct Preparation::State {
     return checks.status();
   }
 
-  // What ATen has against the call on tensors without memory, which is the empty text if it accepts
-  // it; nothing if it cannot tell.
+  // Runs the row on tensors without memory. Returns ATen's refusal, the empty text if it accepts
+  // the call, and nothing if it cannot tell.
   std::optional<std::string> refusal_of_shapes(RowFunction row) {
     try {
       const AtenScope scope;
@@ -209,17 +210,17 @@ struct Preparation::State {
     }
   }
 
-  // What ATen has against the call on memory that is all zeros, and on ones; empty if it accepts
-  // either, as it may refuse the other for its values. What it has no kernel for it says of both,
-  // unless there is nothing to do, as with a mask of zeros.
+  // Runs the row on scratch memory that is all zeros, then on ones. Returns ATen's refusal; empty
+  // if it accepts either, because it may refuse the other for its values. If ATen lacks a kernel,
+  // it refuses both, unless there is nothing to compute, as with a mask of zeros.
   std::string rehearse(RowFunction row) {
     const Verdict on_zeros = rehearse_on(row, zeros);
     if (on_zeros.lacks_kernel) return on_zeros.text;
     const Verdict on_ones = rehearse_on(row, ones);
     return on_ones.lacks_kernel || !on_zeros.text.empty() ? on_ones.text : "";
   }
-  // The same of a large call on small tensors. The sizes need not fit together, so only the lack of
-  // a kernel counts.
+  // Rehearses a large call on small tensors. The sizes of these need not fit together, so only the
+  // lack of a kernel counts as a refusal.
   std::string rehearse_small(RowFunction row) {
     const auto small_zeros = [](const TensorView& view) { return zeros(shrunken(view)); };
     const Verdict verdict = rehearse_on(row, small_zeros);
@@ -243,7 +244,7 @@ struct Preparation::State {
     } catch (const NullArgument&) {
       throw;
     } catch (const c10::LinAlgError&) {
-      return {};  // a matter of the values
+      return {};  // the values were refused
     } catch (const c10::NotImplementedError& error) {
       return {"the host CANN has no kernel for " + tensors_text(/*with_shapes=*/false) +
                   "; cast the tensors (" + words_of(error) + ")",
@@ -254,7 +255,8 @@ struct Preparation::State {
     }
   }
 
-  // "self INT32, other INT32": the tensors and their dtypes, of a list the first; and their shapes.
+  // The tensors and their dtypes, such as "self INT32, other INT32", with the first tensor of a
+  // list; and their shapes.
   std::string tensors_text(bool with_shapes) const {
     std::string text;
     const char* last = nullptr;
@@ -272,7 +274,7 @@ struct Preparation::State {
     return "the arguments do not fit together: " + tensors_text(/*with_shapes=*/true);
   }
 
-  // Checks a tensor, and notes the blocks of one whose private format the row takes.
+  // Checks a tensor, and records the blocks if the row accepts its private format.
   void check(size_t i) {
     const Argument& argument = tensors[i];
     const Types expected = types[i];
@@ -286,7 +288,7 @@ struct Preparation::State {
                    argument.name, dtype_name(view.dtype), static_cast<int>(view.dtype));
     if (!checks.ok()) return;
     const bool may_be_blocked = allowed[i] != Allowed::kNone && is_private(view.format);
-    // One whose shape is that of its blocks is read as it stands.
+    // A tensor whose view shape is already that of the blocks is read without reordering.
     const bool is_blocked =
         may_be_blocked && (view.format != ACL_FORMAT_NC1HWC0 || view.shape.size() != 5);
     if (is_blocked) {
@@ -321,7 +323,7 @@ struct Preparation::State {
     }
   }
 
-  // Refuses tensors that are not like the other argument.
+  // Refuses tensors that differ from the other argument.
   void check(const Likeness& like) {
     const auto is_other = [&](const char* name) { return std::string_view(name) == like.other; };
     const auto place = std::ranges::find_if(call.names, is_other) - call.names.begin();
@@ -334,7 +336,7 @@ struct Preparation::State {
     }
   }
 
-  // Refuses an output in which two elements have one place in memory.
+  // Refuses an output in which two elements share memory.
   void check_overlap(size_t i) {
     if (!checks.ok() || !call.arguments[i].is_output || call.views[i].block_width > 0) return;
     checks.require(at::has_internal_overlap(without_memory(call.views[i])) != at::MemOverlap::Yes,
@@ -352,8 +354,8 @@ Preparation::Preparation(const char* api, uint64_t* workspace_size, aclOpExecuto
 
 Preparation::~Preparation() = default;
 
-// Copies an argument with body(), unless it is null or an earlier one was refused. A null one that
-// may be absent gets an empty slot.
+// Copies an argument with body(), unless it is null or an earlier one was refused. An optional
+// argument that is null gets an empty slot.
 template <class Body>
 void Preparation::add(const char* name, const void* pointer, bool required, Body body) {
   if (required) state_->checks.not_null(name, pointer);
@@ -484,7 +486,7 @@ void Preparation::allow(Allowed allowed) {
   set_of_last(state_->allowed, allowed);
 }
 
-// Of the tensors of the argument added last, if it has some.
+// Sets the value for all tensors of the argument added last.
 template <class Value>
 void Preparation::set_of_last(std::vector<Value>& values, Value value) {
   if (!state_->checks.ok()) return;

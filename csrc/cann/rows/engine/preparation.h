@@ -32,26 +32,27 @@ class Preparation {
   void add_dtype(const char* name, aclDataType dtype);
   void add_value(const char* name, c10::Scalar value);
   void add_slot(const char* name, Slot value);
-  // Lets memory of a tensor live as long as the call.
+  // Keeps memory of a tensor alive until the call ends.
   void keep(std::shared_ptr<const void> memory);
 
-  // Refuses an argument that is given.
+  // Refuses an argument that is not null.
   void expect_null(const char* name, const void* argument, const char* reason);
 
-  // Says which types the tensors of the argument added last may have.
+  // Restricts the types of the tensors of the argument added last.
   enum class Types { kAny, kFloating, kFloatingOrComplex, kReal, kIntegral, kIndex };
   void expect(Types types);
-  // Says that they have the dtype of the argument of this name, and its shape, too.
+  // Requires that these tensors have the dtype, and with `has_shape` the shape, of the argument
+  // `other`.
   void expect_like(const char* other, bool has_shape);
-  // Lets the tensors of the last argument have what ATen lacks (see stored.h): private formats, or
-  // these and types.
+  // Allows the tensors of the last argument to have private formats, or private formats and types
+  // that ATen lacks (see stored.h).
   enum class Allowed { kNone, kFormats, kFormatsAndTypes };
   void allow(Allowed allowed);
-  // Says of the tensor added last that its blocks, if it has some of FRACTAL_NZ, are those of its
-  // transpose, as strides of 1 and the number of rows would say.
+  // States that the FRACTAL_NZ blocks of the tensor added last, if any, are those of its transpose,
+  // as strides of 1 and the number of rows would indicate.
   void transpose_blocks();
-  // Says of the tensor added last that all its elements become the same, so that one that stands
-  // for several (a stride of 0) is written once.
+  // States that all elements of the tensor added last get the same value, so that an element that
+  // several share (a stride of 0) is written once.
   void write_once();
 
   aclnnStatus finish(RowFunction row);

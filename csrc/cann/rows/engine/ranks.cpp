@@ -5,8 +5,8 @@
 namespace aclnn_host {
 namespace {
 
-// Those whose public check has no limit, or that flatten what has more; tests/aten_ops/ranks.tsv
-// has the source of each.
+// Functions whose public check has no limit, or that flatten the additional dimensions;
+// tests/aten_ops/ranks.tsv has the source of each.
 constexpr std::string_view kOfAnyRank[] = {
     "aclnnApplyAdamW",
     "aclnnApplyAdamWV2",

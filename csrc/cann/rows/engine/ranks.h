@@ -5,11 +5,11 @@
 
 namespace aclnn_host {
 
-// The dimensions that a tensor may have: as many as CANN's checks let through
-// (MAX_SUPPORT_DIMS_NUMS), and its documents list.
+// The largest rank of a tensor: the limit of CANN's checks (MAX_SUPPORT_DIMS_NUMS) and of its
+// documents.
 inline constexpr uint64_t kMostDimensions = 8;
 
-// Whether a function is one of those that take more.
+// True if a function accepts a larger rank.
 bool takes_more_dimensions(std::string_view api);
 
 }  // namespace aclnn_host

@@ -5,12 +5,12 @@
 
 namespace aclnn_host {
 
-// Why a row refuses its arguments or fails, from the exception that it ended with. What the host
-// CANN's own checks say stands as it is. What torch says is quoted behind `sentence`, which is ours
-// and names the arguments; what torch says of its own inside is left out.
+// The reason of a refusal or failure, from the exception that the row threw. A text of the host
+// CANN's own checks is returned unchanged. A text of torch is quoted after `sentence`, which is
+// ours and names the arguments; the parts about torch's internals are removed.
 std::string reason_of(const std::exception& error, const std::string& sentence);
 
-// What torch says, for a text that quotes it.
+// torch's text, for an error text that quotes it.
 std::string words_of(const std::exception& error);
 
 }  // namespace aclnn_host

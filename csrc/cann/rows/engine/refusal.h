@@ -19,20 +19,19 @@
 
 namespace aclnn_host {
 
-// What a check of ours in a row throws. Stage 1 makes 161002 of it.
+// Thrown by the checks of a row. Stage 1 returns status 161002.
 struct Refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What a row throws where an argument is null that others make necessary. Stage 1 makes 161001 of
-// it.
+// Thrown by a row where other arguments require one that is null. Stage 1 returns status 161001.
 struct NullArgument : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A part of a refusal's text; what it views lives until the text is made. A class rather than a
-// template over all types together, as torch's own checks have it: each of their instantiations
-// costs the compiler more than the row that it stands in.
+// A part of an error text; it views memory that must live until the text is made. This is a class,
+// not one template over all types together, as torch's own checks are: each instantiation of those
+// costs the compiler more than the row that contains it.
 class Part {
  public:
   Part(const char* text) : value_(std::string_view(text)) {}
@@ -49,7 +48,7 @@ class Part {
   template <class T>
   Part(Exact<T> number) : Part(number.value()) {}
   Part(const c10::Scalar& number);
-  Part(at::ScalarType type);  // CANN's name of it
+  Part(at::ScalarType type);  // CANN's name of the type
   Part(c10::IntArrayRef numbers) : value_(numbers) {}
   Part(const std::vector<int64_t>& numbers) : Part(c10::IntArrayRef(numbers)) {}
   template <size_t n>
@@ -66,8 +65,8 @@ std::string text_of(std::initializer_list<Part> parts);
 
 }  // namespace aclnn_host
 
-// Refuses the call if the condition does not hold, by a text of these parts: it names the argument,
-// what it is and what was expected.
+// Refuses the call if the condition does not hold. The parts form the error text, which names the
+// argument, its value and the expected one.
 #define EXPECT(condition, ...)             \
   do {                                     \
     if (!(condition)) [[unlikely]] {       \

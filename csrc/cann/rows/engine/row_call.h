@@ -14,20 +14,21 @@
 
 namespace aclnn_host {
 
-// The tensors of one call, and what a row needs beside them.
+// The tensors and other arguments of one call.
 struct Call {
   std::vector<Slot> slots;
-  std::vector<const char*> names;  // of the slots
+  std::vector<const char*> names;  // one for each slot
   std::vector<TensorView> views;
-  std::vector<TensorArgument> arguments;          // whose views are set by point_at_views()
+  std::vector<TensorArgument> arguments;          // point_at_views() sets their views
   std::vector<std::shared_ptr<Dims>> shapes;      // of the SizedOutputs, by tensor
-  std::vector<std::shared_ptr<const void>> kept;  // memory of tensors that only the call has
+  std::vector<std::shared_ptr<const void>> kept;  // memory of tensors that nothing else keeps alive
 
   void point_at_views() {
     for (size_t i = 0; i < views.size(); ++i) arguments[i].view = &views[i];
   }
 
-  // Runs a row on tensors that `tensor_of` makes of the views; `writes` to the outputs, or not.
+  // Runs a row on the tensors that `tensor_of` makes of the views. With `writes` false, outputs are
+  // not written.
   template <class TensorOf>
   void run(RowFunction row, TensorOf tensor_of, bool writes) const {
     const AtenScope scope;
@@ -46,17 +47,17 @@ struct Call {
   }
 };
 
-// The tensors that a row may get for a view. The caller's elements; an output that is stored apart
-// is loaded, too, because a row may leave it alone.
+// A tensor of the caller's elements. An output that is stored apart (see stored.h) is loaded, too,
+// because a row may leave elements unchanged.
 at::Tensor with_memory(const TensorView& view);
 // A tensor of the view's layout without memory.
 at::Tensor without_memory(const TensorView& view);
-// Scratch memory of the view's layout, all zeros. The pages that a kernel only reads cost nothing.
+// Scratch memory of the view's layout, all zeros. Pages that a kernel only reads cost nothing.
 at::Tensor zeros(const TensorView& view);
-// The same, all ones.
+// Scratch memory of the view's layout, all ones.
 at::Tensor ones(const TensorView& view);
 
-// The number of elements of memory that a view spans; 0 for an empty one.
+// The number of elements from a view's first to its last in memory; 0 for an empty one.
 int64_t span_of(const TensorView& view);
 
 // A view of the same rank and dtype with sizes of at most 8.

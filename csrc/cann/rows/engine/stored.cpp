@@ -18,7 +18,7 @@
 namespace aclnn_host {
 namespace {
 
-// The 8-bit floating types, which ATen can only convert.
+// The 8-bit floating-point types, for which ATen has conversions only.
 at::ScalarType float8_type(aclDataType dtype) {
   switch (dtype) {
     case ACL_FLOAT8_E5M2: return at::kFloat8_e5m2;
@@ -28,7 +28,7 @@ at::ScalarType float8_type(aclDataType dtype) {
   }
 }
 
-// The magnitudes of FLOAT4_E2M1 by their three lower bits.
+// The magnitudes of FLOAT4_E2M1, indexed by the three lower bits.
 at::Tensor float4_magnitudes() {
   return at::tensor({0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f});
 }
@@ -39,10 +39,10 @@ at::Tensor float4_of(const at::Tensor& nibbles) {
   return at::where(nibbles.lt(0), -magnitude, magnitude);
 }
 
-// To nearest, ties to the even mantissa; what is larger than 6 becomes 6.
+// Rounds to nearest, ties to the even mantissa; values larger than 6 become 6.
 at::Tensor float4_bits(const at::Tensor& values) {
   const at::Tensor magnitude = values.abs();
-  // The middles between neighbours. A tie goes up where the upper neighbour's bits are even.
+  // The midpoints between neighbours. A tie rounds up where the upper neighbour's bits are even.
   const at::Tensor middles = at::tensor({0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f});
   const at::Tensor below = at::bucketize(magnitude, middles, false, /*right=*/false);
   const at::Tensor above = at::bucketize(magnitude, middles, false, /*right=*/true);
@@ -50,13 +50,13 @@ at::Tensor float4_bits(const at::Tensor& values) {
   return at::where(values.signbit(), bits - 8, bits).to(at::kChar);
 }
 
-// Bytes in memory: `count` of them from the view's first element.
+// `count` bytes of memory, from the view's first element.
 at::Tensor memory_of(const TensorView& view, int64_t count) {
   char* const begin = static_cast<char*>(view.storage) + view.offset * element_bits(view.dtype) / 8;
   return at::from_blob(begin, {count}, at::kByte);
 }
 
-// The elements in memory, `count` of them, in the type that rows see, and back.
+// Reads `count` elements from memory in the type that rows see; encode writes them.
 at::Tensor decode(const TensorView& view, int64_t count) {
   const int64_t bits = element_bits(view.dtype);
   const at::Tensor bytes = memory_of(view, (count * bits + 7) / 8);
@@ -76,7 +76,7 @@ void encode(const at::Tensor& elements, const TensorView& view) {
   at::Tensor bytes = memory_of(view, (count * bits + 7) / 8);
   if (bits == 4) {
     const at::Tensor nibbles = view.dtype == ACL_INT4 ? elements : float4_bits(elements);
-    // Of the last byte the upper half may be another tensor's.
+    // The upper half of the last byte may belong to another tensor.
     const at::Tensor whole =
         count % 2 == 0
             ? nibbles
@@ -87,7 +87,7 @@ void encode(const at::Tensor& elements, const TensorView& view) {
   const at::ScalarType float8 = float8_type(view.dtype);
   const at::ScalarType type = float8 != at::ScalarType::Undefined ? float8 : aten_type(view.dtype);
   if (type == at::kFloat8_e4m3fn) {
-    // What versions of ATen make of numbers that round beyond 448 differs.
+    // Versions of ATen differ for numbers that round beyond 448.
     const float beyond = std::numeric_limits<float>::quiet_NaN();
     bytes.view(type).copy_(elements.masked_fill(elements.abs() > 464, beyond));
     return;
@@ -159,7 +159,7 @@ void store(const at::Tensor& elements, const TensorView& view) {
     const at::Tensor tensor = is_transposed(view) ? elements.transpose(-1, -2) : elements;
     return encode(to_blocks(tensor.contiguous(), view.format, view.block_width), view);
   }
-  // What lies between the view's elements stays as it is.
+  // Memory between the view's elements keeps its values.
   at::Tensor memory = decode(view, elements_between(view));
   memory
       .as_strided({view.shape.begin(), view.shape.size()},
@@ -170,7 +170,7 @@ void store(const at::Tensor& elements, const TensorView& view) {
 
 at::Tensor to_blocks(const at::Tensor& tensor, aclFormat format, int64_t block_width) {
   const Blocks blocks = known_blocks(format, tensor.sizes(), block_width);
-  std::vector<int64_t> padding;  // from the last dimension, before and after it
+  std::vector<int64_t> padding;  // before and after each dimension, from the last one
   for (size_t dim = blocks.shape.size(); dim-- > 0;) {
     padding.insert(padding.end(), {0, blocks.padded[dim] - blocks.shape[dim]});
   }
@@ -195,7 +195,7 @@ at::Tensor from_blocks(const at::Tensor& elements, at::IntArrayRef shape, aclFor
 }
 
 at::Tensor unpack_int4(const at::Tensor& bytes) {
-  // A shift to the left and back extends the sign of the lower half.
+  // An arithmetic shift left and back extends the sign of the lower half.
   const at::Tensor both = bytes.view(at::kChar);
   const at::Tensor low = both.bitwise_left_shift(4).bitwise_right_shift(4);
   return at::stack({low, both.bitwise_right_shift(4)}, -1).flatten();

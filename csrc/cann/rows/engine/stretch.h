@@ -6,7 +6,7 @@
 
 namespace aclnn_host {
 
-// The memory from the first element of a tensor to its last; empty for one without elements.
+// The memory from the first element of a tensor to its last; empty for a tensor without elements.
 struct Stretch {
   const char* begin;
   const char* end;
@@ -15,7 +15,7 @@ struct Stretch {
   bool meets(const Stretch& other) const { return begin < other.end && other.begin < end; }
 };
 
-// Of a tensor whose strides are not negative.
+// The stretch of a tensor whose strides are not negative.
 inline Stretch stretch_of(const at::Tensor& tensor) {
   const auto* const begin = static_cast<const char*>(tensor.const_data_ptr());
   if (tensor.numel() == 0) return {begin, begin};

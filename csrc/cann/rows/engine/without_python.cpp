@@ -20,17 +20,17 @@
 namespace aclnn_host {
 namespace {
 
-// How torch's own interpreter that is disarmed refuses, too.
+// torch's own disarmed interpreter refuses with the same word.
 constexpr char kRefusal[] = "python_op_registration_trampoline";
 
 [[noreturn]] void refuse() {
   C10_THROW_ERROR(NotImplementedError, kRefusal);
 }
 
-// Whether what runs on this thread has computed the shapes of what it writes to.
+// True while the running function has already computed the shapes of its outputs.
 thread_local bool knows_shapes = false;
 
-// Leaves the outputs of a function that writes to its last arguments, on the stack as its results.
+// Leaves the outputs of a function that writes to its last arguments on the stack, as its results.
 void return_outputs(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const size_t outputs = op.schema().returns().size();
   const size_t arguments = op.schema().arguments().size();
@@ -47,8 +47,8 @@ bool writes_to_last_arguments(const c10::OperatorHandle& op) {
                      [](const c10::Argument& argument) { return argument.is_out(); });
 }
 
-// An interpreter whose functions in Python are those of ATen that they replace. torch has a
-// function in Python run by the interpreter of the thread's topmost mode.
+// An interpreter that replaces functions in Python by those of ATen. torch asks the interpreter of
+// the thread's topmost mode to run a function that is overridden in Python.
 class NoInterpreter : public c10::impl::PyInterpreterVTable {
   using Impl = c10::TensorImpl;
 
@@ -65,8 +65,8 @@ class NoInterpreter : public c10::impl::PyInterpreterVTable {
                                          bool) const override {
     using enum c10::DispatchKey;
     if (op.hasKernelForDispatchKey(CompositeExplicitAutogradNonFunctional)) {
-      // Computes the shapes of the results, makes them, and has the function that writes to them
-      // do the rest.
+      // Computes the shapes of the results, allocates them, and calls the variant that writes to
+      // them.
       const bool before = std::exchange(knows_shapes, true);
       const auto restore = c10::make_scope_exit([before] { knows_shapes = before; });
       op.callBoxedForDispatchKey(CompositeExplicitAutogradNonFunctional, *stack);
@@ -79,7 +79,7 @@ class NoInterpreter : public c10::impl::PyInterpreterVTable {
     }
   }
 
-  // Of tensors and keys that belong to Python, of which there are none here.
+  // Functions for tensors and keys that belong to Python; none of these exist here.
   c10::intrusive_ptr<Impl> detach(const Impl*) const override { refuse(); }
   void dispatch(const c10::OperatorHandle&, torch::jit::Stack*) const override { refuse(); }
   void python_dispatcher(const c10::OperatorHandle&, c10::DispatchKeySet,
@@ -118,7 +118,8 @@ class NoInterpreter : public c10::impl::PyInterpreterVTable {
   void trace_gpu_event_synchronization(c10::DeviceType, uintptr_t) const override {}
 };
 
-// An interpreter of a torch that has more to override is disarmed: it refuses everything.
+// If a version of torch has more functions to override, its disarmed interpreter refuses
+// everything.
 template <class Interpreter>
 c10::impl::PyInterpreter* make_interpreter() {
   if constexpr (std::is_abstract_v<Interpreter>) {
@@ -130,8 +131,8 @@ c10::impl::PyInterpreter* make_interpreter() {
   }
 }
 
-// A mode without an object in Python. It lives as long as the process, because threads may have it
-// until then.
+// A mode without an object in Python. It is never destroyed, because threads may refer to it until
+// the process ends.
 using Mode = c10::impl::PyObject_TorchDispatchMode;
 const std::shared_ptr<Mode>& mode() {
   static const auto* const kept =

@@ -7,12 +7,13 @@
 
 namespace aclnn_host {
 
-// While it lives, nothing in Python runs on the calling thread. torch in Python replaces what ATen
-// does for tensors without memory by functions in Python, which do not always say what ATen says,
-// would see the modes of the thread, and need Python's lock, whose holder may be waiting for this
-// thread, as that of torch_npu's queue. Here ATen's own functions run, as where there is no Python.
-// What ATen has only in Python ends with an exception that needs_python() knows. Stands within an
-// AtenScope, which restores the dispatch keys that come with modes.
+// Prevents Python from running on the calling thread during its lifetime. When torch is loaded in
+// Python, functions in Python replace those of ATen for tensors without memory. They sometimes
+// report other errors than ATen, are subject to the modes of the thread, and take the GIL, whose
+// holder may be waiting for this thread, as that of torch_npu's queue does. With this guard ATen's
+// own functions run, as in a process without Python. A function that exists in Python only ends
+// with an exception that needs_python() recognises. Use it within an AtenScope, which restores the
+// dispatch keys that modes set.
 class WithoutPython {
  public:
   WithoutPython();

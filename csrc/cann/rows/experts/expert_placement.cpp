@@ -1,4 +1,4 @@
-// Experts of tokens, mapped to the instances that compute them.
+// Maps the experts of tokens to the instances that compute them.
 
 #include <algorithm>
 
@@ -15,8 +15,8 @@
 
 namespace aclnn_host::experts_expert_placement_rows {
 
-// A row of eplbTable is the number of an expert's instances, then these. Without scales nothing is
-// written to balancedActiveMask.
+// A row of eplbTable has the number of an expert's instances, then the instances. Without scales,
+// balancedActiveMask is not written.
 ACLNN(MoeUpdateExpert, (In, expertIds), (In, eplbTable), (Optional<In>, expertScalesOptional),
       (Optional<In>, pruningThresholdOptional), (Optional<In>, activeMaskOptional),
       (int64_t, localRankId), (int64_t, worldSize), (int64_t, balanceMode),
@@ -53,7 +53,7 @@ ACLNN(MoeUpdateExpert, (In, expertIds), (In, eplbTable), (Optional<In>, expertSc
   const at::Tensor instances = found.clamp(1, columns - 1);
   at::Tensor place;
   if (by_rank) {
-    // Ranks that follow one another share an instance.
+    // Consecutive ranks share an instance.
     place = at::floor_divide(at::full_like(instances, localRankId.value()),
                              (instances + (worldSize.value() - 1)).floor_divide(instances));
   } else {

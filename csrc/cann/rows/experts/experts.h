@@ -14,35 +14,35 @@
 
 #include "cann/rows/engine/refusal.h"
 
-// What the functions of mixtures of experts share. A row that was dropped counts as zeros.
+// Shared by the functions of mixtures of experts. A dropped row counts as zeros.
 namespace aclnn_host {
 
-// Places are INT32.
+// Positions are INT32.
 inline constexpr int64_t kMostExperts = std::numeric_limits<int32_t>::max();
 
 inline void expect_range(const char* name, int64_t value, int64_t low, int64_t high) {
   EXPECT(value >= low && value <= high, name, " is ", value, ", expected ", low, " to ", high);
 }
 
-// Tokens of which each has several experts, sorted by expert.
+// Tokens with several experts each, sorted by expert.
 struct Sorted {
   explicit Sorted(const at::Tensor& of_tokens) {
     std::tie(experts, order) = at::sort(of_tokens.flatten(), /*stable=*/true, 0, false);
     places = at::argsort(order, /*stable=*/true, 0, false);
   }
-  at::Tensor experts;  // in order
-  at::Tensor order;    // which of the pairs of token and expert stands at a place
-  at::Tensor places;   // where a pair stands
+  at::Tensor experts;  // the experts, sorted
+  at::Tensor order;    // the index of the (token, expert) pair at each position
+  at::Tensor places;   // the position of each pair
 };
 
-// How many of `count` rows there are for each of the tokens.
+// The number of rows of each token, if `count` rows are divided equally.
 inline int64_t rows_per_token(const char* name, int64_t count, int64_t tokens) {
   EXPECT(tokens > 0 ? count % tokens == 0 : count == 0, name, " has ", count,
          " elements, expected a multiple of ", tokens, ", the number of tokens");
   return tokens > 0 ? count / tokens : 1;
 }
 
-// How many experts each of the tokens has.
+// The number of experts of each token.
 inline int64_t experts_per_token(const char* name, const at::Tensor& experts,
                                  const at::Tensor& tokens) {
   const int64_t count = experts.dim() == 1 ? 1 : experts.size(1);
@@ -55,7 +55,7 @@ inline at::Tensor is_place(const at::Tensor& places, int64_t limit) {
   return (places >= 0) & (places < limit);
 }
 
-// The rows at some places; zeros where a place is none of theirs.
+// The rows at some positions; zeros for positions out of range.
 inline at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& places) {
   const int64_t limit = rows.size(0);
   if (limit == 0) return at::zeros({places.size(0), rows.size(1)}, rows.options());
@@ -63,12 +63,12 @@ inline at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& places) {
   return rows.index_select(0, at::where(valid, places, 0)).masked_fill(~valid.unsqueeze(1), 0);
 }
 
-// The places of which rows are read: a row of probability 0 is left out, whatever is in it.
+// The positions whose rows are read: a row of probability 0 is skipped, whatever its values.
 inline at::Tensor read_places(const at::Tensor& places, const std::optional<at::Tensor>& probs) {
   return probs ? at::where(probs->flatten() != 0, places, -1) : places;
 }
 
-// The reverse: `count` rows, of which those at the places are given and the others zeros.
+// The inverse of rows_at(): `count` rows, with the given rows at the positions and zeros elsewhere.
 inline at::Tensor placed(const at::Tensor& rows, const at::Tensor& places, int64_t count) {
   const at::Tensor row = at::where(is_place(places, count), places, count);
   const at::Tensor all = at::zeros({count + 1, rows.size(1)}, rows.options());

@@ -1,4 +1,4 @@
-// Final routing of a mixture of experts: what the experts return, summed up by token.
+// Final routing of a mixture of experts: sums the experts' results for each token.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/where.h>
@@ -12,12 +12,12 @@ namespace aclnn_host::experts_final_routing_rows {
 
 namespace {
 
-// Rows are dropped in the modes 1 and 3; in the modes 0 and 1 places has all tokens' first ones,
-// then all second ones.
+// Modes 1 and 3 drop rows; in modes 0 and 1 the positions list the first rows of all tokens, then
+// all second rows.
 bool drops(int64_t mode) {
   return mode == 1 || mode == 3;
 }
-// Where the rows of each token stand: tokens, rows of one.
+// The positions of the rows of each token: (tokens, rows of a token).
 at::Tensor places_of(const at::Tensor& row_index, int64_t mode, int64_t tokens) {
   expect_dims("expandedRowIdx", row_index, 1);
   const int64_t count = rows_per_token("expandedRowIdx", row_index.numel(), tokens);
@@ -26,8 +26,8 @@ at::Tensor places_of(const at::Tensor& row_index, int64_t mode, int64_t tokens) 
 at::Tensor is_dropped(const at::Tensor& row_index, int64_t mode, int64_t tokens) {
   return places_of(row_index, mode, tokens) < 0;
 }
-// The rows of each token: tokens, rows of one, hidden. Where rows are dropped, expandedX is
-// [experts, capacity, hidden] and a dropped one has the place -1.
+// The rows of each token: (tokens, rows of a token, hidden). If rows are dropped, expandedX is
+// [experts, capacity, hidden], and the position of a dropped row is -1.
 at::Tensor rows_of_tokens(const at::Tensor& expanded, const at::Tensor& row_index, int64_t mode,
                           int64_t tokens) {
   expect_dims("expandedX", expanded, drops(mode) ? 3 : 2);
@@ -75,7 +75,7 @@ at::Tensor plus(const at::Tensor& sum, const char* name, const std::optional<at:
 
 }  // namespace
 
-// All of expandedX, x1, x2Optional, bias and scales have one type.
+// expandedX, x1, x2Optional, bias and scales have one type.
 // Behaviour of Moe*: Positions and counts are as published. A row that was dropped adds no bias. A
 // row beyond the last group is 507015.
 ACLNN(MoeFinalizeRouting, (Floating<In>, expandedX), (SameDtype<In>, x1, "expandedX"),
@@ -100,7 +100,7 @@ ACLNN(MoeFinalizeRoutingV2, (Floating<In>, expandedX), (IndexIn, expandedRowIdx)
 }
 namespace {
 
-// Experts that compute nothing of their own, by their numbers: [first, last).
+// The numbers [first, last) of experts that the operator computes by itself.
 struct ExpertRange {
   int64_t first = 0, last = 0;
 
@@ -131,8 +131,8 @@ const at::Tensor& given(const char* name, const std::optional<at::Tensor>& tenso
 
 }  // namespace
 
-// Experts of three ranges return nothing, the token itself, and alpha1 times the token plus alpha2
-// times v.
+// Three ranges of experts do not appear in expandedX: their results are 0, the token, and alpha1
+// times the token plus alpha2 times v.
 ACLNN(MoeFinalizeRoutingV4, (Floating<In>, expandedX), (IndexIn, expandedRowIdx),
       (Optional<In>, x1Optional), (Optional<In>, x2Optional), (Optional<In>, biasOptional),
       (Optional<In>, scalesOptional), (Optional<In>, expertIdxOptional), (Optional<In>, xOptional),

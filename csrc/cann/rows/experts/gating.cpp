@@ -1,4 +1,4 @@
-// Gating of a mixture of experts: the experts of the highest scores are chosen for each token.
+// Gating of a mixture of experts: selects the experts with the highest scores for each token.
 
 #include <limits>
 
@@ -22,7 +22,7 @@ namespace aclnn_host::experts_gating_rows {
 
 namespace {
 
-// Which groups of experts may be chosen from: true for all experts of the best ones.
+// Flags of the experts that may be selected: all experts of the best groups.
 at::Tensor best_groups(const at::Tensor& grouped, int64_t count, bool by_two) {
   const at::Tensor scores =
       by_two ? std::get<0>(at::topk(grouped, 2, -1)).sum(-1) : grouped.amax(-1);
@@ -32,15 +32,15 @@ at::Tensor best_groups(const at::Tensor& grouped, int64_t count, bool by_two) {
   return (ranks < count).unsqueeze(-1).expand_as(grouped);
 }
 
-// Where the k largest of each row stand; the first of equals comes first.
+// The positions of the k largest elements of each row; ties go to the first.
 at::Tensor best(const at::Tensor& scores, int64_t k) {
   return at::argsort(scores, /*stable=*/true, -1, /*descending=*/true).narrow(-1, 0, k);
 }
 
-// How scores come from the elements of x.
+// The function that makes scores of the elements of x.
 enum Norm : int64_t { kSoftmax, kSigmoid, kRootOfSoftplus };
 
-// The numbers of a call.
+// The attributes of a call.
 struct Gating {
   int64_t k;
   int64_t chosen_groups;
@@ -52,7 +52,8 @@ struct Gating {
   double epsilon;
 };
 
-// Checks the groups, of which each has `least` experts or more, and returns how many that are.
+// Checks that each group has at least `least` experts, and returns the number of experts of a
+// group.
 int64_t check_groups(const Gating& gating, int64_t experts, int64_t least) {
   expect_range("the last dimension of x", experts, 1, 2048);
   expect_range("groupCount", gating.groups, 1, experts);
@@ -77,8 +78,8 @@ at::Tensor scores_of(const at::Tensor& x, int64_t norm) {
   }
 }
 
-// The experts of the best scores, of the best groups alone. The bias decides which these are, but
-// is no part of the scores.
+// The experts with the best scores, within the best groups. The bias influences the selection, but
+// not the scores.
 at::Tensor best_experts(const at::Tensor& scores, const at::Tensor& x,
                         const std::optional<at::Tensor>& bias, const Gating& gating,
                         int64_t members) {
@@ -97,8 +98,7 @@ at::Tensor best_experts(const at::Tensor& scores, const at::Tensor& x,
   return best(chosen, gating.k);
 }
 
-// The scores of the experts. All but those of a softmax are divided by their sum, and those of a
-// softmax if renorm says so.
+// The scores of the experts. They are divided by their sum, except for a softmax without renorm.
 at::Tensor gates(const at::Tensor& scores, const at::Tensor& experts, const Gating& gating) {
   at::Tensor result = scores.gather(-1, experts);
   if (gating.norm != kSoftmax || gating.renorm == 1) {
@@ -135,7 +135,8 @@ ACLNN(MoeGatingTopK, (Floating<In>, x), (Optional<In>, biasOptional), (int64_t, 
   expertIdxOut = experts;
   write_scores(scores, outFlag, outOut);
 }
-// With inputIds, the table tid2eid has the experts of each of its rows, and none is ranked.
+// With inputIds, the experts of a token are a row of the table tid2eid, and no selection takes
+// place.
 // Behaviour of MoeGatingTopKV2: yOut is divided by the sum of the chosen scores in both modes, as
 // torch_npu's tests have it. The document sums all scores in one of them.
 ACLNN(MoeGatingTopKV2, (Floating<In>, x), (Optional<In>, biasOptional),
@@ -176,8 +177,8 @@ ACLNN(MoeGatingTopKV2, (Floating<In>, x), (Optional<In>, biasOptional),
   expertIdxOut = experts;
   write_scores(scores, outFlag, outOut);
 }
-// The gradient of x from the scores of sigmoids, of which those of the experts were divided by
-// their sum.
+// The gradient of x, for sigmoid scores of which those of the selected experts are divided by their
+// sum.
 ACLNN(MoeGatingTopKBackward, (In, xNorm), (Floating<In>, gradY), (In, expertIdx), (int64_t, renorm),
       (int64_t, normType), (double, routedScalingFactor), (double, eps),
       (SameDtype<Out>, out, "gradY")) {
@@ -204,7 +205,7 @@ ACLNN(MoeGatingTopKBackward, (In, xNorm), (Floating<In>, gradY), (In, expertIdx)
 
 namespace {
 
-// Refuses arguments that no gating by softmax takes.
+// Refuses arguments that gating by softmax does not accept.
 void expect_gating(const at::Tensor& x, const std::optional<at::Tensor>& finished, int64_t k,
                    const Output& y, const Output& experts) {
   expect_dims("x", x, 2, 3);
@@ -220,7 +221,7 @@ void expect_gating(const at::Tensor& x, const std::optional<at::Tensor>& finishe
   expect_dtype("expertIdxOut", experts, at::kInt);
 }
 
-// Rows that are finished have no experts: the number after the last one.
+// Rows that are finished have no experts: their elements are the number of experts.
 at::Tensor unless_finished(const at::Tensor& chosen, const std::optional<at::Tensor>& finished,
                            int64_t experts) {
   return finished ? chosen.masked_fill(finished->unsqueeze(-1), experts) : chosen;
@@ -228,7 +229,7 @@ at::Tensor unless_finished(const at::Tensor& chosen, const std::optional<at::Ten
 
 }  // namespace
 
-// rowIdxOut counts all first places, then all second ones.
+// rowIdxOut numbers the first experts of all tokens, then all second ones.
 ACLNN(MoeGatingTopKSoftmax, (Floating<In>, x), (Optional<In>, finishedOptional), (int64_t, k),
       (Out, yOut), (Out, expertIdxOut), (Out, rowIdxOut)) {
   expect_gating(x, finishedOptional, k, yOut, expertIdxOut);

@@ -18,7 +18,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// A list of one tensor of shape {0} is none.
+// A list of one tensor of shape {0} counts as empty.
 Tensors given(const Tensors& list) {
   return list.size() == 1 && list[0].sizes() == at::IntArrayRef{0} ? Tensors() : list;
 }
@@ -55,7 +55,7 @@ at::Tensor activated(const at::Tensor& values, int64_t type) {
   }
 }
 
-// A part of an output, as one of its own.
+// A part of an output, as an output.
 Output part_of(const Output& out, const at::Tensor& part) {
   return Output(out.name(), part, out.is_written());
 }
@@ -80,7 +80,7 @@ class Computation {
   }
 
   void run() const {
-    // Without a groupType: lists of one length, or groups of rows.
+    // Without a groupType, equal lengths select lists; otherwise the groups are rows.
     const size_t count = call_.weight.size();
     const int64_t type =
         call_.group_type.value_or(x_.size() == count && out_.size() == count ? -1 : 0);
@@ -207,13 +207,13 @@ class Computation {
     return list;
   }
   std::vector<Group> listed_groups(int64_t count, int64_t limit) const {
-    // INT8 with INT4 has sizes, whatever the type says.
+    // For INT8 with INT4 the list has sizes, whatever groupListType is.
     const int64_t type = kind_ == GroupedKind::kInt8ByInt4 ? kGroupSizes : call_.list_type;
     return groups_of("groupListOptional", group_list(count), call_.is_list_on_device, type, count,
                      limit);
   }
 
-  // The numbers of matrix i, of a tensor with those of all or of a list.
+  // The numbers of matrix i, from one tensor for all matrices or from a list.
   std::optional<at::Tensor> numbers(const char* name, const Tensors& list, int64_t i) const {
     if (list.empty()) return std::nullopt;
     EXPECT(list.size() == call_.weight.size(), name, " has ", list.size(), " tensors, expected ",
@@ -236,7 +236,7 @@ class Computation {
     return scale.narrow(0, begin, size);
   }
 
-  // Rows of x, from `begin` on, times matrix i.
+  // The product of rows of x, which start at row `begin`, with matrix i.
   at::Tensor product(const at::Tensor& x, int64_t i, int64_t begin) const {
     return activated(
         grouped_product(kind_, {x, weight_.at(i, x.size(1)), numbers("biasOptional", call_.bias, i),
@@ -248,7 +248,7 @@ class Computation {
         call_.activation);
   }
 
-  // Every x with its own matrix.
+  // Each x has its own matrix.
   void run_lists() const {
     expect_number_of_outputs(false);
     expect_as_many_x();
@@ -267,13 +267,13 @@ class Computation {
     EXPECT(x_.size() == call_.weight.size(), "x has ", x_.size(), " tensors, expected ",
            call_.weight.size(), " as weight has");
   }
-  // Refuses a list whose groups are not the tensors of x.
+  // Checks that the groups of the list are the tensors of x.
   void check_groups() const {
     const int64_t count = weight_.count();
     int64_t rows = 0;
     for (const at::Tensor& x : x_) rows += x.size(0);
     const std::vector<Group> groups = listed_groups(count, rows);
-    if (static_cast<int64_t>(groups.size()) < count) return;  // It has no values yet.
+    if (static_cast<int64_t>(groups.size()) < count) return;  // The list has no values in stage 1.
     for (size_t i = 0; i < x_.size(); ++i) {
       EXPECT(groups[i].matrix == static_cast<int64_t>(i) && groups[i].size == x_[i].size(0),
              "groupListOptional has ", groups[i].size, " rows for tensor ", i, " of x, expected ",
@@ -281,7 +281,7 @@ class Computation {
     }
   }
 
-  // Groups of rows.
+  // The groups are ranges of rows.
   void run_rows() const {
     const int64_t count = weight_.count();
     const bool is_one_x = x_.size() == 1;
@@ -305,7 +305,7 @@ class Computation {
     if (!out_[0].is_written()) {
       check_matrices(rows, has_many_outputs);
     } else if (!has_many_outputs) {
-      // Stage 1 may have known no shapes; the columns are those of every product.
+      // Stage 1 may not know the number of rows; the number of columns is that of every product.
       expect_dims(out_[0].name(), out_[0], 2);
       expect_shape(out_[0].name(), out_[0], {rows, out_[0]->size(1)});
     }
@@ -319,7 +319,7 @@ class Computation {
           product(x, group.matrix, group.begin);
     }
   }
-  // Checks the operands of the groups that have no rows, too.
+  // Checks the operands of groups without rows, too.
   void check_matrices(int64_t rows, bool has_many_outputs) const {
     for (size_t i = 0; i < call_.weight.size(); ++i) {
       const at::Tensor& x = x_[x_.size() == 1 ? 0 : i];
@@ -328,7 +328,8 @@ class Computation {
     }
   }
 
-  // Groups of columns of one x: of one weight's rows, or those that each weight has.
+  // The groups are ranges of the columns of one x; they correspond to ranges of the rows of one
+  // weight, or to one weight each.
   void run_columns() const {
     EXPECT(kind_ == GroupedKind::kPlain,
            "groupType is 2, expected -1 or 0 unless x and weight have one floating type");

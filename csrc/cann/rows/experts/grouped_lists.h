@@ -9,11 +9,11 @@
 #include "cann/rows/experts/grouped_product.h"
 #include "cann/rows/row.h"
 
-// One thing, the products of groups of matrices: of lists of tensors, or of the rows or columns of
-// one tensor that a list of groups divides.
+// Products of groups of matrices: of lists of tensors, or of ranges of rows or columns of one
+// tensor, which a group list divides.
 namespace aclnn_host {
 
-// What all versions are asked for. The first has no groupType.
+// The arguments of all versions. The first one has no groupType.
 struct GroupedMatmul {
   std::vector<StoredTensor> x;
   std::vector<StoredTensor> weight;
@@ -29,7 +29,7 @@ struct GroupedMatmul {
   int64_t list_type = kGroupEnds;
   int64_t activation = 0;
   bool is_list_on_device = true;
-  bool takes_many_outputs = false;  // for the groups of one x
+  bool takes_many_outputs = false;  // with groups of one x
 };
 
 void grouped_matmul(const GroupedMatmul& call, const std::vector<Output>& out);

@@ -17,7 +17,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// The first versions have their list on the host.
+// The first versions take the group list from the host.
 std::optional<at::Tensor> tensor_of(at::OptionalIntArrayRef list) {
   return list && !list->empty() ? std::optional(at::tensor(*list)) : std::nullopt;
 }
@@ -25,7 +25,7 @@ std::optional<at::Tensor> tensor_of(const std::optional<at::Tensor>& list) {
   return list;
 }
 
-// What the later versions are asked for, too.
+// Checks the additional arguments of the later versions.
 template <class Version>
 void expect_no_activation_tensors(const Version& row) {
   const auto expect_empty = [](const char* name, const auto& list) {
@@ -38,8 +38,8 @@ void expect_no_activation_tensors(const Version& row) {
   expect_empty("dynQuantScaleOutOptional", row.dynQuantScaleOutOptional);
 }
 
-// The first number is how many rows the caller expects a group to have; the second may say that a
-// weight is stored in an order of its own.
+// The first number is the expected number of rows of a group; the second one selects a weight in a
+// different memory order.
 void check_tuning(at::OptionalIntArrayRef config, const std::vector<StoredTensor>& x,
                   const std::vector<StoredTensor>& weight) {
   if (!config || config->empty()) return;
@@ -82,7 +82,7 @@ void multiply(Version& row) {
   if constexpr (requires { row.tuningConfigOptional; }) {
     check_tuning(row.tuningConfigOptional, row.x, row.weight);
   }
-  if constexpr (requires { row.quantGroupSize; }) {  // which the shape of a scale says, too
+  if constexpr (requires { row.quantGroupSize; }) {  // the shape of a scale implies the group size
     EXPECT(row.groupType != 2, "groupType is 2, expected -1 or 0");
     EXPECT(row.quantGroupSize >= 0, "quantGroupSize is ", row.quantGroupSize.value(),
            ", expected 0 or more");

@@ -1,4 +1,4 @@
-// Products of groups of rows, added to matrices: gradients of the weights of experts.
+// Products of groups of rows, added to matrices: the gradients of the weights of experts.
 
 #include <vector>
 
@@ -15,8 +15,8 @@ namespace aclnn_host::experts_grouped_matmul_add_rows {
 
 namespace {
 
-// x is [k, m] and weight [k, n]; the list tells where the rows of each group end, or how many they
-// are, and yRef has the matrices [m, n] of the groups one below the other.
+// x is [k, m] and weight [k, n]; the list has the ends or the sizes of the groups, and yRef has the
+// matrices [m, n] of the groups, one below the other.
 void add_products(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& list,
                   Output& yRef, bool transpose_x, bool transpose_weight, int64_t group_type,
                   int64_t list_type) {

@@ -1,4 +1,4 @@
-// Products of groups of rows whose results are added to the rows of tokens.
+// Products of groups of rows, added to the rows of tokens.
 
 #include <string>
 
@@ -16,16 +16,16 @@ namespace aclnn_host::experts_grouped_matmul_fused_rows {
 
 namespace {
 
-// Which weights a function takes.
+// The weights that a function accepts.
 enum class Weights { kInt4, kBlockedInt8, kBlocked };
 
-// x (m, k), a weight (experts, k, n), their scales, and what is done with the rows of the product.
+// x (m, k), a weight (experts, k, n), their scales, and the arguments of the final routing.
 struct FinalizeRouting {
   at::Tensor x = {};
   StoredTensor weight = {};
   const char* x_name = "x1";
   const char* weight_name = "x2";
-  const char* suffix = "";  // of the names of arguments that not all functions call optional
+  const char* suffix = "";  // of the names of arguments that only some functions call optional
   Weights weights = Weights::kInt4;
   at::Tensor scale = {};       // (experts, 1, n) or (experts, n)
   OptionalTensor bias = {};    // (experts, n)
@@ -222,7 +222,7 @@ void route(Version& row, Weights weights) {
 
 }  // namespace
 
-// INT4 only, as it is: rows by `rowIndex` become zeros where no group has one for them.
+// Takes INT4 in the ND format only. Rows of `rowIndex` without a row in a group become zeros.
 ACLNN_STRUCT(GroupedMatmulFinalizeRouting, (In, x), (Stored<In>, w), (In, scaleOptional),
              (In, biasOptional), (Optional<In>, pertokenScaleOptional), (In, groupListOptional),
              (Optional<In>, sharedInputOptional), (Optional<In>, logitOptional),

@@ -1,5 +1,5 @@
-// Products of groups of rows that are quantised first, and of quantised columns that are added to
-// matrices.
+// Products of groups of rows that are quantised first, and products of quantised columns that are
+// added to matrices.
 
 #include <vector>
 
@@ -29,7 +29,8 @@ void expect_matrices(const at::Tensor& weight) {
          ", expected (experts, n, k) with n and k multiples of ", kMultiple);
 }
 
-// x is quantised by rows, or by a scale that is given. The matrices are (experts, n, k).
+// x is quantised with a scale for each row, or with a given scale. The matrices are (experts, n,
+// k).
 void quantized_product(const at::Tensor& x, const at::Tensor& weight,
                        const at::Tensor& weight_scale, const at::Tensor& group_list,
                        const std::optional<at::Tensor>& bias,
@@ -79,8 +80,8 @@ ACLNN(QuantGroupedMatmulDequant, (In, x), (Stored<In>, weight), (In, weightScale
   quantized_product(x, weight.elements, weightScale, groupList, biasOptional, xScaleOptional,
                     xOffsetOptional, smoothScaleOptional, xQuantMode, transposeWeight, out);
 }
-// The weight has the blocks of FRACTAL_NZ in memory, whatever its format says: their shape is
-// (experts, k / 32, n / 16, 16, 32).
+// The memory of the weight has the blocks of FRACTAL_NZ, whatever its format: (experts, k / 32, n /
+// 16, 16, 32).
 ACLNN(QuantGroupedMatmulDequantWeightNZ, (In, x), (Stored<In>, weight), (In, weightScale),
       (In, groupList), (Optional<In>, biasOptional), (Optional<In>, xScaleOptional),
       (Optional<In>, xOffsetOptional), (Optional<In>, smoothScaleOptional), (char*, xQuantMode),
@@ -101,14 +102,15 @@ ACLNN(QuantGroupedMatmulDequantWeightNZ, (In, x), (Stored<In>, weight), (In, wei
                     xOffsetOptional, smoothScaleOptional, xQuantMode, transposeWeight, out);
 }
 
-// Of each group of rows the product x1^T x2 is added to a matrix. Both are MX along the rows, where
-// a group's scales begin as many pairs of blocks on as there are groups and whole pairs before it.
+// Adds the product x1^T x2 of each group of rows to a matrix. Both are in MX formats along the
+// rows. The scales of a group start at the number of preceding groups plus the number of whole
+// pairs of blocks before the group.
 // Limit of QuantGroupedMatmulInplaceAdd: MX alone is computed. The other modes are for HIFLOAT8.
 ACLNN(QuantGroupedMatmulInplaceAdd, (Stored<In>, x1), (Stored<In>, x2),
       (Optional<Stored<In>>, scale1Optional), (Stored<In>, scale2), (In, groupList), (InOut, yRef),
       (int64_t, groupListType), (int64_t, groupSize)) {
   constexpr int64_t kMostGroups = 1024, kPair = 2 * kMxBlock;
-  // The sizes along m, n and k, 16 bits each: 1, 1 and 32, or 0 for what is not said.
+  // 16 bits each for the block sizes along m, n and k: 1, 1 and 32; 0 stands for the default.
   constexpr int64_t kBlocksAlongK = int64_t{1} << 32 | int64_t{1} << 16 | kMxBlock;
   constexpr int64_t kOfSizes = (int64_t{1} << 48) - 1;
   EXPECT(is_float8(x1.dtype) && is_float8(x2.dtype), "x1 has dtype ", dtype_name(x1.dtype),

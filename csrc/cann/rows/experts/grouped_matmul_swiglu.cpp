@@ -1,4 +1,5 @@
-// Products of groups of rows whose first half of columns, activated, times the second is quantised.
+// Products of groups of rows followed by a quantised SwiGLU: the activated first half of the
+// columns times the second half.
 
 #include <vector>
 
@@ -21,21 +22,22 @@ namespace aclnn_host::experts_grouped_matmul_swiglu_rows {
 
 namespace {
 
-// x (m, k), matrices (k, n) and what they were divided by. Lists have one tensor for all experts,
-// or one for each.
+// x (m, k), matrices (k, n) and their scales. Lists have one tensor for all experts, or one for
+// each.
 struct SwigluQuant {
   StoredTensor x;
   std::vector<StoredTensor> weight;
   std::vector<StoredTensor> weight_scale;
   const char* assist_name;
-  std::vector<at::Tensor> assist;  // what makes up for the offset of x, with a weight of INT4
+  std::vector<at::Tensor> assist;  // corrects the offset of x with an INT4 weight
   StoredTensor x_scale;
   OptionalTensor smooth;
   at::Tensor group_list;
   int64_t list_type;
 };
 
-// One whose elements, in the order of its shape, are the blocks of FRACTAL_NZ, whatever its format.
+// A weight whose elements, in the order of its shape, are the blocks of FRACTAL_NZ, whatever its
+// format.
 StoredTensor as_blocked(const StoredTensor& weight) {
   const at::Tensor& elements = weight.elements;
   const bool has_blocks = is_private(weight.format) || elements.dim() > 3 || elements.dim() < 2;
@@ -83,12 +85,12 @@ class SwigluProduct {
   int64_t rows() const { return call_.x.elements.size(0); }
   int64_t k() const { return call_.x.elements.size(1); }
   int64_t n() const { return n_; }
-  // Whether scales are of groups of rows of the matrices.
+  // True if the scales belong to groups of rows of the matrices.
   bool has_groups() const { return has_groups_; }
   GroupedKind kind() const { return grouped_kind(call_.x.dtype, call_.weight[0].dtype); }
 
-  // The rows of all groups, and where the last one ends; behind it are zeros. The products are
-  // rounded to a type first.
+  // The activated rows of all groups, and the end of the last group, after which they are zeros.
+  // The products are rounded to `product_type` before the activation.
   struct Activated {
     at::Tensor values;
     int64_t end;
@@ -132,7 +134,7 @@ class SwigluProduct {
                           : call_.weight_scale[static_cast<size_t>(matrix)].elements;
   }
 
-  // The scales of the first matrix tell the number of columns and of groups of rows.
+  // The scales of the first matrix determine the number of columns and of groups of rows.
   void check_scales() {
     const int64_t count = matrices_.count();
     EXPECT(!is_one_tensor_ || (call_.weight_scale[0].elements.dim() > 0 &&
@@ -256,7 +258,7 @@ class SwigluProduct {
   bool has_groups_ = false;
 };
 
-// Rows behind those of the groups stay as they are.
+// Rows after those of the groups keep their values.
 void write_int8(const SwigluProduct::Activated& activated, const Output& out,
                 const Output& out_scale) {
   const at::Tensor values = activated.values.narrow(0, 0, activated.end);
@@ -276,8 +278,8 @@ void expect_int8_results(const SwigluProduct& product, const Output& out, const 
   expect_shape("outputScale", out_scale, {product.rows()});
 }
 
-// The first versions, which know INT8 in FRACTAL_NZ and INT4. The published check of an offset, an
-// outputOffset, and a bias beside INT8 warns and goes on: they have no effect.
+// The first versions, which take INT8 in FRACTAL_NZ and INT4. The published check of an offset, an
+// outputOffset, and a bias with INT8 only warns: they have no effect.
 void swiglu_quant(const at::Tensor& x, const StoredTensor& weight, const OptionalTensor& bias,
                   const at::Tensor& weight_scale, const at::Tensor& x_scale,
                   const at::Tensor& group_list, Output& out, Output& out_scale) {
@@ -313,7 +315,7 @@ void swiglu_quant(const SwigluQuant& call, const OptionalTensor& bias, int64_t d
                   StoredOutput& out, StoredOutput& out_scale) {
   constexpr int64_t kMostGroups = 1024, kByMx = 2;
   const bool is_int8 = !call.weight.empty() && call.weight[0].dtype == ACL_INT8;
-  if (!is_int8) expect_absent("bias", bias);  // beside INT8 the published check only warns
+  if (!is_int8) expect_absent("bias", bias);  // with INT8 the published check only warns
   EXPECT(call.list_type == kGroupEnds || call.list_type == kGroupSizes, "groupListType is ",
          call.list_type, ", expected 0 (where groups end) or 1 (their sizes)");
   const SwigluProduct product(call);
@@ -369,7 +371,7 @@ ACLNN(GroupedMatmulSwigluQuantWeightNZ, (In, x), (Stored<In>, weight), (Optional
   swiglu_quant(x, as_blocked(weight), bias, weightScale, xScale, groupList, output, outputScale);
 }
 
-// The second versions know lists, counts, INT4 for both matrices, and FLOAT8 and FLOAT4.
+// The second versions take lists, counts, INT4 for both matrices, and FLOAT8 and FLOAT4.
 // Behaviour of GroupedMatmulSwigluQuantV2, GroupedMatmulSwigluQuantWeightNzV2: Rows behind the last
 // group stay as they are in INT8, and are 0 in FLOAT8 and FLOAT4.
 // Limit of GroupedMatmulSwigluQuantV2, GroupedMatmulSwigluQuantWeightNzV2: Of the documented types,

@@ -9,10 +9,10 @@
 namespace aclnn_host {
 namespace {
 
-// Of a tensor of this many dimensions the last ones are blocks of FRACTAL_NZ.
+// The last four dimensions are blocks of FRACTAL_NZ.
 constexpr int64_t kDimsOfBlocks = 4;
 
-// (n1, k1, 16, n0) as (k1 * 16, n1 * n0), without what pads k.
+// (n1, k1, 16, n0) as (k1 * 16, n1 * n0), without the padding of k.
 at::Tensor joined_blocks(const char* name, const at::Tensor& blocks, aclDataType dtype, int64_t k) {
   const int64_t width = width_of_blocks(dtype);
   EXPECT(blocks.size(-2) == 16 && blocks.size(-1) == width, name, " has shape ", blocks.sizes(),
@@ -23,13 +23,13 @@ at::Tensor joined_blocks(const char* name, const at::Tensor& blocks, aclDataType
   return matrix.narrow(0, 0, k);
 }
 
-// The numbers of an operand that has one for each column.
+// Checks an operand with one number for each column.
 at::Tensor of_columns(const char* name, const at::Tensor& numbers, const at::Tensor& weight) {
   expect_shape(name, numbers, {weight.size(1)});
   return numbers;
 }
 
-// The numbers of an operand as (groups of k, n).
+// An operand as (groups of k, n).
 at::Tensor of_groups(const char* name, const at::Tensor& numbers, const at::Tensor& weight) {
   const at::Tensor groups = numbers.dim() == 1 ? numbers.unsqueeze(0) : numbers;
   expect_dims(name, groups, 2);
@@ -39,7 +39,7 @@ at::Tensor of_groups(const char* name, const at::Tensor& numbers, const at::Tens
   return groups;
 }
 
-// The sum of the products of the groups of k, each times its scale.
+// The sum over groups of k of the groups' products times their scales.
 at::Tensor scaled_sums(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale) {
   const at::Tensor groups = decoded_scale(of_groups("scaleOptional", scale, weight));
   const int64_t size = weight.size(0) / groups.size(0);
@@ -85,7 +85,8 @@ at::Tensor product_of_int8(const GroupOperands& operands) {
   return is_exact ? product : with_bias(product, operands);
 }
 
-// An offset says what the sum of a row is multiplied with. The bias makes up for the 8.
+// The product is that of x - 8; the bias compensates for the 8. An offset multiplies the sum of
+// each row of x.
 at::Tensor product_of_int8_by_int4(const GroupOperands& operands) {
   at::Tensor product = with_bias(
       scaled_sums(operands.x.to(at::kShort) - 8, operands.weight, *operands.scale), operands);
@@ -129,7 +130,7 @@ std::vector<Group> groups_of(const char* name, const at::Tensor& list, bool is_o
     EXPECT(matrix >= 0 && matrix < matrices, name, " has the group ", matrix, ", expected 0 to ",
            matrices - 1);
     const int64_t value = has_pairs ? values[2 * i + 1] : values[i];
-    // What is too large is refused before anything is added.
+    // Checks the value before it is added, so that the sum cannot overflow.
     EXPECT(value >= 0 && value <= limit, name, " has the value ", value, ", expected 0 to ", limit,
            ", the size of the dimension that has the groups");
     const int64_t size = type == kGroupEnds ? value - begin : value;

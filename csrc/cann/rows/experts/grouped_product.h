@@ -8,37 +8,36 @@
 
 #include "cann/rows/row.h"
 
-// What products of groups of rows are made of: the groups, the matrix of each, and the product of
-// one group in each of the combinations of types that CANN's documents of aclnnGroupedMatmul
-// define.
+// The parts of grouped products: the groups, the matrix of each, and the product of one group for
+// each combination of types in CANN's documents of aclnnGroupedMatmul.
 namespace aclnn_host {
 
-// Some rows (or columns), which belong to one matrix.
+// A range of rows (or columns) that belongs to one matrix.
 struct Group {
   int64_t matrix;
   int64_t begin;
   int64_t size;
 };
 
-// What a list of groups has: where each ends, its size, or its matrix and its size.
+// The contents of a group list: the end of each group, its size, or its matrix and its size.
 constexpr int64_t kGroupEnds = 0;
 constexpr int64_t kGroupSizes = 1;
 constexpr int64_t kGroupPairs = 2;
 
-// The groups of a list, for `matrices` of them, which have `limit` rows at most. A list that the
-// caller has on the device has no values before stage 2: there the first group has all rows.
+// The groups of a list for `matrices` matrices, which have `limit` rows at most. A list in device
+// memory has no values in stage 1; the first group then has all rows.
 std::vector<Group> groups_of(const char* name, const at::Tensor& list, bool is_on_device,
                              int64_t type, int64_t matrices, int64_t limit);
 
-// The matrices of a weight: one tensor (matrices, k, n), or each a tensor (k, n). INT32 holds eight
-// INT4, and a private format may be the shape of the tensor, too: [matrices,] n1, k1, 16, n0.
+// The matrices of a weight: one tensor (matrices, k, n), or a list of tensors (k, n). INT32 holds
+// eight INT4. The shape may also be that of a private format: [matrices,] n1, k1, 16, n0.
 class Matrices {
  public:
   Matrices(const char* name, std::vector<StoredTensor> weight, bool is_one_tensor);
 
   int64_t count() const;
   bool is_one_tensor() const { return is_one_tensor_; }
-  // The matrix (k, n), INT4 as INT8.
+  // The matrix (k, n); INT4 as INT8.
   at::Tensor at(int64_t i, int64_t k) const;
 
  private:
@@ -49,22 +48,22 @@ class Matrices {
   bool is_one_tensor_;
 };
 
-// How many elements a row of a block of FRACTAL_NZ has.
+// The number of elements in a row of a FRACTAL_NZ block.
 int64_t width_of_blocks(aclDataType dtype);
 
-// Whether the shape of a weight is that of one tensor with all matrices.
+// True if a weight is one tensor with all matrices.
 bool has_all_matrices(const std::vector<StoredTensor>& weight);
 
 enum class GroupedKind {
-  kPlain,       // of one floating type
-  kWeight,      // a floating type with a weight of INT8 or INT4
-  kInt8,        // both INT8
-  kInt4,        // both INT4
-  kInt8ByInt4,  // INT8 with a weight of INT4
+  kPlain,       // both operands of one floating-point type
+  kWeight,      // floating-point x, INT8 or INT4 weight
+  kInt8,        // INT8 operands
+  kInt4,        // INT4 operands
+  kInt8ByInt4,  // INT8 x, INT4 weight
 };
 GroupedKind grouped_kind(aclDataType x, aclDataType weight);
 
-// The operands of one group. Scales and offsets are (n), or (groups of k, n) where there are some.
+// The operands of one group. Scales and offsets are (n), or (groups of k, n).
 struct GroupOperands {
   at::Tensor x;       // (m, k)
   at::Tensor weight;  // (k, n)
@@ -76,8 +75,8 @@ struct GroupOperands {
   std::optional<at::Tensor> per_token_scale;  // (m)
 };
 
-// The product before it is rounded to the output's type: of INT8 without a scale INT32, with the
-// bits of one INT8.
+// The product before it is rounded to the output's type. The product of INT8 is INT32 without a
+// scale, and INT8 with a scale that is given as bits.
 at::Tensor grouped_product(GroupedKind kind, const GroupOperands& operands);
 
 }  // namespace aclnn_host

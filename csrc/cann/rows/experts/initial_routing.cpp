@@ -1,5 +1,4 @@
-// Initial routing of a mixture of experts: rows of tokens sorted by expert, as they are or
-// quantised.
+// Initial routing of a mixture of experts: sorts rows of tokens by expert, and may quantise them.
 
 #include <algorithm>
 #include <limits>
@@ -28,7 +27,7 @@ namespace aclnn_host::experts_initial_routing_rows {
 
 namespace {
 
-// The experts from `first` until before `last`, whose tokens are wanted.
+// The range [first, last) of experts whose tokens are routed.
 struct ActiveExperts {
   int64_t first, last;
 
@@ -44,13 +43,14 @@ ActiveExperts active_experts(at::OptionalIntArrayRef range, int64_t experts) {
   return {(*range)[0], (*range)[1]};
 }
 
-// How many tokens each of the active experts has; `experts` has `active.count()` for others.
+// The number of tokens of each active expert; in `experts`, `active.count()` stands for all other
+// experts.
 at::Tensor tokens_of(const at::Tensor& experts, ActiveExperts active) {
   const at::Tensor none = at::zeros({active.count() + 1}, experts.options());
   return none.scatter_add(0, experts, at::ones_like(experts)).narrow(0, 0, active.count());
 }
 
-// The pairs of an expert and its number of tokens, of those that have some; then zeros.
+// Pairs of an expert and its number of tokens, for experts with tokens; then zeros.
 at::Tensor keys_and_values(const at::Tensor& counts, ActiveExperts active, int64_t rows) {
   const at::Tensor order = at::argsort(counts.ne(0).to(at::kChar), /*stable=*/true, 0,
                                        /*descending=*/true);
@@ -60,20 +60,20 @@ at::Tensor keys_and_values(const at::Tensor& counts, ActiveExperts active, int64
   return none.slice_scatter(at::stack({keys, values}, 1), 0, 0, active.count());
 }
 
-// How aclnnMoeInitRoutingV3 lays out the rows of experts.
+// The layout of the experts' rows in aclnnMoeInitRoutingV3.
 struct Layout {
-  int64_t active_num;  // at most so many rows, if it is not 0
-  int64_t capacity;    // of each expert, where they are dropped and padded
+  int64_t active_num;  // the largest number of rows, unless 0
+  int64_t capacity;    // of each expert, if tokens are dropped and padded
   int64_t experts;
   bool drops;
 
-  // The rows of the result for `pairs` of a token and an expert.
+  // The number of rows of the result for this many (token, expert) pairs.
   int64_t rows(int64_t pairs) const {
     if (drops) return experts * capacity;
     return active_num == 0 ? pairs : std::min(active_num, pairs);
   }
 
-  // For each row of the result the pair that it comes from, or -1.
+  // The pair in each row of the result, or -1.
   at::Tensor sources(const at::Tensor& places, int64_t pairs) const {
     const int64_t count = rows(pairs);
     const at::Tensor at_end = at::where((places >= 0) & (places < count), places, count);
@@ -83,8 +83,8 @@ struct Layout {
   }
 };
 
-// Where in the result each pair of a token and an expert goes, -1 for what is not wanted.
-// `counts` are the numbers of tokens of the active experts, `active` how many experts these are.
+// The position of each (token, expert) pair in the result; -1 if it is not routed. `counts` are the
+// numbers of tokens of the active experts, `active` is the number of these experts.
 at::Tensor places_of(const at::Tensor& experts, const Sorted& sorted, const at::Tensor& counts,
                      int64_t active, const Layout& layout) {
   const at::Tensor is_active = experts < active;
@@ -94,7 +94,7 @@ at::Tensor places_of(const at::Tensor& experts, const Sorted& sorted, const at::
   return at::where(is_active & (rank < layout.capacity), expert * layout.capacity + rank, -1);
 }
 
-// Refuses what the document of aclnnMoeInitRoutingV3 names but does not support yet.
+// Refuses values that the document of aclnnMoeInitRoutingV3 lists as not yet supported.
 void expect_supported(const Layout& layout, int64_t tokens_type, bool tokens_flag,
                       int64_t quant_mode, int64_t row_index_type, int64_t tokens,
                       const ActiveExperts& active) {
@@ -113,7 +113,7 @@ void expect_supported(const Layout& layout, int64_t tokens_type, bool tokens_fla
          "] as dropPadMode is 1");
 }
 
-// Pairs of token and expert sorted by expert, with the names that rowIdx gives the pairs.
+// (token, expert) pairs sorted by expert, with the names that rowIdx gives them.
 struct NamedRows {
   NamedRows(const at::Tensor& x, const at::Tensor& row_index, const at::Tensor& experts,
             int64_t active)
@@ -129,26 +129,26 @@ struct NamedRows {
     tokens_of_rows = names.narrow(0, 0, std::min(tokens, active) * count)
                          .remainder(std::max<int64_t>(tokens, 1));
   }
-  // Where the pair of each name stands.
+  // The position of each named pair.
   at::Tensor places() const {
     return at::zeros_like(names).index_copy(0, names, at::arange(names.numel(), names.options()));
   }
 
   Sorted sorted;
-  at::Tensor names;           // of the pairs in order
-  at::Tensor tokens_of_rows;  // of which the rows that are wanted are copies
+  at::Tensor names;           // of the pairs, in sorted order
+  at::Tensor tokens_of_rows;  // the token whose row is copied to each row
 };
 
 at::Tensor as_int8(const at::Tensor& values) {
   return saturated(at::round(values), -128, 127).to(at::kChar);
 }
 
-// What aclnnMoeInitRoutingV2 is asked for.
+// The attributes of aclnnMoeInitRoutingV2.
 struct Routing {
   int64_t active, capacity, experts;
   bool drops;
 
-  // The names of the arguments end in `suffix`.
+  // `suffix` ends the names of the arguments.
   void check(const at::Tensor& x, const at::Tensor& of_tokens, int64_t count_mode,
              int64_t drop_mode, const std::string& suffix) const {
     expect_dims("x", x, 2);
@@ -166,7 +166,7 @@ struct Routing {
            ", expected at most ", x.size(0), ", the number of tokens");
     if (experts > 0) check_bounds("expertIdx", of_tokens, experts);
   }
-  // How many of the sorted pairs have rows where none are dropped.
+  // The number of rows if no pairs are dropped.
   int64_t rows(int64_t all) const { return active > 0 ? std::min(active, all) : all; }
 };
 
@@ -175,7 +175,8 @@ at::Tensor tokens_of_experts(const Sorted& sorted, int64_t experts) {
   return none.scatter_add(0, sorted.experts, at::ones_like(sorted.experts));
 }
 
-// The places of the sorted pairs where every expert has room for `capacity`; -1 for the others.
+// The positions of the sorted pairs, with room for `capacity` pairs of each expert; -1 for the
+// others.
 at::Tensor places_within(const Sorted& sorted, int64_t experts, int64_t capacity) {
   const at::Tensor counts = tokens_of_experts(sorted, experts);
   const at::Tensor firsts = counts.cumsum(0) - counts;
@@ -184,7 +185,7 @@ at::Tensor places_within(const Sorted& sorted, int64_t experts, int64_t capacity
   return at::where(rank < capacity, sorted.experts * capacity + rank, -1);
 }
 
-// Where the rows of pairs come from and go to.
+// The source and the destination of each routed row.
 struct Routed {
   Routed(const Routing& asked, const at::Tensor& x, const at::Tensor& of_tokens)
       : routing(asked), sorted(of_tokens) {
@@ -192,7 +193,7 @@ struct Routed {
     from = sorted.order.floor_divide(count);
     if (!routing.drops) from = from.narrow(0, 0, routing.rows(of_tokens.numel()));
   }
-  // Refuses an output of another shape than the rows have. It bounds the sizes that follow.
+  // Refuses an output with another number of rows. This bounds the sizes of later temporaries.
   void expect_rows(const Output& out, int64_t width) const {
     if (routing.drops) {
       expect_shape(out.name(), out, {routing.experts, routing.capacity, width});
@@ -203,11 +204,11 @@ struct Routed {
   void place() {
     if (routing.drops) places = places_within(sorted, routing.experts, routing.capacity);
   }
-  // Rows of the pairs where they belong.
+  // Moves the rows of the pairs to their positions.
   at::Tensor routed(const at::Tensor& rows) const {
     return routing.drops ? placed(rows, places, routing.experts * routing.capacity) : rows;
   }
-  // The places of the pairs in their own order.
+  // The positions of the pairs in their original order.
   at::Tensor row_index() const {
     return routing.drops ? places.index_select(0, sorted.places) : sorted.places;
   }
@@ -225,10 +226,11 @@ struct Routed {
   Routing routing;
   Sorted sorted;
   at::Tensor from;    // the tokens of the pairs
-  at::Tensor places;  // of the pairs, where some are dropped
+  at::Tensor places;  // the positions of the pairs, if some are dropped
 };
 
-// Rows of the pairs times the factors of dynamic quantisation, of all experts or of each.
+// The rows of pairs times the smoothing factors of dynamic quantisation, for all experts or for
+// each.
 at::Tensor smoothed(const at::Tensor& rows, const at::Tensor& factors, const Routed& routed) {
   const int64_t experts = routed.routing.experts;
   EXPECT(factors.dim() == 2 && factors.size(1) == rows.size(1) &&
@@ -241,9 +243,9 @@ at::Tensor smoothed(const at::Tensor& rows, const at::Tensor& factors, const Rou
 
 }  // namespace
 
-// The rows of experts that are not active come last. Where the document leaves rows undefined they
-// are 0, and places in expandedRowIdxOut go on. A vendor's sample has INT8 for the rows of FLOAT:
-// they are converted.
+// The rows of inactive experts come last. Rows that the document leaves undefined are 0, and
+// expandedRowIdxOut numbers them, too. A vendor's sample passes INT8 for FLOAT rows; they are
+// converted.
 ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (Optional<In>, scaleOptional),
       (Optional<In>, offsetOptional), (int64_t, activeNum), (int64_t, expertCapacity),
       (int64_t, expertNum), (int64_t, dropPadMode), (int64_t, expertTokensNumType),
@@ -271,7 +273,7 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (Optional<In>, scaleOptio
   const at::Tensor is_active = (expertIdx >= active.first) & (expertIdx < active.last);
   const at::Tensor experts =
       at::where(is_active, expertIdx - active.first, active.count()).flatten();
-  // The active experts come first, those before them last.
+  // The active experts come first, those with smaller numbers last.
   const at::Tensor is_before = expertIdx < active.first;
   const Sorted sorted(expertIdx.masked_fill(is_before, std::numeric_limits<int64_t>::max()));
   const at::Tensor counts = tokens_of(experts, active);
@@ -324,7 +326,7 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (Optional<In>, scaleOptio
       as_int8(rows / scale.unsqueeze(1)).masked_fill(is_padding.unsqueeze(1), 0).view(shape);
   expandedScaleOut = scale.masked_fill(is_padding, 0);
 }
-// rowIdx counts the tokens of all first experts, then those of all second ones.
+// rowIdx numbers the tokens of all first experts, then those of all second ones.
 ACLNN(MoeInitRouting, (In, x), (IndexIn, rowIdx), (IndexIn, expertIdx), (int64_t, activeNum),
       (SameDtype<Out>, expandedXOut, "x"), (Out, expandedRowIdxOut), (Out, expandedExpertIdxOut)) {
   const NamedRows rows(x, rowIdx, expertIdx, activeNum);
@@ -333,7 +335,7 @@ ACLNN(MoeInitRouting, (In, x), (IndexIn, rowIdx), (IndexIn, expertIdx), (int64_t
   expandedRowIdxOut = rows.places();
   expandedExpertIdxOut = rows.sorted.experts;
 }
-// Token i stands with its first expert at expandedRowIdxOut[i * k], and so on.
+// expandedRowIdxOut[i * k] is the position of token i with its first expert, and so on.
 ACLNN(MoeInitRoutingV2, (In, x), (IndexIn, expertIdx), (int64_t, activeNumOptional),
       (int64_t, expertCapacityOptional), (int64_t, expertNumOptional),
       (int64_t, dropPadModeOptional), (int64_t, expertTokensCountOrCumsumFlagOptional),
@@ -387,8 +389,8 @@ ACLNN(MoeInitRoutingQuant, (Floating<In>, x), (IndexIn, rowIdx), (IndexIn, exper
   expandedRowIdxOut = rows.places();
   expandedExpertIdxOut = rows.sorted.experts;
 }
-// Where the quantisation is dynamic, rows are divided by their scale after they were multiplied by
-// scaleOptional.
+// In dynamic quantisation, rows are multiplied by scaleOptional and then divided by their own
+// scale.
 ACLNN(MoeInitRoutingQuantV2, (Floating<In>, x), (IndexIn, expertIdx), (Optional<In>, scaleOptional),
       (Optional<In>, offsetOptional), (int64_t, activeNum), (int64_t, expertCapacity),
       (int64_t, expertNum), (int64_t, dropPadMode), (int64_t, expertTokensCountOrCumsumFlag),
@@ -433,7 +435,7 @@ ACLNN(MoeInitRoutingQuantV2, (Floating<In>, x), (IndexIn, expertIdx), (Optional<
                expertTokensCountOrCumsumOutOptional, expertTokensBeforeCapacityOutOptional);
 }
 
-// How many tokens the experts up to each one have together.
+// The cumulative numbers of tokens of the experts.
 ACLNN(MoeComputeExpertTokens, (IndexIn, sortedExperts), (int64_t, numExperts), (Out, out)) {
   expect_dims("sortedExperts", sortedExperts, 1);
   expect_range("numExperts", numExperts, 1, 2048);

@@ -1,4 +1,4 @@
-// Tokens that came from several ranks, put in the order of their experts.
+// Sorts tokens from several ranks by their experts.
 
 #include <vector>
 
@@ -14,8 +14,8 @@ namespace aclnn_host::experts_re_routing_rows {
 
 namespace {
 
-// Where the token of each place of the result comes from: those of all ranks for the first expert,
-// then for the second. `counts` has how many tokens each rank (a row) has for each expert.
+// The source of each token of the result: the tokens of all ranks for the first expert, then for
+// the second one. `counts` has the number of tokens of each rank (a row) for each expert.
 at::Tensor sources_of(const at::Tensor& counts, int64_t tokens) {
   const at::Tensor flat = counts.to(at::kLong).contiguous();
   const int64_t* const of = flat.const_data_ptr<int64_t>();
@@ -43,9 +43,9 @@ at::Tensor sources_of(const at::Tensor& counts, int64_t tokens) {
 
 }  // namespace
 
-// torch_npu hands over a tensor for the scales of the result even if there are none of the tokens.
-// permuteTokenIdxOut says where each token of the result came from (idxType 0), or where each token
-// went (1).
+// torch_npu passes a tensor for the scales of the result even if the tokens have none.
+// permuteTokenIdxOut has the source of each token of the result (idxType 0), or the destination of
+// each token (1).
 ACLNN(MoeReRouting, (In, tokens), (In, expertTokenNumPerRank),
       (Optional<In>, perTokenScalesOptional), (int64_t, expertTokenNumType), (int64_t, idxType),
       (SameDtype<Out>, permuteTokensOut, "tokens"), (Optional<Out>, permutePerTokenScalesOut),

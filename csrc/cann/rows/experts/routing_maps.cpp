@@ -1,4 +1,4 @@
-// Tokens permuted by a routing map, which marks the experts of every token, and back. Each token
+// Permutes tokens by a routing map, which marks the experts of every token, and back. Each token
 // has the same number of experts, or ("drop and pad") each expert has the same number of tokens,
 // its capacity.
 
@@ -31,40 +31,41 @@ at::Tensor marks(const char* name, const at::Tensor& map) {
   return map.ne(0).to(at::kChar);
 }
 
-// How many rows each of `parts` has where `rows` are shared out.
+// The number of rows of each of `parts` parts of equal size.
 int64_t share(int64_t rows, int64_t parts) {
   return parts > 0 ? rows / parts : 0;
 }
 
-// Where the first `count` of the marks that are 1 stand among all. Where there are fewer, as in the
-// vendor's sample, others come after them.
+// The positions of the first `count` marks that are 1. If there are fewer, as in the vendor's
+// sample, positions of zeros follow.
 at::Tensor marked(const at::Tensor& marks, int64_t count) {
   return at::argsort(marks.flatten(), /*stable=*/true, 0, /*descending=*/true).narrow(0, 0, count);
 }
 
-// Where the pairs of expert and token that are marked stand among all pairs, which come by expert,
-// then by token: `count` of them for each token.
+// The positions of the marked (expert, token) pairs among all pairs in the order of experts, then
+// tokens: `count` of them for each token.
 at::Tensor marked_pairs(const at::Tensor& marks, int64_t count) {
   const int64_t most = std::min(kMostExpertsOfToken, marks.size(1));
   EXPECT(count <= most, "a token has ", count, " experts, expected at most ", most);
   return marked(marks.t(), count * marks.size(0));
 }
 
-// Places of tokens, `count` for each expert in turn, as places in a matrix of tokens and experts.
+// Converts token numbers, `capacity` for each expert in turn, to positions in a (tokens, experts)
+// matrix.
 at::Tensor pairs_of(const at::Tensor& tokens, int64_t capacity, int64_t experts) {
   const at::Tensor row = at::arange(tokens.size(0), tokens.options());
   return tokens * experts + row.floor_divide(std::max<int64_t>(capacity, 1));
 }
 
-// Rows that belong to tokens, summed up by token.
+// Sums the rows of each token.
 at::Tensor summed(const at::Tensor& rows, const at::Tensor& tokens, int64_t count) {
   return at::zeros({count, rows.size(1)}, rows.options()).index_add(0, tokens, rows);
 }
 
 }  // namespace
 
-// Of an expert with more tokens than its capacity the first ones stay; one with fewer is given
-// tokens that are not its own.
+// An expert with more tokens than its capacity keeps the first ones; one with fewer is filled with
+// other tokens.
 ACLNN(MoeTokenPermuteWithRoutingMap, (Floating<In>, tokens), (In, routingMap),
       (Optional<In>, probsOptional), (int64_t, numOutTokens), (bool, dropAndPad),
       (SameDtype<Out>, permuteTokensOut, "tokens"), (Optional<Out>, permuteProbsOutOptional),
@@ -124,7 +125,7 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad)
     check_bounds("sortedIndices", sortedIndices, tokensNum);
     tokensGradOut = summed(gradient, sortedIndices, tokensNum);
   } else {
-    // A place that is none of the rows' is that of an expert which the token does not have.
+    // A position that is out of range belongs to an expert that the token does not have.
     tokensGradOut = rows_at(gradient, sortedIndices).unflatten(0, {tokensNum, rows / parts}).sum(1);
   }
   if (!permutedProbsOutputGradOptional) return;
@@ -151,9 +152,9 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad)
   }
 }
 
-// outIndex and permuteTokenId are defined for the padded mode alone; in the other they stay as they
-// are. There sortedIndices has places by token, then by expert, and so has the kernel their
-// probabilities; one that is none of the rows', or has the probability 0, is left out.
+// outIndex and permuteTokenId are defined in the padded mode only; otherwise they are not written.
+// There the positions in sortedIndices, and the probabilities, are ordered by token, then by
+// expert. Positions out of range, and those with probability 0, are skipped.
 ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn, sortedIndices),
       (Optional<In>, routingMapOptional), (Optional<In>, probsOptional), (bool, paddedMode),
       (Optional<Ints>, restoreShapeOptional), (SameDtype<Out>, unpermutedTokens, "permutedTokens"),
@@ -169,7 +170,7 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn,
   expect_shape("unpermutedTokens", unpermutedTokens, shape);
   EXPECT(!restoreShapeOptional || restoreShapeOptional->equals(shape), "restoreShapeOptional is ",
          restoreShapeOptional.value_or(shape), ", expected ", at::IntArrayRef(shape));
-  int64_t parts = tokens;  // that share the rows
+  int64_t parts = tokens;  // the number of parts with equal numbers of rows
   if (probsOptional) {
     expect_dims("probsOptional", *probsOptional, 2);
     expect_shape("probsOptional", *probsOptional, {tokens, probsOptional->size(1)});
@@ -182,7 +183,7 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn,
   }
   const int64_t each = share(rows, parts);
   if (paddedMode) check_bounds("sortedIndices", sortedIndices, tokens);
-  std::optional<at::Tensor> weights;  // of the rows; without padding, of the places
+  std::optional<at::Tensor> weights;  // of the rows; without padding, of the positions
   if (probsOptional) {
     at::Tensor permuted;
     if (paddedMode) {
@@ -203,7 +204,7 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn,
   if (!paddedMode) {
     const at::Tensor places = read_places(sortedIndices, weights);
     values = rows_at(values, places);
-    if (weights) weights = weights->masked_fill(~is_place(places, rows), 0);  // inf is not nan
+    if (weights) weights = weights->masked_fill(~is_place(places, rows), 0);  // 0 * inf is NaN
   }
   if (weights) values = values * wide(*weights).unsqueeze(1);
   if (!paddedMode) {
@@ -216,7 +217,7 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn,
   permuteTokenId = token;
 }
 
-// outIndex tells where the row of a pair of token and expert stands and permuteTokenId its token.
+// outIndex has the position of the row of a (token, expert) pair and permuteTokenId its token.
 ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (Floating<In>, unpermutedTokensGrad),
       (IndexIn, outIndex), (IndexIn, permuteTokenId), (Optional<In>, routingMapOptional),
       (Optional<In>, permutedTokensOptional), (Optional<In>, probsOptional), (bool, dropAndPad),
@@ -252,7 +253,8 @@ ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (Floating<In>, unpermutedTokensGrad),
   expect_like("permutedTokensOptional", *permutedTokensOptional, permutedTokensGradOut);
   expect_like("probsGradOutOptional", *probsGradOutOptional, *probsOptional);
   const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
-  const int64_t parts = dropAndPad ? experts : tokens;  // that share the rows
+  const int64_t parts = dropAndPad ? experts : tokens;  // the number of parts with equal numbers of
+                                                        // rows
   EXPECT(parts > 0 ? rows % parts == 0 : rows == 0, "outIndex has ", rows,
          " elements, expected a multiple of ", parts);
   const int64_t each = share(rows, parts);

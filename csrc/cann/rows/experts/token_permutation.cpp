@@ -1,5 +1,5 @@
-// Tokens permuted so that those of one expert follow one another, and back. Where experts are
-// shared out among devices ("WithEp"), rows are those of a range of places.
+// Permutes tokens so that those of one expert are consecutive, and back. If the experts are
+// distributed among devices ("WithEp"), rows are those of a range of positions.
 
 #include <array>
 
@@ -17,12 +17,12 @@ namespace {
 
 constexpr int64_t kMostExpertsOfToken = 512;
 
-// restoreShapeOptional counts in the other mode alone; torch_npu passes it in this one.
+// restoreShapeOptional is read in the padded mode only; torch_npu passes it in this one, too.
 void refuse_padding(bool padded) {
   EXPECT(!padded, "paddedMode is true, expected false, the only mode supported");
 }
 
-// Checks what is permuted, and returns how many experts each token has.
+// Checks the tokens and returns the number of experts of each.
 int64_t expect_permutable(const at::Tensor& tokens, const at::Tensor& indices, bool padded,
                           const Output& out) {
   refuse_padding(padded);
@@ -32,19 +32,21 @@ int64_t expect_permutable(const at::Tensor& tokens, const at::Tensor& indices, b
   return experts_per_token("indices", indices, tokens);
 }
 
-// How many rows are left of all: a negative number is counted from the end.
+// The number of rows that are kept; a number that is not positive is added to the number of all
+// rows.
 int64_t rows_left(int64_t wanted, int64_t all) {
   return wanted > 0 ? std::min(wanted, all) : std::max<int64_t>(wanted + all, 0);
 }
 
-// The tokens of pairs of token and expert.
+// The tokens of (token, expert) pairs.
 at::Tensor tokens_of(const at::Tensor& tokens, const at::Tensor& pairs, int64_t count) {
   const at::Tensor from = pairs.floor_divide(count);
   return moved(tokens, [&](const at::Tensor& x) { return x.index_select(0, from); });
 }
 
-// The kernels leave out places behind the last row, and with a range all others. Without one they
-// would read or write a row before the first, unless it has the probability 0.
+// The kernels skip positions after the last row, and with a range all positions outside it. Without
+// a range they would access memory before the first row at a negative position, unless its
+// probability is 0.
 void expect_places(const at::Tensor& sorted_indices, bool has_range = false,
                    const std::optional<at::Tensor>& probs = std::nullopt) {
   expect_dims("sortedIndices", sorted_indices, 1);
@@ -64,7 +66,7 @@ void expect_experts(const char* name, int64_t count, int64_t pairs) {
          " elements of sortedIndices");
 }
 
-// The places from `first` until before `last`, which have rows.
+// The range [first, last) of positions that have rows.
 struct Range {
   int64_t first, last;
 
@@ -76,20 +78,20 @@ struct Range {
     last = range[1];
   }
   int64_t count() const { return last - first; }
-  // Places in the range counted from its start; -1 for others.
+  // Positions relative to the start of the range; -1 outside it.
   at::Tensor within(const at::Tensor& places) const {
     return at::where((places >= first) & (places < last), places - first, -1);
   }
 };
 
-// The rows at the places, weighed and summed up by token.
+// The weighted sum of each token's rows at these positions.
 at::Tensor summed(const at::Tensor& rows, const at::Tensor& places, int64_t count,
                   const std::optional<at::Tensor>& probs = std::nullopt) {
   const at::Tensor read = read_places(places, probs);
   const std::array<int64_t, 2> shape{places.numel() / count, count};
   const at::Tensor of_tokens = rows_at(wide(rows), read).unflatten(0, shape);
   if (!probs) return of_tokens.sum(1);
-  // Of a row that is left out the probability counts as little, be it inf or nan.
+  // The probability of a skipped row is ignored, even if it is inf or NaN.
   const at::Tensor weights = wide(*probs).masked_fill(~is_place(read, rows.size(0)).view(shape), 0);
   return (of_tokens * weights.unsqueeze(-1)).sum(1);
 }
@@ -102,7 +104,7 @@ at::Tensor unpermuted(const at::Tensor& rows, const at::Tensor& places,
   return summed(rows, places, probs->size(1), probs);
 }
 
-// The gradients of `count` rows, which the places of each token's pairs tell.
+// The gradients of `count` rows, from the positions of each token's pairs.
 at::Tensor rows_gradient(const at::Tensor& gradient, const at::Tensor& places,
                          const std::optional<at::Tensor>& probs, int64_t count) {
   const int64_t tokens = gradient.size(0);
@@ -115,7 +117,7 @@ at::Tensor rows_gradient(const at::Tensor& gradient, const at::Tensor& places,
   return placed(rows.flatten(0, 1), places, count);
 }
 
-// The gradients of the probabilities, of shape [tokens, experts of each].
+// The gradients of the probabilities, of shape [tokens, experts of a token].
 at::Tensor probs_gradient(const at::Tensor& rows, const at::Tensor& gradient,
                           const at::Tensor& places, at::IntArrayRef shape) {
   return (rows_at(wide(rows), places).unflatten(0, shape) * wide(gradient).unsqueeze(1)).sum(-1);
@@ -161,7 +163,7 @@ ACLNN(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (Optional<In>, pr
   if (probsOptional) permuteProbsOut = probs;
 }
 
-// Tokens that were dropped are those whose places lie behind the last row.
+// The positions of dropped tokens are after the last row.
 // Behaviour of MoeTokenUnpermute, MoeTokenUnpermuteGrad, MoeTokenPermuteGrad: Rows of places behind
 // the last one are zeros, and so are those of probability 0. A negative place of another
 // probability is 507015; a device reads or writes in front of the rows there.
@@ -175,7 +177,7 @@ ACLNN(MoeTokenPermuteGrad, (Floating<In>, permutedOutputGrad), (IndexIn, sortedI
          " elements of sortedIndices");
   out = summed(permutedOutputGrad, sortedIndices, numTopk);
 }
-// Without a range this is aclnnMoeTokenPermuteGrad. Rows beyond the range's are none of its.
+// Without a range this is aclnnMoeTokenPermuteGrad. Rows outside the range are ignored.
 ACLNN(MoeTokenPermuteWithEpGrad, (Floating<In>, permutedTokensOutputGrad), (IndexIn, sortedIndices),
       (Optional<In>, permutedProbsOutputGradOptional), (int64_t, numTopk),
       (Optional<Ints>, rangeOptional), (bool, paddedMode),
@@ -268,8 +270,8 @@ ACLNN(MoeTokenUnpermuteGrad, (Floating<In>, permuteTokens),
   permutedTokensGradOut = rows;
   if (probsOptional) probsGradOut = probs;
 }
-// The number of experts of a token is that of the elements of sortedIndices for it; topkNum, which
-// is 1 in the vendor's sample, does not count.
+// The number of experts of a token follows from the size of sortedIndices; topkNum, which is 1 in
+// the vendor's sample, is ignored.
 ACLNN(MoeTokenUnpermuteWithEpGrad, (Floating<In>, unpermutedTokensGrad), (IndexIn, sortedIndices),
       (Optional<In>, permutedTokensOptional), (Optional<In>, probsOptional), (bool, paddedMode),
       (Unused<Optional<Ints>>, restoreShapeOptional,

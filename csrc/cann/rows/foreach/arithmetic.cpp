@@ -1,4 +1,4 @@
-// Arithmetic on lists of tensors, tensor by tensor. The numbers of first versions stand in tensors.
+// Arithmetic on lists of tensors. The first versions take numbers as tensors.
 
 #include <ATen/ScalarOps.h>
 #include <ATen/TensorOperators.h>
@@ -23,7 +23,7 @@ namespace aclnn_host::foreach_arithmetic_rows {
 
 namespace {
 
-// The only element of a tensor, to compute with x.
+// The only element of `value`, for computations with x.
 at::Tensor number(const char* name, const at::Tensor& value, const at::Tensor& x) {
   EXPECT(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
   EXPECT(c10::canCast(value.scalar_type(), x.scalar_type()), name, " has dtype ",
@@ -32,7 +32,7 @@ at::Tensor number(const char* name, const at::Tensor& value, const at::Tensor& x
   return value.reshape({}).to(wide(x.scalar_type()));
 }
 
-// Element i of a tensor with one number for each tensor of a list.
+// Element i of a tensor that has one number for each tensor of a list.
 at::Tensor number_of(const at::Tensor& scalars, size_t i, const std::vector<at::Tensor>& list) {
   EXPECT(scalars.numel() == static_cast<int64_t>(list.size()), "scalars has shape ",
          scalars.sizes(), ", expected ", list.size(), " elements, one for each tensor of x1");
@@ -53,7 +53,7 @@ at::Tensor addcdiv(const at::Tensor& x1, const at::Tensor& x2, const at::Tensor&
 
 }  // namespace
 
-// ---- The first versions, whose numbers stand in tensors
+// ---- The first versions, with numbers in tensors
 
 // aclnnForeach<Name>List(x1, x2, alpha, out) and ...ListInplace(x1, x2, alpha)
 #define WITH_ALPHA(Name, function)                                                           \
@@ -137,7 +137,7 @@ TERNARY(Addcmul, addcmul)
 TERNARY(Addcdiv, addcdiv)
 #undef TERNARY
 
-// ---- Numbers that are scalars
+// ---- Versions with aclScalar numbers
 
 // aclnnForeach<Name>ScalarV2(x, scalar, out) and ...ScalarList(x, scalars, out)
 #define WITH_SCALAR(Name, Kind, function)                                                      \
@@ -152,8 +152,9 @@ WITH_SCALAR(Maximum, AnyNumber, clamp_min)
 WITH_SCALAR(Minimum, AnyNumber, clamp_max)
 #undef WITH_SCALAR
 
-// The same of functions that ATen has for tensors, with the scalar as one. It multiplies and
-// divides 16-bit numbers by one that it does not round before; for sums they are widened.
+// The same two functions for ATen's functions of tensors; the scalar becomes a tensor. ATen then
+// multiplies and divides 16-bit numbers by the unrounded scalar; sums are computed in FLOAT
+// instead.
 #define WRITE_WITH_OPERAND(function, read, scalar)                                  \
   for_each_elementwise(                                                             \
       out, [&](size_t i) { return read(at::result_type(x[i], scalar)); },           \

@@ -14,9 +14,9 @@ void check_lengths(const std::vector<Output>& out, const Lists&... lists) {
          "the lists of tensors have different lengths, expected the same length for all of them");
 }
 
-// Fills every output with result(i). All lists of a call have one length. An output may have the
-// memory of any input; where it is that of another place, all results come before the first
-// assignment. Otherwise each is written while it is in the cache.
+// Fills every output with result(i). All lists of a call have one length. Outputs may overlap
+// inputs: if one overlaps an input at another position, all results are computed before the first
+// assignment. Otherwise each result is written while it is in the cache.
 template <class Result, class... Lists>
 void for_each(std::vector<Output>& out, Result result, const Lists&... lists) {
   check_lengths(out, lists...);
@@ -32,13 +32,13 @@ void for_each(std::vector<Output>& out, Result result, const Lists&... lists) {
            });
   };
   for (size_t i = 0; i < out.size(); ++i) {
-    const at::Tensor of_i = result(i);  // an input itself, if it is only copied
+    const at::Tensor of_i = result(i);  // may be an input itself, if it is only copied
     results.push_back(lies_in_output(of_i) ? of_i.clone() : of_i);
   }
   for (size_t i = 0; i < out.size(); ++i) out[i] = results[i];
 }
 
-// for_each, where all tensors of a call have one type.
+// for_each for tensors of one type.
 template <class Result, class... Lists>
 void for_each_of_one_type(std::vector<Output>& out, Result result, const Lists&... lists) {
   const auto checked = [&](size_t i) {
@@ -51,8 +51,8 @@ void for_each_of_one_type(std::vector<Output>& out, Result result, const Lists&.
   for_each(out, checked, lists...);
 }
 
-// for_each for functions of ATen that compute results of type(i) element by element: into(i, place)
-// may put one into the output's own memory.
+// for_each for elementwise functions of ATen with results of type(i): into(i, place) may write a
+// result directly to the output's memory.
 template <class Type, class Result, class Into, class... Lists>
 void for_each_elementwise(std::vector<Output>& out, Type type, Result result, Into into,
                           const Lists&... lists) {
@@ -72,7 +72,7 @@ void for_each_elementwise(std::vector<Output>& out, Type type, Result result, In
   }
 }
 
-// The tensors of a list, without what there is to write to.
+// The outputs as tensors, to read them.
 inline std::vector<at::Tensor> tensors(const std::vector<Output>& outputs) {
   return {outputs.begin(), outputs.end()};
 }

@@ -1,4 +1,4 @@
-// Functions of lists of tensors, tensor by tensor.
+// Functions of lists of tensors.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
@@ -112,7 +112,7 @@ ACLNN(ForeachZeroInplace, (InOuts, x)) {
   for_each(x, [&](size_t i) { return at::zeros_like(x[i]); });
 }
 
-// Without data there is no mode, and all are alike.
+// The mode is unknown in stage 1; all modes have the same shapes and dtypes.
 // Behaviour of ForeachRoundOffNumber: Mode 4 rounds halves away from zero, mode 7 leaves the
 // fraction, and mode 6 is refused in stage 2 (507015). Every other mode rounds halves to even.
 ACLNN(ForeachRoundOffNumber, (Ins, x), (In, roundMode), (Outs, out)) {
@@ -143,7 +143,7 @@ ACLNN(ForeachRoundOffNumberV2, (Ins, x), (Number, roundMode), (Outs, out)) {
 ACLNN(ForeachNorm, (Ins, x), (Number, scalar), (Outs, out)) {
   const auto norm = [&](size_t i) {
     const at::Tensor result = at::linalg_vector_norm(wide(x[i]), scalar);
-    // One element, in any number of dimensions.
+    // The output has one element and any number of dimensions.
     return out[i]->numel() == 1 ? result.view(out[i]->sizes()) : result;
   };
   for_each(out, norm, x);

@@ -1,5 +1,5 @@
-// What a layer behind hyper-connections is given: the n residual streams of a token, mixed by
-// weights that a product with all of them decides.
+// The input of a layer with hyper-connections: the n residual streams of a token, mixed with
+// weights that are computed from a product with all streams.
 
 #include <optional>
 #include <vector>
@@ -20,7 +20,7 @@ namespace aclnn_host::hyper_connections_inputs_rows {
 namespace {
 
 // x is (..., n, D), with one or two leading dimensions. The products are those of hPre, hPost and,
-// where there is one, the matrix hRes: 2 n + n^2 or 2 n of them.
+// if present, the matrix hRes: 2 n + n^2 or 2 n of them.
 struct Streams {
   std::vector<int64_t> leading;
   int64_t tokens, count, size;
@@ -54,7 +54,7 @@ void expect_float(const char* name, const at::Tensor& tensor, at::IntArrayRef sh
   expect_shape(name, tensor, shape);
 }
 
-// The parts of a tensor whose last dimension has the products: of hPre, hPost and hRes.
+// Splits the last dimension of a tensor into the products of hPre, hPost and hRes.
 std::vector<at::Tensor> parts_of(const at::Tensor& products, int64_t count) {
   std::vector<int64_t> sizes{count, count};
   if (products.size(-1) > 2 * count) sizes.push_back(count * count);
@@ -125,8 +125,9 @@ void compute(const Parameters& given, const Results& results) {
 
 }  // namespace
 
-// With xFlat of all streams' elements, hMix = (xFlat gamma) phi^T and w = hMix / rms(xFlat), of
-// which each part is scaled by its alpha and shifted: hPre by a sigmoid, hPost by twice one.
+// With xFlat, the elements of all streams, hMix = (xFlat gamma) phi^T and w = hMix / rms(xFlat).
+// Each part of w is scaled by its alpha and shifted by its bias; hPre is the sigmoid of its part,
+// hPost twice the sigmoid.
 // Behaviour of MhcPre, MhcPreBackward: Everything is computed in FLOAT, and innerPrecise has no
 // effect. The gradient is the true one; the document scales x by gamma once more.
 ACLNN(MhcPre, (Floating<In>, x), (In, phi), (In, alpha), (In, bias), (Optional<In>, gammaOptional),
@@ -148,7 +149,7 @@ ACLNN(MhcPreV2, (Floating<In>, x), (In, phi), (In, alpha), (In, bias),
           {hIn, hPost, hRes, invRmsOptional, hMixOptional, hPreOptional});
 }
 
-// gradXPostOptional is added to the gradient of x. Without gamma there is no gradient of it.
+// gradXPostOptional is added to the gradient of x. Without gamma its gradient is not computed.
 ACLNN(MhcPreBackward, (Floating<In>, x), (In, phi), (In, alpha), (Floating<In>, gradHIn),
       (In, gradHPost), (In, gradHRes), (In, invRms), (In, hMix), (In, hPre), (In, hPost),
       (Optional<In>, gamma), (Optional<In>, gradXPostOptional), (float, hcEps), (Out, gradX),
@@ -177,7 +178,7 @@ ACLNN(MhcPreBackward, (Floating<In>, x), (In, phi), (In, alpha), (Floating<In>, 
   const at::Tensor of_in = wide(gradHIn).reshape({tokens, 1, streams.size});
   const at::Tensor pre = hPre.reshape({tokens, n}), post = hPost.reshape({tokens, n});
   const at::Tensor sigmoid = pre.sub(c10::Scalar(hcEps.value()));
-  // Of the sums before the sigmoids, of hPre, hPost and hRes.
+  // The gradients of the sums before the sigmoids, for hPre, hPost and hRes.
   const at::Tensor of_sums[] = {(of_in * flat).sum(-1) * sigmoid * (1 - sigmoid),
                                 gradHPost.reshape({tokens, n}) * post * (1 - post / 2),
                                 gradHRes.reshape({tokens, n * n})};

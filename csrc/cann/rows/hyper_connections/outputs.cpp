@@ -43,13 +43,13 @@ void check_streams(const at::Tensor& x, const std::optional<at::Tensor>& h_res,
   expect_shape("h_post", h_post, of_streams);
 }
 
-// What a normalisation is done along: columns in odd steps, rows in even ones.
+// The dimension that a step normalises: columns in odd steps, rows in even ones.
 int64_t dim_of(int64_t step) {
   return step % 2 == 1 ? -2 : -1;
 }
 
 constexpr int64_t kMostIterations = 100;
-constexpr int64_t kPadded = 8;  // the size to which n is padded in what is kept for the gradient
+constexpr int64_t kPadded = 8;  // tensors saved for the gradient pad n to this size
 
 }  // namespace
 
@@ -79,8 +79,9 @@ ACLNN(MhcPostBackward, (Floating<In>, gradY), (Floating<In>, x), (Optional<In>, 
   gradHPost = at::matmul(gradient, wide(hOut).unsqueeze(-1)).squeeze(-1);
 }
 
-// normOut and sumOut keep what each step divided and by what, for the gradient: (2 * numIters, T,
-// n, 8) and (2 * numIters, T, 8), with zeros behind n. Their order is the host CANN's own.
+// normOut and sumOut save the normalised matrix and the divisor of each step for the gradient: (2 *
+// numIters, T, n, 8) and (2 * numIters, T, 8), padded with zeros after n. Their order is specific
+// to the host CANN.
 ACLNN(MhcSinkhorn, (In, x), (float, eps), (int64_t, numIters), (Out, output),
       (Optional<Out>, normOut), (Optional<Out>, sumOut)) {
   expect_dtype("x", x, at::kFloat);
@@ -142,7 +143,7 @@ ACLNN(MhcSinkhornBackward, (In, gradY), (In, norm), (In, sum), (Out, out)) {
     const at::Tensor along = (gradient * norms.select(0, step)).sum(dim, /*keepdim=*/true);
     gradient = (gradient - along) / sums.select(0, step).unsqueeze(dim);
   }
-  // The softmax sums to 1, so that what was added to it follows from its sum.
+  // The rows of a softmax sum to 1, so the row sums show what was added to it.
   const at::Tensor first = norms.select(0, 0);
   const at::Tensor probabilities = first - (first.sum(-1, /*keepdim=*/true) - 1) / n;
   const at::Tensor mean = (gradient * probabilities).sum(-1, /*keepdim=*/true);

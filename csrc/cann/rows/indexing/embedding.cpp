@@ -21,8 +21,8 @@ namespace {
 
 enum class Bag { kSum = 0, kMean = 1, kMax = 2 };
 
-// Where bags start, refusing offsets that are no starts. ATen trusts them, so that a rehearsal
-// needs some that are.
+// The starts of bags; refuses offsets that are no starts. ATen does not check them, so a rehearsal
+// needs valid ones.
 at::Tensor starts_of(const at::Tensor& offsets, int64_t count, bool has_last) {
   EXPECT(offsets.numel() > (has_last ? 1 : 0) || count == 0, "offsets has shape ", offsets.sizes(),
          ", expected at least one bag because there are ", count, " indices");
@@ -76,8 +76,8 @@ ACLNN(EmbeddingRenorm, (InOut, selfRef), (IndexIn, indices), (double, maxNorm),
   selfRef = at::embedding_renorm(wide(selfRef), indices, maxNorm, normType);
 }
 
-// bagSize may have one more element than there are bags, as offsets may,
-// and maxIndices none where nothing is a maximum. Both differ between products.
+// bagSize may have one more element than there are bags, as offsets may, and maxIndices none if the
+// mode is not a maximum. Both depend on the product.
 // Behaviour of EmbeddingBag: indices has one dimension. With includeLastOffset the last offset is
 // the number of indices.
 ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offsets),
@@ -118,9 +118,9 @@ ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offset
   const bool has_last = bagSize->numel() == offsets.numel();
   const at::Tensor sizes = at::index_add(
       at::zeros({has_last ? offsets.numel() : count}, indices.options()), 0, bags, counts);
-  // Only now, as an output may have the memory of an input.
+  // Assigned last, because an output may overlap an input.
   output = sums;
-  // torch_npu leaves it out where no gradient needs it.
+  // torch_npu passes an empty tensor if no gradient needs it.
   const bool is_left_out = offset2bag->numel() == 0 && bag == Bag::kSum && paddingIdx < 0;
   if (!is_left_out) offset2bag = bags;
   bagSize = sizes;
@@ -130,7 +130,7 @@ ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offset
     maxIndices = at::zeros({maxIndices->numel() == 0 ? 0 : count}, indices.options());
   }
 }
-// onValue at the class's place along axis, offValue elsewhere.
+// onValue at the index of the class along axis, offValue elsewhere.
 ACLNN(OneHot, (In, self), (int, numClasses), (In, onValue), (In, offValue), (int64_t, axis),
       (Out, out)) {
   EXPECT(axis >= -1 && axis <= self.dim(), "axis is ", axis, ", expected -1 to ", self.dim());

@@ -1,4 +1,4 @@
-// Elements and slices gathered by index.
+// Gathers elements and slices by index.
 
 #include <algorithm>
 
@@ -17,8 +17,8 @@ namespace aclnn_host::indexing_gather_rows {
 
 namespace {
 
-// Gather along one dimension, with an index of any shape. The first `batch` dimensions of both
-// belong together.
+// Gathers along one dimension, with an index of any shape. The first `batch` dimensions are common
+// to both.
 at::Tensor gathered(const at::Tensor& self, int64_t dim, const at::Tensor& index, int64_t batch) {
   const auto place = static_cast<size_t>(dim);
   const auto lead = static_cast<size_t>(batch);
@@ -31,7 +31,7 @@ at::Tensor gathered(const at::Tensor& self, int64_t dim, const at::Tensor& index
   const int64_t inner = product(self.sizes().slice(place + 1));
   const int64_t count = product(index.sizes().slice(lead));
   const int64_t size = self.size(dim);
-  check_bounds("index", index, size, -size);  // a negative one counts from the end
+  check_bounds("index", index, size, -size);  // a negative index counts from the end
   const at::Tensor places = at::where(index < 0, index + size, index).reshape({batches, count});
   return moved(self, [&](const at::Tensor& x) {
     if (batch == 0) {
@@ -50,13 +50,13 @@ at::Tensor gathered(const at::Tensor& self, int64_t dim, const at::Tensor& index
 ACLNN(Gather, (In, self), (int64_t, dim), (IndexIn, index), (Out, out)) {
   out = moved(self, [&](const at::Tensor& x) { return at::gather(x, dim, index); });
 }
-// Without dimensions, index counts as one of one element.
+// An index without dimensions is treated as one of one element.
 ACLNN(GatherV2, (In, self), (int64_t, dim), (IndexIn, index), (Out, out)) {
   expect_dtype("out", out, self);
   const at::Tensor x = at_least_1d(self);
   out = gathered(x, at::maybe_wrap_dim(dim, x.dim()), at_least_1d(index), 0);
 }
-// The modes are matters of speed.
+// The modes affect the speed only.
 ACLNN(GatherV3, (In, self), (int64_t, dim), (IndexIn, index), (int64_t, batchDims), (int64_t, mode),
       (Out, out)) {
   expect_dtype("out", out, self);
@@ -65,7 +65,8 @@ ACLNN(GatherV3, (In, self), (int64_t, dim), (IndexIn, index), (int64_t, batchDim
   const int64_t place = at::maybe_wrap_dim(dim, x.dim());
   EXPECT(batchDims >= 0 && batchDims <= std::min(place, index.dim()), "batchDims is ", batchDims,
          ", expected 0 to ", std::min(place, index.dim()));
-  // An index without dimensions may add a dimension, as the document says, or none.
+  // The document adds a dimension for an index without dimensions; a call without it is accepted,
+  // too.
   const bool adds = index.dim() == 0 && out->dim() == x.dim();
   out = gathered(x, place, adds ? at_least_1d(index) : index, batchDims);
 }

@@ -1,4 +1,4 @@
-// Elements and slices by index: chosen, replaced, added to and filled.
+// Elements and slices by index: selected, replaced, added to and filled.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/index.h>
@@ -20,8 +20,8 @@ namespace aclnn_host::indexing_index_rows {
 
 namespace {
 
-// The indices of aclnnIndex, one per dimension. Here a tensor without elements stands for a
-// dimension that is not indexed.
+// The indices of aclnnIndex, one for each dimension. A tensor without elements means that the
+// dimension is not indexed.
 c10::List<std::optional<at::Tensor>> index_list(const std::vector<at::Tensor>& indices) {
   c10::List<std::optional<at::Tensor>> list;
   for (const at::Tensor& index : indices) {
@@ -34,8 +34,9 @@ bool is_empty(const at::Tensor& index) {
   return index.numel() == 0;
 }
 
-// Whether the indices select no element of `self`. A tensor without elements does; but torch_npu
-// passes one of self's type and of shape [0] for a dimension that is not indexed, unless all are.
+// True if the indices select no element of `self`, which tensors without elements mean. But
+// torch_npu passes a tensor of self's type and of shape [0] for a dimension that is not indexed,
+// unless all are.
 bool select_nothing(const at::Tensor& self, const std::vector<at::Tensor>& indices) {
   const auto selects_nothing = [&self](const at::Tensor& index) {
     return is_empty(index) && (index.scalar_type() != self.scalar_type() || index.dim() != 1);
@@ -43,7 +44,7 @@ bool select_nothing(const at::Tensor& self, const std::vector<at::Tensor>& indic
   return std::ranges::all_of(indices, is_empty) || std::ranges::any_of(indices, selects_nothing);
 }
 
-// The tensor with some of its rows replaced.
+// A copy of the tensor with some slices replaced.
 at::Tensor copied(const at::Tensor& self, int64_t dim, const at::Tensor& index,
                   const at::Tensor& source) {
   EXPECT(self.scalar_type() == source.scalar_type(), "source has dtype ",
@@ -53,7 +54,7 @@ at::Tensor copied(const at::Tensor& self, int64_t dim, const at::Tensor& index,
       self, [&](const at::Tensor& x) { return at::index_copy(x, dim, index, as_movable(source)); });
 }
 
-// A list of indices as a tensor beside `self`.
+// A list of indices as a tensor on the device of `self`.
 at::Tensor indices_tensor(at::IntArrayRef indices, const at::Tensor& self) {
   return at::tensor(indices, at::TensorOptions(at::kLong)).to(self.device());
 }
@@ -75,7 +76,7 @@ ACLNN(Index, (In, self), (Ins, indices), (Out, out)) {
          dtype_text(self.scalar_type()),
          ", which this product does not index; pass a real type, or select the product ",
          "Ascend950 (COMPLEX64) or host");
-  if (out->numel() == 0) return;  // or else no index is empty
+  if (out->numel() == 0) return;  // otherwise no index is empty
   EXPECT(!std::ranges::all_of(indices, is_empty),
          "indices have no elements, expected at least one because out has shape ", out->sizes());
   out = at::index(self, index_list(indices));
@@ -93,7 +94,7 @@ ACLNN(IndexAdd, (In, self), (int64_t, dim), (IndexIn, index), (In, source), (Num
       (Out, out)) {
   out = at::index_add(wide(self), dim, index, wide(source), alpha);
 }
-// The fast mode leaves alpha out, unless determinism is requested, which ignores the mode.
+// The fast mode ignores alpha; if determinism is requested, the mode is ignored.
 ACLNN(IndexAddV2, (In, self), (int64_t, dim), (IndexIn, index), (In, source), (Number, alpha),
       (int64_t, mode), (Out, out)) {
   expect_dtype("source", source, self);

@@ -1,4 +1,4 @@
-// The order of the elements of segments that is made of an order of the segments.
+// The permutation of elements that a permutation of their segments implies.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>

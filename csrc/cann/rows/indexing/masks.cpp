@@ -1,4 +1,4 @@
-// Elements chosen and filled by masks, and the places of those that are not 0.
+// Elements selected and filled by masks, and the coordinates of nonzero elements.
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
@@ -38,7 +38,7 @@ ACLNN(Nonzero, (In, self), (SizedOut, out)) {
   out.expect(at::kLong);
   if (self.is_cpu()) out = at::nonzero(as_movable(self));
 }
-// The same with a row per dimension instead of a row per element.
+// nonzero with a row for each dimension instead of a row for each element.
 ACLNN(NonzeroV2, (In, self), (SizedOut, out)) {
   out.expect(at::kLong);
   if (self.is_cpu()) out = at::nonzero(as_movable(self)).t();

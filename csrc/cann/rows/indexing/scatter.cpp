@@ -1,4 +1,4 @@
-// Elements and slices put where indices say, and combined with what is there.
+// Scatters elements and slices by index, and combines them with the existing ones.
 
 #include <algorithm>
 
@@ -34,7 +34,7 @@ c10::Scalar wide(const c10::Scalar& number) {
 }
 using aclnn_host::wide;
 
-// What happens to the element that is already there.
+// The combination with the existing element.
 enum class ScatterMode { kNone = 0, kAdd = 1, kMultiply = 2 };
 
 template <class Source>
@@ -49,19 +49,19 @@ at::Tensor scatter(const at::Tensor& self, int64_t dim, const at::Tensor& index,
   EXPECT(false, "reduce is ", reduce, ", expected 0 (replace), 1 (add) or 2 (multiply)");
 }
 
-// row_numbers, where each index means a row of the first dimension.
+// row_numbers, with indices into the first dimension.
 at::Tensor first_rows(const at::Tensor& indices, const at::Tensor& tensor) {
   return row_numbers(indices.unsqueeze(-1), tensor);
 }
 
-// Which coordinates mean a place in the tensor, as numbers in their order.
+// The indices of the coordinates that are inside the tensor.
 at::Tensor inside(const at::Tensor& indices, const at::Tensor& tensor) {
   const at::Tensor sizes =
       at::tensor(tensor.sizes().slice(0, static_cast<size_t>(indices.size(-1))), indices.options());
   return ((indices >= 0) & (indices < sizes)).all(-1).flatten().nonzero().flatten();
 }
 
-// `tensor` with slices replaced, the last one where several have one place.
+// A copy of `tensor` with slices replaced; of several updates of one slice, the last one wins.
 at::Tensor replaced(const at::Tensor& tensor, const at::Tensor& indices, const at::Tensor& updates,
                     int64_t least, bool leaves_out_others = false) {
   const int64_t depth = depth_of(indices, tensor, least);
@@ -108,8 +108,8 @@ at::Tensor scatter_reduced(const at::Tensor& self, int64_t dim, const at::Tensor
                             include_self);
 }
 
-// What TensorFlow's scatter functions take: a slice of updates for each index of the first
-// dimension.
+// Checks the arguments of TensorFlow's scatter functions: a slice of updates for each index of the
+// first dimension.
 void check_slices(const at::Tensor& var, const at::Tensor& indices, const at::Tensor& updates) {
   EXPECT(var.dim() > 0, "varRef has no dimensions, expected at least one");
   expect_dtype("updates", updates, var);
@@ -126,8 +126,8 @@ at::Tensor slices_reduced(const at::Tensor& var, const at::Tensor& indices,
       .view(var.sizes());
 }
 
-// Numbers by numbers, integers towards zero. The smallest integer by -1 is itself again, other than
-// in ATen, where the processor refuses it.
+// The quotient; integers are truncated. The smallest integer divided by -1 is itself; at::div traps
+// on it.
 at::Tensor quotient(const at::Tensor& a, const at::Tensor& b) {
   const auto dtype = a.scalar_type();
   if (!at::isIntegralType(dtype, /*includeBool=*/true)) return at::div(a, b);
@@ -136,8 +136,8 @@ at::Tensor quotient(const at::Tensor& a, const at::Tensor& b) {
   return at::where(negates, a.neg(), at::div(a, b.masked_fill(negates, 1), "trunc"));
 }
 
-// The places of updates, sorted by how many updates of the same row there are before them, and how
-// many there are of each such number.
+// The indices of updates, sorted by the number of earlier updates of the same row, and how many
+// updates have each of these numbers.
 std::pair<at::Tensor, std::vector<int64_t>> rounds(const at::Tensor& rows) {
   constexpr std::optional<bool> kStable = true;
   const auto [sorted, order] = at::sort(rows, kStable, /*dim=*/0, /*descending=*/false);
@@ -181,8 +181,8 @@ ACLNN(InplaceScatterReduce, (InOut, selfRef), (int64_t, dim), (IndexIn, index), 
   selfRef = scatter_reduced(selfRef, dim, index, src, reduce, includeSelf);
 }
 
-// updates[i] replaces the part of data[i] that starts at indices[i] along axis; pairs of indices
-// say which batch, and where it starts.
+// updates[i] replaces the part of data[i] that starts at indices[i] along axis; a pair of indices
+// is the batch and the start.
 ACLNN(InplaceScatterUpdate, (InOut, data), (IndexIn, indices), (In, updates), (int64_t, axis)) {
   expect_dtype("updates", updates, data);
   EXPECT(data->dim() >= 2 && updates.dim() == data->dim(), "data has shape ", data->sizes(),
@@ -221,7 +221,7 @@ ACLNN(InplaceScatterUpdate, (InOut, data), (IndexIn, indices), (In, updates), (i
   });
 }
 
-// aclnnScatter<Name>(varRef, indices, updates, useLocking): varRef[index] combined with each
+// aclnnScatter<Name>(varRef, indices, updates, useLocking): combines varRef[index] with each
 // update. Nothing is locked.
 #define SCATTER(Name, reduce)                                                                    \
   ACLNN(Scatter##Name, (InOut, varRef), (IndexIn, indices), (In, updates), (bool, useLocking)) { \
@@ -233,7 +233,7 @@ SCATTER(Min, Reduce::kMin)
 SCATTER(Mul, Reduce::kMultiply)
 #undef SCATTER
 
-// Several divisors of one element divide it in turn.
+// Several divisors of one element are applied in order.
 ACLNN(ScatterDiv, (InOut, varRef), (IndexIn, indices), (In, updates), (bool, useLocking)) {
   static_cast<void>(useLocking);
   check_slices(varRef, indices, updates);
@@ -254,7 +254,7 @@ ACLNN(ScatterDiv, (InOut, varRef), (IndexIn, indices), (In, updates), (bool, use
   }
   varRef = result.view(varRef->sizes());
 }
-// As TensorFlow's scatter_add or, where the shapes are those, its scatter_nd_add.
+// The semantics are those of TensorFlow's scatter_add or, if the shapes match, of scatter_nd_add.
 ACLNN(TfScatterAdd, (InOut, varRef), (IndexIn, indices), (In, updates)) {
   expect_dtype("updates", updates, varRef);
   EXPECT(varRef->dim() > 0, "varRef has no dimensions, expected at least one");
@@ -278,7 +278,7 @@ ACLNN(ScatterNd, (In, data), (IndexIn, indices), (In, updates), (Out, out)) {
 ACLNN(ScatterNdUpdate, (InOut, varRef), (IndexIn, indices), (In, updates)) {
   EXPECT(indices.dim() >= 2, "indices has shape ", indices.sizes(),
          ", expected at least two dimensions");
-  // The published kernel leaves out slices whose place is outside.
+  // The published kernel skips slices whose index is out of range.
   varRef = replaced(varRef, indices, updates, 1, /*leaves_out_others=*/true);
 }
 

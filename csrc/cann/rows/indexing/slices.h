@@ -6,7 +6,7 @@
 #include "cann/rows/bounds.h"
 #include "cann/rows/row.h"
 
-// Tensors as matrices, of whose rows indices and coordinates say one each.
+// Tensors as matrices, whose rows are addressed by an index or by coordinates.
 namespace aclnn_host {
 
 using Sizes = std::vector<int64_t>;
@@ -27,14 +27,14 @@ inline Sizes joined(at::IntArrayRef a, at::IntArrayRef b, at::IntArrayRef c = {}
   return sizes;
 }
 
-// A matrix with a row for each place in the first `depth` dimensions.
+// A matrix with a row for each index of the first `depth` dimensions.
 inline at::Tensor as_rows(const at::Tensor& tensor, int64_t depth) {
   const auto split = static_cast<size_t>(depth);
   return tensor.reshape(
       {product(tensor.sizes().slice(0, split)), product(tensor.sizes().slice(split))});
 }
 
-// How many coordinates stand in the last dimension of `indices`.
+// The number of coordinates in the last dimension of `indices`.
 inline int64_t depth_of(const at::Tensor& indices, const at::Tensor& tensor, int64_t least) {
   EXPECT(tensor.dim() > 0 && indices.dim() > 0, "the tensors have shapes ", tensor.sizes(), " and ",
          indices.sizes(), ", expected at least one dimension each");
@@ -45,8 +45,9 @@ inline int64_t depth_of(const at::Tensor& indices, const at::Tensor& tensor, int
   return depth;
 }
 
-// The rows of as_rows(tensor, depth) that coordinates mean.
-inline at::Tensor row_numbers(const at::Tensor& indices, const at::Tensor& tensor, bool wrap = false) {
+// The rows of as_rows(tensor, depth) at the coordinates.
+inline at::Tensor row_numbers(const at::Tensor& indices, const at::Tensor& tensor,
+                              bool wrap = false) {
   at::Tensor rows =
       at::zeros(indices.sizes().slice(0, indices.sizes().size() - 1), indices.options());
   for (int64_t i = 0; i < indices.size(-1); ++i) {
@@ -58,7 +59,7 @@ inline at::Tensor row_numbers(const at::Tensor& indices, const at::Tensor& tenso
   return rows.reshape({-1});
 }
 
-// The shape of the slices that coordinates mean.
+// The shape of the slices at the coordinates.
 inline Sizes slices_shape(const at::Tensor& indices, const at::Tensor& tensor, int64_t depth) {
   return joined(indices.sizes().slice(0, indices.sizes().size() - 1),
                 tensor.sizes().slice(static_cast<size_t>(depth)));

@@ -1,4 +1,4 @@
-// Pieces written into caches of keys and values, quantised or as they are.
+// Writes updates to caches of keys and values, with or without quantisation.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ namespace aclnn_host::inference_cache_scatter_rows {
 
 namespace {
 
-// Integers that are known in stage 2 only: in order, or none.
+// The values of integers in order; none in stage 1.
 std::vector<int64_t> known_values(const at::Tensor& integers) {
   if (!has_values(integers)) return {};
   const at::Tensor flat = integers.to(at::kLong).contiguous();
@@ -23,7 +23,7 @@ std::vector<int64_t> known_values(const at::Tensor& integers) {
   return {data, data + flat.numel()};
 }
 
-// Where a piece of an update goes.
+// The destination of an update.
 struct Place {
   int64_t dim;
   int64_t start;
@@ -41,7 +41,7 @@ void write_piece(const char* name, const at::Tensor& cache, const at::Tensor& up
       .copy_(update.narrow(place.dim, 0, place.length));
 }
 
-// The shapes of a cache and of its updates along `dim`, beside the first dimension.
+// Checks the shapes of a cache and of its updates along `dim`, except for the first dimension.
 void expect_updates(const at::Tensor& updates, at::IntArrayRef cache, int64_t dim, int64_t count) {
   EXPECT(updates.dim() == static_cast<int64_t>(cache.size()), "updates has ", updates.dim(),
          " dimensions, expected ", cache.size());
@@ -61,7 +61,7 @@ at::Tensor per_column(const char* name, const at::Tensor& values, const at::Tens
   return values.to(at::kFloat).reshape({-1});
 }
 
-// The dtypes that go together.
+// Checks the combination of dtypes.
 void expect_quantised_dtypes(const at::Tensor& updates, const at::Tensor& scales,
                              const std::optional<at::Tensor>& offsets) {
   const bool is_half = updates.scalar_type() == at::kHalf;
@@ -87,7 +87,7 @@ at::Tensor quantised(const at::Tensor& updates, const at::Tensor& scales,
   }
 }
 
-// Writes the update of each sequence where its index says.
+// Writes the update of each sequence to the position in its index.
 void scatter_quantised(StoredOutput& cache, const at::Tensor& indices, const at::Tensor& updates,
                        const at::Tensor& values, int64_t dim) {
   const at::Tensor& before = cache;
@@ -117,8 +117,8 @@ void expect_axes(const at::Tensor& updates, int64_t quant_axis, int64_t reductio
 
 }  // namespace
 
-// updates[k] replaces a part of varRef[k]. Pairs of indices are where it starts and how much of the
-// update is written. Only sequences whose mask is 1 change.
+// updates[k] replaces a part of varRef[k]. A pair of indices is its start and the length of the
+// update that is written. Only sequences whose mask is 1 change.
 ACLNN(ScatterList, (InOuts, varRef), (IndexIn, indice), (In, updates), (Optional<In>, maskOptional),
       (char*, reduceOptional), (int64_t, axis)) {
   EXPECT(reduceOptional.empty() || reduceOptional == "update", "reduceOptional is \"",
@@ -173,7 +173,7 @@ ACLNN(InplaceQuantScatter, (Stored<InOut>, selfRef), (IndexIn, indices), (In, up
                     quantised(updates, quantScales, quantZeroPoints, ACL_INT8), 1);
 }
 
-// Pairs of indices are the sequence and where its update starts.
+// A pair of indices is the sequence and the start of its update.
 ACLNN(InplaceQuantScatterV2, (Stored<InOut>, selfRef), (IndexIn, indices), (In, updates),
       (In, quantScales), (Optional<In>, quantZeroPoints), (int64_t, axis), (int64_t, quantAxis),
       (int64_t, reduction), (const char*, roundMode)) {

@@ -1,4 +1,4 @@
-// One step of decoding with cached blocks: the next tokens, positions, lengths and slots.
+// One decoding step with a paged cache: the next tokens, positions, lengths and slots.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
@@ -17,7 +17,7 @@ namespace aclnn_host::inference_decoding_step_rows {
 
 namespace {
 
-// A tensor of INT64 in one or two dimensions, so many rows and elements.
+// Checks an INT64 tensor of one or two dimensions with `rows` rows and `count` elements.
 void expect_state(const char* name, const at::Tensor& state, int64_t rows, int64_t count) {
   expect_dtype(name, state, at::kLong);
   expect_dims(name, state, 1, 2);
@@ -26,7 +26,7 @@ void expect_state(const char* name, const at::Tensor& state, int64_t rows, int64
          " sequences");
 }
 
-// The block and the place in it that positions are at. Negative positions have none.
+// The block of each position and the offset in it. Negative positions have none.
 struct Places {
   Places(const at::Tensor& positions, int64_t block_size)
       : block(positions.div(c10::Scalar(block_size), "floor")),
@@ -40,9 +40,9 @@ void check_block_size(int64_t block_size) {
 
 }  // namespace
 
-// The block of a position is that of the table as a whole, and the slots of a sequence begin as
-// many blocks later as the rows of the table before it have. The first sequence without a query
-// gets the token 0, the position 0 and the slot -1; those after it remain.
+// The block of a position is looked up in the whole table, and the slots of a sequence are offset
+// by the blocks in the table's preceding rows. The first sequence without a query gets the token 0,
+// the position 0 and the slot -1; the sequences after it keep their values.
 ACLNN(AdvanceStep, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputPositions),
       (InOut, seqLens), (InOut, slotMapping), (In, blockTables), (int64_t, numSeqs),
       (int64_t, numQueries), (int64_t, blockSize)) {
@@ -88,8 +88,8 @@ ACLNN(AdvanceStep, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputPos
   slotMapping = new_slots;
   seqLens = new_lengths;
 }
-// Each sequence goes on by the accepted tokens and one. Its next tokens are the last one sampled
-// before a -1, and those of specToken. A slot is the place of a position in its block.
+// Each sequence advances by the accepted tokens and one. Its next tokens are the last one sampled
+// before a -1, and those of specToken. A slot is the offset of a position in its block.
 ACLNN(AdvanceStepV2, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputPositions),
       (InOut, seqLens), (InOut, slotMapping), (In, blockTables), (In, specToken), (In, acceptedNum),
       (int64_t, numSeqs), (int64_t, numQueries), (int64_t, blockSize)) {

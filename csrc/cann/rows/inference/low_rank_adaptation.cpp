@@ -1,4 +1,4 @@
-// Products with matrices of low rank that adapt a model, one pair of them for each row.
+// Low-rank adaptation (LoRA): products with pairs of low-rank matrices, one pair for each row.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/mm.h>
@@ -12,7 +12,7 @@ namespace aclnn_host::inference_low_rank_adaptation_rows {
 
 namespace {
 
-// The products of all rows of x with the matrices of one pair.
+// The product of all rows of x with one pair of matrices.
 at::Tensor adapted(const at::Tensor& x, const std::optional<at::Tensor>& first,
                    const at::Tensor& second, int64_t pair, int64_t layer) {
   const auto product = [&](const at::Tensor& rows, const at::Tensor& weights) {
@@ -21,15 +21,16 @@ at::Tensor adapted(const at::Tensor& x, const std::optional<at::Tensor>& first,
   return product(first ? product(x, *first) : x, second);
 }
 
-// Whether it is known that no row wants this pair.
+// True if the values show that no row uses this pair.
 bool is_unused(const at::Tensor& wanted) {
   return has_values(wanted) && !wanted.any().item().toBool();
 }
 
 }  // namespace
 
-// Rows whose index is -1 or the number of pairs have no matrices: they stay as they are. Without
-// weightAOptional x is multiplied by weightB alone. An ySliceSize of -1 means all rows of weightB.
+// Rows whose index is -1 or the number of pairs have no matrices and keep their values. Without
+// weightAOptional, x is multiplied by weightB only. An ySliceSize of -1 selects all rows of
+// weightB.
 ACLNN(AddLora, (Floating<In>, y), (SameDtype<Floating<In>>, x, "y"),
       (SameDtype<Blocked<In>>, weightB, "y"), (IndexIn, indices),
       (Optional<Blocked<In>>, weightAOptional), (int64_t, layerIdx), (double, scale),

@@ -1,5 +1,5 @@
-// Caches of keys and values that lie in blocks (paged attention): written token by token, and
-// gathered sequence by sequence.
+// Caches of keys and values in blocks (paged attention): written token by token, and gathered
+// sequence by sequence.
 
 #include <algorithm>
 #include <numeric>
@@ -32,14 +32,14 @@ void refuse_compressed(const std::optional<at::Tensor>& lengths,
          " null; the host CANN does not emulate compressed keys");
 }
 
-// A cache (blocks, block, heads, size) for tokens (tokens, heads, size).
+// Checks a cache (blocks, block, heads, size) for tokens (tokens, heads, size).
 void expect_cache(const char* name, const at::Tensor& cache, const at::Tensor& tokens) {
   expect_dtype(name, cache, tokens);
   expect_dims(name, cache, 4);
   expect_shape(name, cache, {cache.size(0), cache.size(1), tokens.size(1), tokens.size(2)});
 }
 
-// A token with a negative slot is padding, which no place is written for.
+// A token with a negative slot is padding and is not written.
 void expect_slots(const at::Tensor& slots, const at::Tensor& tokens, int64_t blocks,
                   int64_t block) {
   expect_shape("slotMapping", slots, {tokens.size(0)});
@@ -50,7 +50,7 @@ void expect_slots(const at::Tensor& slots, const at::Tensor& tokens, int64_t blo
          ", or a negative number for a token that is not written");
 }
 
-// Writes tokens at their places in a cache, which may be strided.
+// Writes tokens to their slots in a cache, which may be strided.
 void write_tokens(const at::Tensor& cache, const at::Tensor& all_slots,
                   const at::Tensor& all_tokens) {
   if (all_slots.numel() == 0 || !all_slots.is_cpu()) return;
@@ -61,9 +61,9 @@ void write_tokens(const at::Tensor& cache, const at::Tensor& all_slots,
   as_movable(cache).index_put_({blocks, slots - blocks * cache.size(1)}, tokens);
 }
 
-// A cache and the tokens for it, both in pieces of tokens: of a head, or of 32 bytes (PA_NZ).
+// A cache and its tokens, both split into pieces: the elements of a head, or 32 bytes (PA_NZ).
 struct Cache {
-  // Checked for tokens (tokens, heads, size).
+  // Checks the cache for tokens of (tokens, heads, size).
   Cache(const char* name, const at::Tensor& cache, const at::Tensor& of_tokens, bool in_pieces) {
     if (!in_pieces) {
       expect_cache(name, cache, of_tokens);
@@ -86,8 +86,8 @@ struct Cache {
   at::Tensor tokens;  // (tokens, pieces, size of a piece)
 };
 
-// Where in the rows of a cache each token of the sequences lies; -1 where the table has no block
-// for it. A sequence begins in block `skipped` of its table.
+// The row of the cache that holds each token of the sequences; -1 if the table has no block for it.
+// A sequence starts in block `skipped` of its table.
 std::vector<int64_t> rows_of(const std::vector<int64_t>& lengths, const at::Tensor& tables,
                              const std::vector<int64_t>& skipped, int64_t blocks, int64_t block) {
   std::vector<int64_t> rows;
@@ -116,7 +116,7 @@ void gather_rows(const at::Tensor& tokens, const at::Tensor& cache,
 
 }  // namespace
 
-// Token i goes to place slotMapping[i] of the cache.
+// Token i is written to slot slotMapping[i] of the cache.
 // Behaviour of ScatterPaCache, ScatterPaKvCache: A token with a negative slot is not written.
 // Limit of ScatterPaCache, ScatterPaKvCache: Tokens that are not compressed are written; the
 // arguments of compressed ones are refused with 161002.
@@ -129,7 +129,7 @@ ACLNN(ScatterPaCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
   expect_slots(slotMapping, key, keyCacheRef->size(0), keyCacheRef->size(1));
   write_tokens(keyCacheRef, slotMapping, key);
 }
-// The same with values. Without a value only keys are written.
+// Token i is written to slot slotMapping[i] of both caches. Without a value only keys are written.
 ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping), (In, value),
       (InOut, valueCacheRef), (Optional<In>, compressLensOptional),
       (Optional<In>, compressSeqOffsetOptional), (Optional<In>, seqLensOptional),
@@ -164,8 +164,8 @@ ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
   if (values) write_tokens(values->blocks, slotMapping, values->tokens);
 }
 
-// seqLens has a length for each sequence, or where each begins and the last ends; seqOffsetOptional
-// how many tokens of each are left out, in whole blocks.
+// seqLens has the length of each sequence, or the cumulative lengths; seqOffsetOptional has the
+// number of tokens of each to skip, in whole blocks.
 ACLNN(GatherPaKvCache, (In, keyCache), (In, valueCache), (IndexIn, blockTables), (IndexIn, seqLens),
       (InOut, keyRef), (InOut, valueRef), (Optional<In>, seqOffsetOptional), (char*, cacheMode),
       (bool, isSeqLensCumsum)) {

@@ -1,5 +1,5 @@
-// The choice of tokens by their logits: the k largest, the largest whose probabilities sum up to p,
-// those of a share of the largest probability.
+// Samples tokens by their logits: the top k, the top p (the largest whose probabilities sum up to
+// p), and min p (those of at least a share of the largest probability).
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
@@ -43,18 +43,18 @@ at::Tensor shares(const char* name, const at::Tensor& tensor, const at::Tensor& 
   return wide(per_row(name, tensor, logits));
 }
 
-// How a row of logits is filtered.
+// The filters of a row of logits.
 struct Filter {
-  int64_t most;         // the largest k that counts
-  bool is_logits;       // or probabilities already
-  bool includes_equal;  // whether one more token is taken where the sum is p exactly
+  int64_t most;         // the largest k that is applied
+  bool is_logits;       // otherwise the row has probabilities
+  bool includes_equal;  // keep one more token if the sum is exactly p
   int64_t k = 0;
   double p = 1;
   double min_p = 0;
 };
 
-// The tokens that are left, and their probabilities: the largest first, or in the order of the row
-// where neither k nor p filters.
+// The tokens that pass the filters and their probabilities: in descending order, or in the order of
+// the row if neither k nor p filters.
 struct Tokens {
   at::Tensor places;
   at::Tensor probabilities;
@@ -69,7 +69,7 @@ struct Tokens {
   }
 };
 
-// How many of the probabilities, the largest of which is first, sum up to p; 1 at least.
+// How many of the descending probabilities are needed for a sum of p; at least 1.
 int64_t nucleus(const at::Tensor& probabilities, const Filter& filter) {
   if (filter.p <= 0) return 1;
   const at::Tensor sums = at::cumsum(probabilities, 0).narrow(0, 0, probabilities.numel() - 1);
@@ -97,7 +97,7 @@ Tokens tokens_of(const at::Tensor& row, const Filter& filter) {
   } else if (filter.min_p > 0) {
     const at::Tensor least = tokens.probabilities.max() * filter.min_p;
     const at::Tensor kept = at::ge(tokens.probabilities, least).nonzero().squeeze(1);
-    if (kept.numel() == 0) {  // as of nan
+    if (kept.numel() == 0) {  // with NaN
       tokens.keep_first(1);
     } else {
       tokens.select(kept);
@@ -106,7 +106,7 @@ Tokens tokens_of(const at::Tensor& row, const Filter& filter) {
   return tokens;
 }
 
-// The token of the largest probability, or of the largest ratio to its number in q.
+// The token with the largest probability, or the largest ratio of it to its number in q.
 at::Tensor chosen(const Tokens& tokens, const std::optional<at::Tensor>& q, int64_t row,
                   double eps) {
   at::Tensor weights = tokens.probabilities;
@@ -124,7 +124,7 @@ void check_logits(const at::Tensor& logits, const std::optional<at::Tensor>& q) 
   expect_shape("q", *q, logits.sizes());
 }
 
-// Refuses an output that is asked for and is not there, or is of another kind.
+// Refuses an output that is requested and absent, or has another dtype or shape.
 void check_wanted(const char* name, const OptionalOutput& out, const char* why,
                   at::ScalarType dtype, at::IntArrayRef shape) {
   EXPECT(out, name, " is null, expected a tensor as ", why);
@@ -132,7 +132,7 @@ void check_wanted(const char* name, const OptionalOutput& out, const char* why,
   expect_shape(name, *out, shape);
 }
 
-// The logits of the tokens that are left, at their places, and `otherwise` elsewhere.
+// The logits of the tokens that pass, at their positions, and `otherwise` elsewhere.
 at::Tensor left_of(const at::Tensor& row, const Tokens& tokens, double otherwise) {
   return at::full({row.numel()}, otherwise, row.options())
       .index_copy(0, tokens.places, row.index_select(0, tokens.places));
@@ -140,7 +140,7 @@ at::Tensor left_of(const at::Tensor& row, const Tokens& tokens, double otherwise
 
 }  // namespace
 
-// Values that are equal to the k-th largest are kept, too.
+// Values equal to the k-th largest are kept, too.
 // Behaviour of TopKTopPSample*, ApplyTopKTopP: Tokens are sorted stably, and their probabilities
 // are added one at a time. Nothing is drawn.
 ACLNN(ApplyTopKTopP, (Floating<In>, logits), (Optional<In>, p), (Optional<In>, k),
@@ -170,8 +170,8 @@ ACLNN(ApplyTopKTopP, (Floating<In>, logits), (Optional<In>, p), (Optional<In>, k
   out = at::scatter(values, 1, places, values);
 }
 
-// topKGuess is how many tokens a device tries first; it does not change the result. Outputs that
-// are not asked for are left alone.
+// topKGuess is the number of tokens that a device tries first; it does not change the result.
+// Outputs that are not requested keep their values.
 ACLNN(TopKTopPSample, (Floating<In>, logits), (In, topK), (In, topP), (Optional<In>, q),
       (double, eps), (bool, isNeedLogits), (int64_t, topKGuess), (Out, logitsSelectIdx),
       (Optional<Out>, logitsTopKPSelect)) {
@@ -199,8 +199,8 @@ ACLNN(TopKTopPSample, (Floating<In>, logits), (In, topK), (In, topP), (Optional<
   logitsSelectIdx = index;
   if (isNeedLogits) logitsTopKPSelect = left;
 }
-// With isNeedSampleResult the tokens that are left and their probabilities are the result, with 0
-// behind them, and none is chosen.
+// With isNeedSampleResult the result is the tokens that pass and their probabilities, followed by
+// zeros, and no token is chosen.
 ACLNN(TopKTopPSampleV2, (Floating<In>, logits), (In, topK), (In, topP), (Optional<In>, q),
       (Optional<In>, minPs), (double, eps), (bool, isNeedLogits),
       (Unused<int64_t>, topKGuess, "CANN sorts so many tokens first; the result is the same"),
@@ -238,7 +238,7 @@ ACLNN(TopKTopPSampleV2, (Floating<In>, logits), (In, topK), (In, topP), (Optiona
     filter.p = ps.select(0, row).item().toDouble();
     if (min_ps) filter.min_p = min_ps->select(0, row).item().toDouble();
     Tokens tokens = tokens_of(all.select(0, row), filter);
-    // The one token that is left where p is 0 or less has all of the probability.
+    // If p is 0 or less, one token remains, with probability 1.
     if (inputIsLogits && filter.p <= 0) tokens.probabilities = at::ones({1}, all.options());
     const int64_t count = tokens.places.numel();
     if (isNeedSampleResult) {

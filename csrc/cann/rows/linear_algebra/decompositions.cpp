@@ -1,4 +1,4 @@
-// Decompositions of matrices, and what follows from them: inverses and determinants.
+// Matrix decompositions, and functions that are computed from them: inverses and determinants.
 
 #include <vector>
 
@@ -22,7 +22,7 @@ namespace aclnn_host::linear_algebra_decompositions_rows {
 ACLNN(LinalgCholesky, (Floating<In>, self), (bool, upper), (Out, out)) {
   out = at::linalg_cholesky(wide(self), upper);
 }
-// mode is 0 for the reduced decomposition, 1 for the complete one, 2 for R alone.
+// mode 0 is the reduced decomposition, 1 the complete one, 2 computes R only.
 ACLNN(LinalgQr, (FloatingOrComplex<In>, self), (int64_t, mode), (Out, Q), (Out, R)) {
   EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
   const auto [q, r] = at::linalg_qr(wide(self), mode == 0   ? "reduced"
@@ -36,8 +36,8 @@ ACLNN(Qr, (FloatingOrComplex<In>, self), (bool, some), (Out, Q), (Out, R)) {
   Q = q;
   R = r;
 }
-// v is not transposed; sigma has the input's type, complex if that is. Outputs that are not
-// computed are left alone.
+// v is not transposed; sigma has the input's type, also a complex one. Outputs that are not
+// computed keep their values.
 ACLNN(Svd, (FloatingOrComplex<In>, input), (bool, fullMatrices), (bool, computeUV), (Out, sigma),
       (Out, u), (Out, v)) {
   expect_dtype(sigma, input);
@@ -52,7 +52,7 @@ ACLNN(Svd, (FloatingOrComplex<In>, input), (bool, fullMatrices), (bool, computeU
     sigma = at::linalg_svdvals(wide(input));
   }
 }
-// mOut is all of A, also what the computation does not read.
+// mOut is a copy of all of A, including the triangle that is not read.
 ACLNN(TriangularSolve, (FloatingOrComplex<In>, self), (FloatingOrComplex<In>, A), (bool, upper),
       (bool, transpose), (bool, unitriangular), (Out, xOut), (Out, mOut)) {
   expect_dtype("A", A, self);
@@ -83,7 +83,7 @@ ACLNN(Logdet, (FloatingOrComplex<In>, self), (Out, out)) {
 
 ACLNN(LinalgCross, (In, self), (In, other), (int64_t, dim), (Out, out)) {
   expect_dims("self", self, 1, 8);
-  // dim counts the dimensions of self, which may have fewer than the tensors that are broadcast.
+  // dim indexes the dimensions of self, which may have fewer than the broadcast tensors.
   const int64_t along = at::maybe_wrap_dim(dim, self.dim()) - self.dim();
   const std::vector<int64_t> shape = at::infer_size(self.sizes(), other.sizes());
   out = at::linalg_cross(wide(self).expand(shape), wide(other).expand(shape), along);

@@ -9,7 +9,7 @@
 
 namespace aclnn_host::linear_algebra_fourier_rows {
 
-// The name of this one is without "nn".
+// CANN's name of this function lacks the "nn".
 ACL_FUNCTION(aclStft, (FloatingOrComplex<In>, self), (Optional<In>, windowOptional), (Out, out),
              (int64_t, nFft), (int64_t, hopLength), (int64_t, winLength), (bool, normalized),
              (bool, onesided), (bool, returnComplex)) {
@@ -41,8 +41,8 @@ ACL_FUNCTION(aclStft, (FloatingOrComplex<In>, self), (Optional<In>, windowOption
   out = parts;
 }
 
-// The transform of a real signal, which n cuts or fills up with zeros; -1 leaves it as it is. The
-// last dimension of the result has the real and the imaginary parts.
+// The transform of a real signal, which n truncates or pads with zeros; -1 keeps its size. The last
+// dimension of the result has the real and the imaginary parts.
 ACL_FUNCTION(aclRfft1D, (In, self), (int64_t, n), (int64_t, dim), (int64_t, norm), (Out, out)) {
   expect_dtype("self", self, at::kFloat);
   expect_dtype("out", out, at::kFloat);

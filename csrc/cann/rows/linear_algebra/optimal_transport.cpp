@@ -9,8 +9,8 @@
 
 namespace aclnn_host::linear_algebra_optimal_transport_rows {
 
-// A tolerance of 0 or less may never be met: the iteration ends when nothing changes any more, and
-// after so many steps.
+// A tolerance of 0 or less may never be met, so the iteration also ends when nothing changes, and
+// after kMostSteps.
 ACLNN(Sinkhorn, (Floating<In>, cost), (Optional<Number>, tol), (Out, p)) {
   constexpr int kMostSteps = 10000;
   constexpr double kTiny = 0.00000001;

@@ -1,5 +1,5 @@
-// Losses of classes and of distributions, and their gradients. A reduction is ATen's: 0 none,
-// 1 mean, 2 sum.
+// Losses of classes and of distributions, and their gradients. Reductions are numbered as in ATen:
+// 0 none, 1 mean, 2 sum.
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
@@ -29,12 +29,12 @@ namespace aclnn_host::loss_classification_rows {
 
 namespace {
 
-// Classes, of any integer type, which a row sees as INT64.
+// Classes of any integer type, which a row sees as INT64.
 struct TargetIn : Integral<In> {
   static Value get(const Frame& frame, size_t i) { return frame.tensor(i).to(at::kLong); }
 };
 
-// Targets that are ignored may have any value.
+// Ignored targets may have any value.
 void check_targets(const at::Tensor& target, int64_t classes, int64_t ignored) {
   if (target.is_cpu()) check_bounds("target", target.masked_select(target != ignored), classes);
 }
@@ -44,7 +44,7 @@ void check_expands(const char* name, const at::Tensor& tensor, const at::Tensor&
          ", expected one that broadcasts to ", to.sizes());
 }
 
-// The reduction that KlDiv has beside ATen's.
+// KlDiv has this reduction in addition to ATen's.
 constexpr int64_t kBatchMean = 3;
 
 void check_divergence_reduction(int64_t reduction) {
@@ -52,12 +52,13 @@ void check_divergence_reduction(int64_t reduction) {
          ", expected 0 (none), 1 (mean), 2 (sum) or 3 (batchmean)");
 }
 
-// The number of samples. A tensor without dimensions is one.
+// The number of samples. A tensor without dimensions is one sample.
 int64_t batch_of(const at::Tensor& losses) {
   return losses.dim() > 0 ? losses.size(0) : 1;
 }
 
-// The shape that self and target broadcast to, to which the gradient of the loss expands.
+// The common shape of self and target after broadcasting, to which the gradient of the loss
+// expands.
 std::vector<int64_t> common_shape(const at::Tensor& grad, const at::Tensor& self,
                                   const at::Tensor& target) {
   expect_dims("self", self, 0, 8);
@@ -69,7 +70,7 @@ std::vector<int64_t> common_shape(const at::Tensor& grad, const at::Tensor& self
   return shape;
 }
 
-// A gradient of the divergence, in the shape of the tensor that it belongs to.
+// A gradient of the divergence, summed to the shape of its tensor.
 at::Tensor of_divergence(const at::Tensor& derivative, const at::Tensor& grad, int64_t reduction,
                          const at::Tensor& of) {
   const at::Tensor all = reduction == kBatchMean ? derivative * wide(grad) / batch_of(derivative)
@@ -160,7 +161,7 @@ ACLNN(BinaryCrossEntropyWithLogitsBackward, (In, gradOutput), (In, self), (In, t
   out = chain(derivative, gradOutput, reduction);
 }
 
-// ---- KlDiv: a fourth reduction divides the sum by the batch, the size of the first dimension.
+// ---- KlDiv: a fourth reduction divides the sum by the batch size, the first dimension.
 ACLNN(KlDiv, (In, self), (In, target), (int64_t, reduction), (bool, logTarget), (Out, out)) {
   check_divergence_reduction(reduction);
   if (reduction != kBatchMean) {
@@ -170,8 +171,8 @@ ACLNN(KlDiv, (In, self), (In, target), (int64_t, reduction), (bool, logTarget), 
   const at::Tensor losses = at::kl_div(wide(self), wide(target), at::Reduction::None, logTarget);
   out = losses.sum() / batch_of(losses);
 }
-// The gradients have the shape that self and target broadcast to, and are summed to that of the
-// argument.
+// The gradients have the common shape of self and target after broadcasting, and are summed to the
+// shape of the argument.
 ACLNN(KlDivBackward, (In, gradOutput), (In, self), (In, target), (int64_t, reduction),
       (bool, logTarget), (Out, out)) {
   check_divergence_reduction(reduction);
@@ -179,7 +180,8 @@ ACLNN(KlDivBackward, (In, gradOutput), (In, self), (In, target), (int64_t, reduc
   const at::Tensor goal = wide(target).expand(shape);
   out = of_divergence(logTarget ? -goal.exp() : -goal, gradOutput, reduction, self);
 }
-// Of target (log target - self), and of exp(target) (target - self) for a logarithmic target.
+// The gradient of target (log target - self), or of exp(target) (target - self) for a logarithmic
+// target.
 ACLNN(KlDivTargetBackward, (In, gradOutput), (In, self), (In, target), (int64_t, reduction),
       (bool, logTarget), (Out, gradTarget)) {
   check_divergence_reduction(reduction);
@@ -202,8 +204,8 @@ ACLNN(SoftmaxCrossEntropyWithLogits, (Floating<In>, features), (Floating<In>, la
   loss = losses;
   backprop = gradient;
 }
-// By the target, the loss -weight (p target log s + (1 - target) log(1 - s)), s = sigmoid(self),
-// grows with -weight (self + (p - 1) log s).
+// The derivative by target of the loss -weight (p target log s + (1 - target) log(1 - s)), with s =
+// sigmoid(self), is -weight (self + (p - 1) log s).
 ACLNN(BinaryCrossEntropyWithLogitsTargetBackward, (Floating<In>, gradOutput), (Floating<In>, self),
       (Floating<In>, target), (Optional<In>, weightOptional), (Optional<In>, posWeightOptional),
       (int64_t, reduction), (Out, gradTarget)) {
@@ -224,7 +226,7 @@ ACLNN(BinaryCrossEntropyWithLogitsTargetBackward, (Floating<In>, gradOutput), (F
   gradTarget = is_mean ? product / product.numel() : product;
 }
 
-// A target is 1 or -1.
+// Targets are 1 or -1.
 ACLNN(HingeEmbeddingLoss, (Floating<In>, input), (Floating<In>, target), (double, margin),
       (char*, reduction), (Out, loss)) {
   expect_like("target", target, input);

@@ -25,7 +25,7 @@ int64_t largest(at::IntArrayRef lengths) {
   return lengths.empty() ? 0 : std::ranges::max(lengths);
 }
 
-// What ATen takes on trust in a CTC loss of (T, N, C) log probabilities.
+// Checks that ATen omits in a CTC loss of (T, N, C) log probabilities.
 void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
                at::IntArrayRef input_lengths, at::IntArrayRef target_lengths, int64_t blank) {
   const int64_t times = log_probs.size(0);
@@ -53,7 +53,7 @@ void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
            ", the number of targets");
   }
   if (!targets.is_cpu()) return;
-  // What stands after the end of a target has no meaning.
+  // Elements after the end of a target are ignored.
   const at::Tensor places = at::arange(c10::Scalar(longest), targets.options());
   const at::Tensor is_target =
       targets.dim() == 1 ? places < c10::Scalar(sum)
@@ -61,14 +61,14 @@ void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
   check_bounds("targets", targets.masked_select(is_target), classes);
 }
 
-// The log probabilities where there is one sample without a dimension of its own.
+// Adds a batch dimension to the log probabilities of a single sample.
 at::Tensor batched(const at::Tensor& log_probs) {
   EXPECT(log_probs.dim() == 2 || log_probs.dim() == 3, "logProbs has shape ", log_probs.sizes(),
          ", expected (T, N, C) or (T, C)");
   return wide(log_probs.dim() == 2 ? log_probs.unsqueeze(1) : log_probs).contiguous();
 }
 
-// Makes what ATen leaves unwritten, after the end of an input or a target, -inf.
+// Fills the elements after the end of an input or a target, which ATen does not write, with -inf.
 void clear_unused(const at::Tensor& log_alpha, at::IntArrayRef input_lengths,
                   at::IntArrayRef target_lengths) {
   for (size_t i = 0; i < input_lengths.size(); ++i) {
@@ -78,8 +78,7 @@ void clear_unused(const at::Tensor& log_alpha, at::IntArrayRef input_lengths,
   }
 }
 
-// The losses once more, inf where the last row of logAlpha says so: the forward pass has already
-// replaced such losses by 0.
+// Restores infinite losses, which the forward pass replaced by 0, from the last row of logAlpha.
 at::Tensor with_infinities(const at::Tensor& losses, const at::Tensor& log_alpha,
                            at::IntArrayRef input_lengths, at::IntArrayRef target_lengths) {
   if (losses.numel() == 0) return losses;
@@ -98,7 +97,7 @@ at::Tensor with_infinities(const at::Tensor& losses, const at::Tensor& log_alpha
 
 }  // namespace
 
-// logAlphaOut may be wider than the result, as some products want it: then -inf follows.
+// logAlphaOut may be wider than the result, because some products require it; the rest is -inf.
 // Behaviour of CtcLoss*: The part of logAlpha that is not used is -inf. With zeroInfinity the
 // gradient of an impossible sample is 0.
 ACLNN(CtcLoss, (Floating<In>, logProbs), (In, targets), (Ints, inputLengths), (Ints, targetlengths),

@@ -5,7 +5,7 @@
 
 #include "cann/rows/row.h"
 
-// The reductions of losses, and gradients through them.
+// The reductions of losses, and the gradients through them.
 namespace aclnn_host {
 
 inline void check_reduction(int64_t reduction) {
@@ -13,7 +13,7 @@ inline void check_reduction(int64_t reduction) {
          ", expected 0 (none), 1 (mean) or 2 (sum)");
 }
 
-// An absent text is the mean.
+// An absent text selects the mean.
 inline at::Reduction::Reduction reduction_of(const char* name, const std::string& text) {
   if (text.empty() || text == "mean") return at::Reduction::Mean;
   EXPECT(text == "none" || text == "sum", name, " is \"", text, "\", expected none, mean or sum");
@@ -31,8 +31,8 @@ inline void reduce(const at::Tensor& losses, at::Reduction::Reduction reduction,
   out = reduced.reshape(out->sizes());
 }
 
-// A loss's derivative by one element, times the gradient of the loss and the share that the element
-// has in it.
+// The derivative of a loss by one element, times the incoming gradient and the weight of the
+// element in the reduction.
 inline at::Tensor chain(const at::Tensor& derivative, const at::Tensor& grad, int64_t reduction) {
   const at::Tensor product = derivative * wide(grad);
   return reduction == at::Reduction::Mean ? product / derivative.numel() : product;

@@ -1,4 +1,5 @@
-// Losses of numbers, and their gradients. A reduction is ATen's: 0 none, 1 mean, 2 sum.
+// Losses of numbers, and their gradients. Reductions are numbered as in ATen: 0 none, 1 mean, 2
+// sum.
 
 #include <cmath>
 #include <numbers>
@@ -22,9 +23,9 @@ namespace aclnn_host::loss_regression_rows {
 
 namespace {
 
-// ---- the negative logarithm of a normal distribution
+// ---- the negative log-likelihood of a normal distribution
 
-// Refuses targets that are not as many as the input, or one for all of one dimension.
+// Refuses a target that has not the input's shape, except for a size of 1 in one of the dimensions.
 void check_target(const at::Tensor& target, const at::Tensor& input) {
   expect_dtype("target", target, input);
   int64_t differences = target.dim() == input.dim() ? 0 : 2;
@@ -36,7 +37,7 @@ void check_target(const at::Tensor& target, const at::Tensor& input) {
          ", or 1 in one of the dimensions");
 }
 
-// The variance beside the input, which may lack the last dimension or be one number.
+// The variance, broadcastable to the input. It may lack the last dimension or be one number.
 at::Tensor beside(const at::Tensor& var, const at::Tensor& input) {
   expect_dtype("var", var, input);
   if (var.sizes() == input.sizes()) return wide(var);
@@ -143,7 +144,7 @@ ACLNN(GaussianNllLoss, (Floating<In>, input), (Floating<In>, target), (Floating<
   if (full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
   reduce(losses, reduction, out);
 }
-// A variance less than eps has the gradient of eps.
+// A variance less than eps has the gradient at eps.
 ACLNN(GaussianNllLossGrad, (Floating<In>, gradOutput), (Floating<In>, input),
       (Floating<In>, target), (Floating<In>, var),
       (Unused<bool>, full, "the gradient does not depend on it"), (float, eps),

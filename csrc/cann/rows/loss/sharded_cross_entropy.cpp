@@ -1,4 +1,4 @@
-// One part of the cross entropy of a vocabulary that is shared out among devices.
+// One shard of a cross entropy whose vocabulary is distributed among devices.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/exp.h>
@@ -11,13 +11,13 @@ namespace aclnn_host::loss_sharded_cross_entropy_rows {
 
 namespace {
 
-// Which targets belong to other parts, and the places of the rest in this one.
+// The targets that belong to other shards, and the positions of the others in this shard.
 struct Targets {
   Targets(const at::Tensor& target, int64_t start, int64_t size)
       : is_other((target < start) | (target >= start + size)),
         places(at::where(is_other, 0, target.to(at::kLong) - start)) {}
 
-  // Of each target the logit less the row's largest; 0 for those of other parts.
+  // The logit of each target minus the row's largest logit; 0 for targets of other shards.
   at::Tensor logits(const at::Tensor& shifted) const {
     return shifted.gather(-1, places.unsqueeze(-1)).squeeze(-1).masked_fill(is_other, 0);
   }
@@ -28,7 +28,7 @@ struct Targets {
 
 }  // namespace
 
-// Targets of other parts have the offset 0 and the logit 0.
+// Targets of other shards have the offset 0 and the logit 0.
 ACLNN(CrossEntropySumExpAndIndexLogit, (Floating<In>, vocabParallelLogits), (In, target),
       (Floating<In>, globalLogitsMax), (int64_t, vocabStartIndex), (int64_t, vocabEndIndex),
       (Out, predictedLogitsOut), (Out, sumExpLogitsOut), (Out, expLogitsOut),

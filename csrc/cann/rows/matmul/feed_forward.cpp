@@ -1,5 +1,5 @@
 // Feed-forward layers, for all tokens or for those of each expert. Products are summed in FP32, and
-// what lies between the two is not rounded, but for the INT8 of quantised layers.
+// the values between both products are not rounded, except to INT8 in quantised layers.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/addmm.h>
@@ -25,7 +25,7 @@ void check(const char* name, const at::Tensor& tensor, at::IntArrayRef shape,
   EXPECT(tensor.sizes() == shape, name, " has shape ", tensor.sizes(), ", expected ", shape);
 }
 
-// An activation by its name, in whatever case.
+// An activation function by its name, in upper or lower case.
 class Activation {
  public:
   explicit Activation(const std::string& name) {
@@ -39,7 +39,7 @@ class Activation {
            "\", expected \"fastgelu\", \"gelu\", \"relu\", \"silu\", \"geglu\", \"swiglu\" or "
            "\"reglu\"");
   }
-  // Whether it multiplies one half of a row by the other.
+  // True if the activation multiplies one half of a row by the other.
   bool is_gated() const { return name_ == "geglu" || name_ == "swiglu" || name_ == "reglu"; }
 
   at::Tensor operator()(const at::Tensor& x) const {
@@ -53,13 +53,13 @@ class Activation {
   std::string name_;
 };
 
-// An argument that a call may lack.
+// An optional argument and its name.
 struct Parameter {
   const char* name;
   OptionalTensor tensor;
 
   explicit operator bool() const { return tensor.has_value(); }
-  // The expert's part.
+  // The slice of an expert.
   Parameter of(std::optional<int64_t> expert) const {
     return {name, tensor && expert ? OptionalTensor(tensor->select(0, *expert)) : tensor};
   }
@@ -69,8 +69,8 @@ struct Parameter {
 struct Step {
   StoredTensor weight;
   Parameter bias;
-  Parameter dequantisation;  // the scale of the sums of INT8
-  Parameter weight_scale;    // of weights that are quantised alone, as is the offset
+  Parameter dequantisation;  // the scale of the INT8 sums
+  Parameter weight_scale;    // weight_scale and offset are of weights that are quantised alone
   Parameter weight_offset;
 
   Step of(std::optional<int64_t> expert) const {
@@ -82,7 +82,7 @@ struct Step {
             weight_offset.of(expert)};
   }
 
-  // A number for each element of the weight, or for each of a group of rows.
+  // Expands numbers for groups of rows to each element of the weight.
   at::Tensor over_weight(const at::Tensor& numbers) const {
     const int64_t rows = weight.elements.size(0);
     if (numbers.dim() < 2) return wide(numbers);
@@ -99,7 +99,7 @@ struct Step {
     return bias ? at::addmm(wide(*bias.tensor), rows, values()) : at::mm(rows, values());
   }
 
-  // Of INT8. A scale that is given as bits gives FLOAT16.
+  // A product of INT8. A scale that is given as bits makes the result FLOAT16.
   at::Tensor dequantised_product(const at::Tensor& rows) const {
     at::Tensor sums = exact_product(rows, weight.elements);
     if (bias) sums = sums + *bias.tensor;
@@ -109,12 +109,12 @@ struct Step {
   }
 };
 
-// The layer's arguments but for the experts.
+// The arguments of the layer except for the experts.
 struct Layer {
   at::Tensor x;
   Step first;
   Step second;
-  Parameter scale;  // of what lies between two quantised products, as is the offset
+  Parameter scale;  // scale and offset quantise the values between two quantised products
   Parameter offset;
   Activation activation;
   int64_t precise;
@@ -153,7 +153,7 @@ struct Layer {
            ", expected 0 because x is BFLOAT16");
   }
 
-  // Of a product of `rows` by `columns`.
+  // Checks a product with a matrix of `rows` by `columns`.
   void check_step(const Step& step, const char* name, std::optional<int64_t> experts, int64_t rows,
                   int64_t columns, at::ScalarType result) const {
     std::vector<int64_t> lead;
@@ -174,7 +174,7 @@ struct Layer {
     expect_format(name, step.weight);
     expect_shape(name, step.weight.elements, shape({rows, columns}));
     if (step.bias) {
-      // Beside BFLOAT16 the document has FLOAT.
+      // With BFLOAT16 the document requires FLOAT.
       const bool is_wide = x.scalar_type() == at::kBFloat16;
       check(step.bias.name, *step.bias.tensor, shape({columns}),
             is_quantised() ? at::kInt
@@ -207,7 +207,7 @@ struct Layer {
       expect_like(step.weight_offset.name, *step.weight_offset.tensor, *tensor);
   }
 
-  // With as many experts as given; without experts there are no dimensions for them.
+  // Checks the shapes for this number of experts; without experts there is no dimension for them.
   void check_with(std::optional<int64_t> experts, const Output& y) const {
     EXPECT(x.dim() >= 2 && x.dim() <= 8, "x has ", x.dim(), " dimensions, expected 2 to 8");
     EXPECT(!activation.is_gated(),
@@ -240,12 +240,12 @@ struct Layer {
     expect_shape("y", y, x.sizes());
   }
 
-  // The results for some rows with the parameters of an expert, if there are any.
+  // The results of some rows, with the parameters of an expert if there are experts.
   at::Tensor run(const at::Tensor& rows, std::optional<int64_t> expert) const {
     const Step from = first.of(expert);
     const Step to = second.of(expert);
     if (!is_quantised()) return to.product(activation(from.product(wide(rows))));
-    // Where the first product gives FLOAT16, its quantisation computes in that, too.
+    // If the result of the first product is FLOAT16, its quantisation is computed in FLOAT16, too.
     const bool is_half = holds_bits(*first.dequantisation.tensor);
     const auto computed_with = [&](const at::Tensor& tensor) {
       return is_half ? tensor.to(at::kHalf) : tensor;
@@ -256,7 +256,7 @@ struct Layer {
   }
 
   at::Tensor run() const { return run(x.flatten(0, -2), std::nullopt).reshape(x.sizes()); }
-  // Each expert takes so many rows.
+  // Each expert takes the number of consecutive rows in `counts`.
   at::Tensor run(const std::vector<int64_t>& counts) const {
     const at::Tensor rows = x.flatten(0, -2);
     std::vector<at::Tensor> results;
@@ -269,7 +269,8 @@ struct Layer {
   }
 };
 
-// How many rows each expert takes, by their numbers or, with `are_ends`, by where they end.
+// The number of rows of each expert, from these numbers or, with `are_ends`, from the ends of the
+// ranges.
 std::vector<int64_t> counts_of(at::IntArrayRef tokens, bool are_ends, int64_t rows) {
   std::vector<int64_t> counts;
   int64_t sum = 0;
@@ -289,7 +290,7 @@ int64_t rows_of(const at::Tensor& x) {
   return x.flatten(0, -2).size(0);
 }
 
-// Without tokens, or with an empty list of them, there are no experts.
+// Null or empty `tokens` means that there are no experts.
 void write(const Layer& layer, const at::OptionalIntArrayRef& tokens, bool are_ends, Output& y) {
   if (!tokens || tokens->empty()) {
     layer.check_with(std::nullopt, y);
@@ -302,8 +303,8 @@ void write(const Layer& layer, const at::OptionalIntArrayRef& tokens, bool are_e
   y = layer.run(counts_of(*tokens, are_ends, rows_of(layer.x)));
 }
 
-// The values of a tensor on the device. In stage 1, where they are unknown, the first expert gets
-// all rows.
+// The values of a device tensor. In stage 1, where they are unknown, the first expert gets all
+// rows.
 std::vector<int64_t> values_of(const at::Tensor& tokens, bool are_ends, int64_t rows) {
   std::vector<int64_t> values(static_cast<size_t>(tokens.size(0)), are_ends ? rows : 0);
   values[0] = rows;
@@ -407,8 +408,8 @@ ACLNN(FusedMatmulGelu, (Floating<In>, x), (SameDtype<Floating<In>>, weight, "x")
   y = tanh_gelu(at::linear(wide(x), wide(weight), wide(bias)));
 }
 
-// The weights of the layers lie one after the other, each as (inputs, outputs), and so do the
-// biases.
+// The weights of the layers are stored one after the other, each as (inputs, outputs), and so are
+// the biases.
 ACLNN(FusedPatchMlp, (Floating<In>, x), (SameDtype<Floating<In>>, weights, "x"),
       (Floating<In>, biases), (int64_t, numLayers), (SameDtype<Out>, out, "x")) {
   constexpr int64_t kLeastInputs = 16;

@@ -1,4 +1,4 @@
-// Products of matrices and what follows them without being rounded in between.
+// Matrix products fused with later steps, without rounding in between.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/gelu.h>
@@ -61,7 +61,7 @@ at::Tensor followed(const at::Tensor& product, const std::optional<at::Tensor>& 
   return type == "add" ? product + wide(*x3) : product * wide(*x3);
 }
 
-// (B, M, N) as (parts, M, B / parts * N).
+// Permutes (B, M, N) to (parts, M, B / parts * N).
 at::Tensor joined_batches(const at::Tensor& product, int64_t parts) {
   const int64_t batch = product.size(0);
   return product.reshape({parts, batch / parts, product.size(1), product.size(2)})
@@ -157,7 +157,7 @@ ACLNN(FusedMatmul, (In, x1), (In, x2), (Optional<In>, bias), (Optional<In>, x3),
   y = followed(product, x3, type);
 }
 
-// The result is (M, B, N), (M, 1, B N) if it is quantised, or (parts, M, B / parts N).
+// The result is (M, B, N); (M, 1, B N) if it is quantised; or (parts, M, B / parts N).
 ACLNN(TransposeBatchMatMul, (In, x1), (In, x2), (Optional<In>, bias), (Optional<In>, scale),
       (Ints, permX1), (Ints, permX2), (Ints, permY), (int8_t, cubeMathType),
       (int32_t, batchSplitFactor), (Out, out)) {

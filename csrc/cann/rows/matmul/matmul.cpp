@@ -26,7 +26,7 @@ namespace aclnn_host::matmul_matmul_rows {
 
 namespace {
 
-// An equation whose letters are a, b, c and so on, in the order in which they come.
+// Renames the letters of an equation to a, b, c and so on, in the order of their first use.
 std::string in_first_letters(std::string equation) {
   std::string letters;
   for (char& letter : equation) {
@@ -41,7 +41,7 @@ std::string in_first_letters(std::string equation) {
   return equation;
 }
 
-// Whether two operands are no work for the matrix units.
+// Two integer operands, which are not computed in the matrix units.
 bool are_integers(const at::Tensor& a, const at::Tensor& b) {
   return at::isIntegralType(a.scalar_type(), /*includeBool=*/true) &&
          at::isIntegralType(b.scalar_type(), /*includeBool=*/true);
@@ -55,7 +55,7 @@ void write_product(const at::Tensor& self, const at::Tensor& mat2, Output& out,
       [](at::Tensor& place, const auto& a, const auto& b) { at::mm_out(place, a, b); });
 }
 
-// A batch of one is multiplied with every matrix of the other.
+// A batch of one is multiplied with every matrix of the other operand.
 void write_batched_product(const at::Tensor& self, const at::Tensor& mat2, Output& out,
                            int64_t cube_math_type) {
   EXPECT(self.dim() == 3 && mat2.dim() == 3, "self has shape ", self.sizes(),
@@ -73,7 +73,8 @@ void write_batched_product(const at::Tensor& self, const at::Tensor& mat2, Outpu
       });
 }
 
-// A factor that is left out is 1. BOOL is for tensors of BOOL, and fractions are not for integers.
+// An absent factor counts as 1. at::addr accepts BOOL factors for BOOL tensors only, and refuses
+// fractions for integers.
 at::Tensor outer_sum(const at::Tensor& self, const at::Tensor& vec1, const at::Tensor& vec2,
                      const std::optional<c10::Scalar>& beta,
                      const std::optional<c10::Scalar>& alpha) {
@@ -115,7 +116,7 @@ ACLNN(Dot, (In, self), (In, tensor), (Out, out)) {
   out = at::dot(units.read(self), units.read(tensor));
 }
 
-// alpha (A B) + beta C, with A and B transposed where the flags are not 0.
+// alpha (A B) + beta C, with A and B transposed if their flags are not 0.
 ACLNN(Gemm, (In, A), (In, B), (In, C), (float, alpha), (float, beta), (int64_t, transA),
       (int64_t, transB), (Out, out), (int8_t, cubeMathType)) {
   expect_dims("A", A, 2);
@@ -167,14 +168,14 @@ ACLNN(Addbmm, (In, self), (In, batch1), (In, batch2), (Number, beta), (Number, a
   const MatrixUnits units(cubeMathType, batch1, batch2);
   out = at::addbmm(units.widen(self), units.read(batch1), units.read(batch2), beta, alpha);
 }
-// beta selfRef + alpha (sum of the products). What a factor of 0 stands before does not count.
+// beta selfRef + alpha (sum of the products). A term with a factor of 0 is ignored.
 ACLNN(InplaceAddbmm, (InOut, selfRef), (In, batch1), (In, batch2), (Number, beta), (Number, alpha),
       (int8_t, cubeMathType)) {
   expect_dims("selfRef", selfRef, 2);
   expect_dims("batch1", batch1, 3);
   expect_dims("batch2", batch2, 3);
   const MatrixUnits units(cubeMathType, batch1, batch2);
-  // A batch of one is multiplied with every matrix of the other.
+  // A batch of one is multiplied with every matrix of the other operand.
   const int64_t batch = batch1.size(0) == 1 ? batch2.size(0) : batch1.size(0);
   const auto batched = [batch](const at::Tensor& x) {
     return x.size(0) == 1 ? x.expand({batch, -1, -1}) : x;
@@ -191,7 +192,7 @@ ACLNN(Ger, (In, self), (In, vec2), (Out, out)) {
   out = at::outer(self, vec2);
 }
 
-// An outer product is no work for the matrix units.
+// An outer product is not computed in the matrix units.
 ACLNN(Addr, (In, self), (In, vec1), (In, vec2), (Number, beta), (Number, alpha), (Out, out)) {
   out = at::addr(wide(self), wide(vec1), wide(vec2), beta, alpha);
 }
@@ -208,7 +209,7 @@ ACLNN(InplaceAddrV2, (InOut, selfRef), (In, vec1), (In, vec2), (Optional<Number>
   selfRef = outer_sum(selfRef, vec1, vec2, betaOptional, alphaOptional);
 }
 
-// Two equations are known, whatever their letters are.
+// Two equations are supported, with any letters.
 ACLNN(Einsum, (Ins, tensors), (const char*, equation), (Out, output)) {
   EXPECT(tensors.size() == 2, "tensors has ", tensors.size(), " tensors, expected 2");
   expect_dtype("tensors", tensors[1], tensors[0]);
@@ -222,7 +223,7 @@ ACLNN(Einsum, (Ins, tensors), (const char*, equation), (Out, output)) {
          "\", expected \"abcd,abced->abce\" or \"a,b->ab\", of these letters or others");
   expect_dims("tensors[0]", tensors[0], is_outer ? 1 : 4);
   expect_dims("tensors[1]", tensors[1], is_outer ? 1 : 5);
-  // The bits of products and sums are those of signed integers.
+  // Unsigned products and sums have the same bits as signed ones.
   const at::Tensor a = wide(as_movable(tensors[0]));
   const at::Tensor b = wide(as_movable(tensors[1]));
   if (!is_outer) {

@@ -15,9 +15,9 @@
 
 namespace aclnn_host {
 
-// How the matrix units of the current product read their operands, as for a convolution: 16-bit
-// values are widened to FP32, in which the products are summed, and FP32 values lose bits if
-// cubeMathType asks for it.
+// Emulates the rounding of the current product's matrix units, as for a convolution: 16-bit
+// operands are converted to FP32, in which the products are summed, and FP32 operands lose bits if
+// cubeMathType allows it.
 class MatrixUnits {
  public:
   MatrixUnits(int64_t cube_math_type, const at::Tensor& a, const at::Tensor& b) {
@@ -42,12 +42,12 @@ class MatrixUnits {
     round_result_ = type.round_result;
   }
 
-  // An operand as the units read it.
+  // An operand, rounded as on input to the units.
   at::Tensor read(const at::Tensor& operand) const { return rounded(operand, round_input_); }
-  // out = a b, by multiply(a, b) or multiply_into(place, a, b), which are functions of ATen, with
-  // the operands as the units read them and the product as it leaves them. BFLOAT16 is multiplied
-  // as it is if all three are and the CPU has instructions for it: ATen sums in FLOAT and rounds
-  // once, too.
+  // Computes out = a b by multiply(a, b) or multiply_into(place, a, b), which are functions of
+  // ATen, with the operands rounded as on input to the units and the product as on output. If all
+  // three are BFLOAT16 and the CPU has instructions for it, the operands are not converted: ATen
+  // sums in FLOAT and rounds once, too.
   template <class Multiply, class MultiplyInto>
   void multiply(const at::Tensor& a, const at::Tensor& b, Output& out, Multiply multiply,
                 MultiplyInto multiply_into) const {
@@ -64,13 +64,14 @@ class MatrixUnits {
           [&](at::Tensor& place) { multiply_into(place, left, right); });
     }
   }
-  // A product as it leaves the units, for what is done with it afterwards.
+  // A product, rounded as on output from the units, for further computations.
   at::Tensor result(const at::Tensor& product) const { return rounded(product, round_result_); }
-  // An addend, in the type of the sums.
+  // Converts an addend to the type of the sums.
   at::Tensor widen(const at::Tensor& addend) const { return addend.to(dtype_); }
 
  private:
-  // Of matrices, or batches of them that ATen expands; empty of others.
+  // The shape of a product of matrices, or of batches that ATen broadcasts; empty for other
+  // operands.
   static std::vector<int64_t> product_shape(const at::Tensor& a, const at::Tensor& b) {
     if (a.dim() < 2 || b.dim() < 2) return {};
     const auto batches = [](const at::Tensor& x) {
@@ -90,7 +91,7 @@ class MatrixUnits {
     }
   }
   at::Tensor rounded(const at::Tensor& tensor, RoundingKernel round) const {
-    // The 16-bit numbers that the units read need no rounding; FLOAT may lose bits as HF32.
+    // 16-bit operands need no rounding; FLOAT may lose bits as HF32.
     const bool is_read = tensor.scalar_type() == read_dtype_ && read_dtype_ != at::kFloat;
     if (round == nullptr || is_read) return tensor.to(dtype_);
     at::Tensor copy = tensor.to(dtype_, /*non_blocking=*/false, /*copy=*/true).contiguous();
@@ -104,12 +105,12 @@ class MatrixUnits {
   RoundingKernel round_result_;
 };
 
-// cubeMathType without 4, which asks for sums in FP32: here they always are.
+// Replaces the cubeMathType 4, which requests sums in FP32: here they always are.
 inline int64_t without_fp32_add(int64_t cube_math_type) {
   return cube_math_type == 4 ? 0 : cube_math_type;
 }
 
-// A weight in FRACTAL_NZ, which aclnnTransMatmulWeight or aclnnNpuFormatCast made of another.
+// Checks a weight in FRACTAL_NZ, which aclnnTransMatmulWeight or aclnnNpuFormatCast has converted.
 inline void expect_weight(const char* name, const StoredTensor& weight) {
   EXPECT(is_fractal_nz(weight.format), name, " has format ", static_cast<int>(weight.format),
          ", expected FRACTAL_NZ (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ),

@@ -1,5 +1,5 @@
-// Normalisation of each channel over the batch. 16-bit tensors are widened once, so that statistics
-// are FP32.
+// Normalisation of each channel over the batch. 16-bit tensors are converted once, so that
+// statistics are FP32.
 
 #include <limits>
 
@@ -23,8 +23,8 @@ namespace aclnn_host::normalization_batch_norm_rows {
 
 namespace {
 
-// A statistic or a parameter of each channel, which ATen's kernels do not check; without elements
-// it is none.
+// A statistic or a parameter of each channel, which ATen's kernels do not check; nothing if it has
+// no elements.
 std::optional<at::Tensor> of_channels(const char* name, const std::optional<at::Tensor>& tensor,
                                       int64_t channels) {
   if (!tensor || tensor->numel() == 0) return std::nullopt;
@@ -34,14 +34,14 @@ std::optional<at::Tensor> of_channels(const char* name, const std::optional<at::
 
 using Sizes = std::vector<int64_t>;
 
-// The number of channels, which are the second dimension.
+// The number of channels, the second dimension.
 int64_t channels_of(const char* name, const at::Tensor& x) {
   EXPECT(x.dim() >= 2 && x.size(1) > 0, name, " has shape ", x.sizes(),
          ", expected two dimensions or more, and channels in the second one");
   return x.size(1);
 }
 
-// A number per channel, along the second dimension of x.
+// One number for each channel, broadcastable along the second dimension of x.
 at::Tensor along_channels(const char* name, const at::Tensor& values, const at::Tensor& x) {
   expect_shape(name, values, {x.size(1)});
   Sizes sizes(static_cast<size_t>(x.dim()), 1);
@@ -57,7 +57,7 @@ Sizes dims_but_channels(const at::Tensor& x) {
   return dims;
 }
 
-// A running statistic after a batch, and no tensor where there is none.
+// The running statistic after a batch; no tensor if there is none.
 at::Tensor moved_on(const at::Tensor& running, const at::Tensor& batch, double share) {
   return wide(running) * (1 - share) + batch * share;
 }
@@ -70,7 +70,7 @@ void expect_real(const char* name, const at::Tensor& numbers) {
          ", expected one that is not complex");
 }
 
-// A statistic or weight of FastBatchNormBackward, or `value` for each channel where there is none.
+// A statistic or weight of FastBatchNormBackward; `value` for each channel if it is absent.
 at::Tensor or_filled(const char* name, const std::optional<at::Tensor>& values,
                      const at::Tensor& input, double value) {
   if (!values) {
@@ -84,8 +84,8 @@ at::Tensor or_filled(const char* name, const std::optional<at::Tensor>& values,
 }  // namespace
 
 // Training updates the running statistics and saves those of the batch; otherwise nothing is saved.
-// A running mean that is absent is 0, and a variance 1. Without elements the mean that is saved is
-// 0, what is saved beside it is nan, and nothing is updated.
+// An absent running mean is 0, an absent running variance 1. If the input has no elements, the
+// saved mean is 0, the other saved statistic is NaN, and nothing is updated.
 ACLNN(BatchNorm, (Image<In>, input), (Optional<In>, weight), (Optional<In>, bias),
       (Optional<InOut>, runningMean), (Optional<InOut>, runningVar), (bool, training),
       (double, momentum), (double, eps), (Image<Out>, output), (Optional<Out>, saveMean),
@@ -154,7 +154,7 @@ ACLNN(BatchNormBackward, (Image<In>, gradOut), (Image<In>, input), (Optional<In>
                   gradInput, gradWeight, gradBias);
 }
 
-// What is null counts as 0 (means) or 1 (variances, inverse deviations and weight).
+// Null means count as 0; null variances, inverse deviations and weights as 1.
 ACLNN(FastBatchNormBackward, (Image<Floating<In>>, gradOut), (Image<Floating<In>>, input),
       (Optional<In>, weight), (Optional<In>, runningMean), (Optional<In>, runningVar),
       (Optional<In>, saveMean), (Optional<In>, saveInvstd), (bool, training), (double, eps),
@@ -201,7 +201,7 @@ ACLNN(BatchNormStats, (Image<Floating<In>>, input), (double, eps), (Out, mean), 
   invstd = at::rsqrt(at::add(variance, c10::Scalar(eps.value())));
 }
 
-// A batch normalisation with given statistics. invstd has eps in it already.
+// Batch normalisation with given statistics. invstd already includes eps.
 ACLNN(BatchNormElemt, (Image<Floating<In>>, input), (Optional<In>, weight), (Optional<In>, bias),
       (Floating<In>, mean), (Floating<In>, invstd), (double, eps), (Image<Out>, output)) {
   static_cast<void>(eps);
@@ -221,7 +221,7 @@ ACLNN(BatchNormElemt, (Image<Floating<In>>, input), (Optional<In>, weight), (Opt
   }
   output = result;
 }
-// The sums are over all devices, and counter has the number of elements on each.
+// The sums are those of all devices; counter has the number of elements on each.
 ACLNN(BatchNormElemtBackward, (Image<Floating<In>>, gradOut), (Image<Floating<In>>, input),
       (Floating<In>, mean), (Floating<In>, invstd), (Optional<In>, weight), (Floating<In>, sumDy),
       (Floating<In>, sumDyXmu), (In, counter), (Image<Out>, gradInput)) {
@@ -269,7 +269,7 @@ ACLNN(BatchNormReduceBackward, (Image<Floating<In>>, gradOut), (Image<Floating<I
   if (biasG) gradBias = sum;
 }
 
-// Of the statistics of each device and its number of elements, those of all. The running variance
+// Combines the statistics of all devices, by the number of elements on each. The running variance
 // is the unbiased one.
 ACLNN(BatchNormGatherStatsWithCounts, (Image<Floating<In>>, input), (Floating<In>, mean),
       (Floating<In>, invstd), (Optional<InOut>, runningMean), (Optional<InOut>, runningVar),
@@ -291,7 +291,7 @@ ACLNN(BatchNormGatherStatsWithCounts, (Image<Floating<In>>, input), (Floating<In
   if (runningMean) runningMean = new_mean;
   if (runningVar) runningVar = new_variance;
 }
-// The same of the sums and the sums of squares of each device.
+// Combines the sums and the sums of squares of all devices.
 ACLNN(SyncBatchNormGatherStats, (Floating<In>, totalSum), (Floating<In>, totalSquareSum),
       (In, sampleCount), (InOut, mean), (InOut, variance), (float, momentum), (float, eps),
       (Out, batchMean), (Out, batchInvstd)) {
@@ -317,7 +317,7 @@ ACLNN(SyncBatchNormGatherStats, (Floating<In>, totalSum), (Floating<In>, totalSq
   variance = new_variance;
 }
 
-// A mean and a variance per sample and channel, as tensors of four dimensions.
+// The mean and the variance of each sample and channel, as four-dimensional tensors.
 ACLNN(InstanceNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta),
       (const char*, dataFormat), (double, eps), (Out, y), (Out, mean), (Out, variance)) {
   EXPECT(dataFormat == "NCHW" || dataFormat == "NHWC", "dataFormat is \"", dataFormat,

@@ -7,7 +7,7 @@
 
 namespace aclnn_host {
 
-// The last dimensions of a tensor, which gamma has, and the others.
+// Splits the dimensions of a tensor into the last ones, which gamma has, and the others.
 class Dimensions {
  public:
   Dimensions(const at::Tensor& x, at::IntArrayRef gamma)
@@ -23,7 +23,7 @@ class Dimensions {
   }
 
   at::Tensor mean(const at::Tensor& x) const { return x.mean(dims_, /*keepdim=*/true); }
-  // A saved statistic, which may lack the dimensions of size 1 at its end.
+  // A saved statistic, which may lack the trailing dimensions of size 1.
   at::Tensor statistic(const char* name, const at::Tensor& saved) const {
     const at::IntArrayRef leading =
         at::IntArrayRef(statistics_).slice(0, statistics_.size() - static_cast<size_t>(count_));

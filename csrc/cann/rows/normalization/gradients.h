@@ -8,7 +8,7 @@
 
 #include "cann/rows/row.h"
 
-// Gradients that outputMask asks for.
+// The gradients that outputMask requests.
 namespace aclnn_host {
 
 inline std::array<bool, 3> mask_of(const std::vector<bool>& mask) {

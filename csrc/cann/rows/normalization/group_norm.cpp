@@ -1,5 +1,5 @@
-// Normalisation of groups of channels, and what is fused with it. 16-bit tensors are widened once,
-// so that statistics are FP32.
+// Normalisation of groups of channels, and fused functions. 16-bit tensors are converted once, so
+// that statistics are FP32.
 
 #include <limits>
 
@@ -21,7 +21,7 @@ namespace aclnn_host::normalization_group_norm_rows {
 
 namespace {
 
-// For functions of ATen that take a tensor to lie row by row without looking.
+// For functions of ATen that assume a contiguous tensor without a check.
 at::Tensor row_by_row(const at::Tensor& tensor) {
   return wide(tensor).contiguous();
 }
@@ -31,7 +31,7 @@ std::optional<at::Tensor> row_by_row(const std::optional<at::Tensor>& tensor) {
 
 using Normed = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
-// A group normalisation of (N, C, ...), with the means and the inverse deviations.
+// The group normalisation of (N, C, ...), with the means and the inverse deviations.
 Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
                     const std::optional<at::Tensor>& beta, int64_t groups, double eps,
                     bool may_lack_channels = false) {
@@ -57,8 +57,8 @@ Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
                                groups, eps);
 }
 
-// Without elements there is nothing to be normalised. On Ascend950 N and C may be 0, and the means
-// are nan, as the inverse deviations are on every product.
+// Handles tensors without elements. On Ascend950 N and C may be 0, and the means are NaN; the
+// inverse deviations are NaN on every product.
 Normed group_normed_before_silu(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
                                 const std::optional<at::Tensor>& beta, int64_t groups, double eps) {
   const Product product = current_product();
@@ -106,8 +106,8 @@ ACLNN(GroupNormBackward, (Image<In>, gradOut), (Image<In>, input), (In, mean), (
       gradInput, gradGammaOut, gradBetaOut);
 }
 
-// x, dy and gamma have one shape: samples, groups and the elements of a group. The formula is the
-// document's, which has gamma as a factor of the sums, too.
+// x, dy and gamma have one shape: (samples, groups, elements of a group). The formula is that of
+// the document, where gamma is a factor of the sums, too.
 ACLNN(GroupNormalizationGrad, (Image<Floating<In>>, x), (Image<Floating<In>>, dy),
       (Floating<In>, gamma), (Floating<In>, mean), (Floating<In>, rstd), (Image<Out>, dx)) {
   EXPECT(x.dim() >= 3, "x has shape ", x.sizes(), ", expected at least three dimensions");
@@ -146,7 +146,7 @@ ACLNN(GroupNormSiluV2, (Image<Floating<In>>, self), (Optional<In>, gamma), (Opti
   meanOut = mean;
   rstdOut = rstd;
 }
-// The channels are the second dimension whatever dataFormatOptional says.
+// The channels are the second dimension for every dataFormatOptional.
 ACLNN(GroupNormSwish, (Image<Floating<In>>, x), (Floating<In>, gamma), (Floating<In>, beta),
       (int64_t, numGroups),
       (Unused<char*>, dataFormatOptional, "CANN does not read it: the channels are dimension 1"),
@@ -161,8 +161,8 @@ ACLNN(GroupNormSwish, (Image<Floating<In>>, x), (Floating<In>, gamma), (Floating
   meanOut = mean;
   rstdOut = rstd;
 }
-// The sums over a group are divided by the number of its elements, which the document's formula
-// leaves out: without that it is no gradient.
+// The sums over a group are divided by its number of elements. The document's formula omits the
+// division, without which the result is not a gradient.
 ACLNN(GroupNormSwishGrad, (Image<Floating<In>>, dy), (Floating<In>, mean), (Floating<In>, rstd),
       (Image<Floating<In>>, x), (Floating<In>, gamma), (Floating<In>, beta), (int64_t, numGroups),
       (Unused<char*>, dataFormatOptional, "CANN does not read it: the channels are dimension 1"),

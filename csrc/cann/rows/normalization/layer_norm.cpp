@@ -1,5 +1,5 @@
-// Layer normalisations, fused with a sum before them or a modulation after them. Sums and
-// statistics are FP32 and not rounded in between.
+// Layer normalisation, fused with a sum before it or a modulation after it. Sums and statistics are
+// FP32 and not rounded in between.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/native_layer_norm.h>
@@ -12,7 +12,7 @@ namespace aclnn_host::normalization_layer_norm_rows {
 
 namespace {
 
-// The sum over the dimensions that gamma lacks, in memory of its own.
+// The sum over the dimensions that gamma lacks, in new memory.
 at::Tensor sum_to(const at::Tensor& x, const at::Tensor& gamma) {
   return x.dim() == gamma.dim() ? x.clone() : x.sum_to_size(gamma.sizes());
 }
@@ -27,13 +27,13 @@ LayerNorm layer_norm(const at::Tensor& x, double epsilon, const Dimensions& dims
   return {mean, rstd, centred * rstd};
 }
 
-// The gradient of what was normalised, without factors after rstd.
+// The gradient of the tensor that was normalised, without the factors after rstd.
 at::Tensor layer_norm_gradient(const at::Tensor& gradient, const at::Tensor& normalized,
                                const at::Tensor& rstd, const Dimensions& dims) {
   return rstd * (gradient - dims.mean(gradient) - normalized * dims.mean(gradient * normalized));
 }
 
-// The type of x1 + x2 in the document's table: FLOAT16 and BFLOAT16 do not go together.
+// The type of x1 + x2 in the document's table, which does not mix FLOAT16 and BFLOAT16.
 at::ScalarType sum_dtype(const at::Tensor& x1, const at::Tensor& x2) {
   const at::ScalarType a = x1.scalar_type();
   const at::ScalarType b = x2.scalar_type();
@@ -42,7 +42,8 @@ at::ScalarType sum_dtype(const at::Tensor& x1, const at::Tensor& x2) {
   return c10::promoteTypes(a, b);
 }
 
-// scale and shift of AdaLayerNorm and Modulate, one for each sequence, beside x: [B..., S, H].
+// The scale and shift of AdaLayerNorm and Modulate, one for each sequence, broadcastable to x:
+// [B..., S, H].
 at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Tensor& x) {
   expect_dtype(name, factor, x.scalar_type());
   const at::Tensor aligned = factor.dim() == x.dim() - 1 ? factor.unsqueeze(-2) : factor;
@@ -53,8 +54,8 @@ at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Te
   return wide(aligned);
 }
 
-// LayerNorm over the last dimension of x, times 1 + scale, plus shift. Without `mixes`, weight and
-// bias have x's dtype, with it that or FLOAT.
+// LayerNorm over the last dimension of x, times 1 + scale, plus shift. weight and bias have x's
+// dtype or, with `mixes`, FLOAT.
 LayerNorm adaptive(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                    const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
                    double epsilon, bool mixes, Output& out) {
@@ -100,12 +101,12 @@ void normalize(const at::Tensor& input, at::IntArrayRef shape,
 
 using Sizes = std::vector<int64_t>;
 
-// The sum over all rows of the last dimension.
+// The sum over all rows, for each element of the last dimension.
 at::Tensor sum_of_rows(const at::Tensor& x) {
   return x.reshape({-1, x.size(-1)}).sum(0);
 }
 
-// A weight of AdaLayerNormBackward: that of a dtype which goes with input's.
+// Checks the dtype of a weight of AdaLayerNormBackward, which is input's or FLOAT.
 void expect_weight(const char* name, const at::Tensor& weight, const at::Tensor& input) {
   if (weight.scalar_type() != at::kFloat) expect_dtype(name, weight, input);
   expect_shape(name, weight, {input.size(-1)});
@@ -134,7 +135,7 @@ ACLNN(LayerNormWithImplMode, (Floating<In>, input), (Ints, normalizedShape),
             rstdOutOptional);
 }
 
-// biasOptional has the shape of gamma or of x1. xOut is written if additionalOutput says so.
+// biasOptional has the shape of gamma or of x1. xOut is written if additionalOutput is true.
 // Behaviour of AddLayerNorm*, AdaLayerNorm*, DeepNorm*, *AddRmsNorm*: Everything is computed in
 // FLOAT, and each result is rounded once. The sum before the norm is not rounded in between.
 ACLNN(AddLayerNorm, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
@@ -300,7 +301,7 @@ ACLNN(Modulate, (Floating<In>, self), (Optional<In>, scaleOptional), (Optional<I
   if (shiftOptional) result = result + per_sequence("shiftOptional", *shiftOptional, self);
   out = result;
 }
-// The factor of grad_input is scale, as documented, and not 1 + scale as in the forward.
+// The factor of grad_input is scale, as documented, not 1 + scale as in the forward pass.
 ACLNN(ModulateBackward, (Floating<In>, grad_output), (Floating<In>, input), (Optional<In>, scale),
       (Optional<In>, shift), (Out, grad_input), (Optional<Out>, grad_scale),
       (Optional<Out>, grad_shift)) {

@@ -1,4 +1,4 @@
-// Normalisations by the root mean square, and what is fused with them.
+// Normalisation by the root mean square, and fused functions.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/rsqrt.h>
@@ -11,15 +11,15 @@ namespace aclnn_host::normalization_rms_norm_rows {
 
 namespace {
 
-// The reciprocal of the root of the mean square.
+// The reciprocal of the root mean square.
 at::Tensor root_mean_square(const at::Tensor& x, double epsilon, const Dimensions& dims) {
   return (dims.mean(x.square()) + epsilon).rsqrt();
 }
 
 }  // namespace
 
-// The root mean square norm of x1 + x2, and that sum. Without rstdOut 16-bit tensors are normalised
-// over their last dimension, whose gamma has a dimension of 1 before, and xOut may be absent, too.
+// The RMS norm of x1 + x2, and the sum. Without rstdOut, 16-bit tensors are normalised over their
+// last dimension; gamma then has a leading dimension of 1, and xOut may be absent, too.
 ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut),
       (Optional<Out>, rstdOut), (Optional<Out>, xOut)) {
   require_given(xOut || !rstdOut, "xOut is null, expected a tensor as rstdOut is one");
@@ -28,7 +28,7 @@ ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut
   expect_dtype("gamma", gamma, x1);
   expect_dtype(yOut, x1);
   if (xOut) expect_dtype(*xOut, x1);
-  int64_t normed = 1;  // dimensions, the last ones
+  int64_t normed = 1;  // the number of trailing dimensions that are normalised
   if (rstdOut) {
     normed = gamma.dim();
     EXPECT(normed >= 1 && normed <= x1.dim() &&
@@ -49,7 +49,7 @@ ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut
   rstdOut = rstd;
   xOut = x;
 }
-// x2Ref becomes the sum, x1Ref its norm.
+// Writes the sum to x2Ref and its norm to x1Ref.
 ACLNN(InplaceAddRmsNorm, (Floating<InOut>, x1Ref), (Floating<InOut>, x2Ref), (Floating<In>, gamma),
       (double, epsilon), (Out, rstdOut)) {
   expect_like("x2Ref", x2Ref, x1Ref);
@@ -81,7 +81,7 @@ ACLNN(AddRmsNormCast, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gam
   xOut = sum;
 }
 
-// gamma has the last dimensions of x1, which are normalised together.
+// gamma has the shape of the last dimensions of x1, which are normalised together.
 ACLNN(FusedAddRmsNorm, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
       (double, epsilon), (double, scale), (Out, yOut), (Out, rstdOut), (Out, xOut)) {
   expect_like("x2", x2, x1);

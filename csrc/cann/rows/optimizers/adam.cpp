@@ -1,4 +1,4 @@
-// Steps of the optimiser Adam and its relatives, computed in FLOAT.
+// Steps of the Adam optimiser and its variants, computed in FLOAT.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_fused_adam.h>
@@ -18,19 +18,19 @@ namespace aclnn_host::optimizers_adam_rows {
 
 namespace {
 
-// The number of a step, of how many there were before, as ATen counts them.
+// The number of a step, from the number of steps before it, as ATen counts.
 at::Tensor following(const at::Tensor& step) {
   return step.reshape({}).to(at::kFloat).add(1);
 }
 
-// A tensor of one number, as a number in FLOAT.
+// A tensor of one element, as a FLOAT number.
 at::Tensor number(const char* name, const at::Tensor& tensor, at::ScalarType dtype) {
   expect_dtype(name, tensor, dtype);
   EXPECT(tensor.numel() == 1, name, " has shape ", tensor.sizes(), ", expected [1]");
   return tensor.reshape({}).to(at::kFloat);
 }
 
-// A list of as many tensors as `like`, of the same shapes and types.
+// Checks that a list has the length, shapes and types of `like`.
 template <class List, class Like>
 void expect_list(const char* name, const List& list, const Like& like) {
   EXPECT(list.size() == like.size(), name, " has ", list.size(), " tensors, expected ", like.size(),
@@ -45,7 +45,8 @@ std::vector<at::Tensor> all_wide(const std::vector<at::Tensor>& tensors) {
   return wider;
 }
 
-// The first element of each, which is a step counted from 0, as the number of the step from 1.
+// The numbers of the steps, counted from 1, from the first element of each tensor, which counts
+// from 0.
 std::vector<at::Tensor> following(const std::vector<at::Tensor>& steps, size_t count) {
   EXPECT(steps.size() == count, "stateSteps has ", steps.size(), " tensors, expected ", count,
          ", as many as paramsRef");
@@ -60,8 +61,8 @@ std::vector<at::Tensor> following(const std::vector<at::Tensor>& steps, size_t c
   return numbers;
 }
 
-// Moments that are stored as places in a table of 256 numbers, which ascend, times the largest
-// magnitude of each block of elements.
+// Quantised moments: indices into an ascending table of 256 numbers, times the largest magnitude of
+// each block of elements.
 class Quantised {
  public:
   Quantised(const char* name, const Output& places, const char* map_name, const at::Tensor& map,
@@ -82,7 +83,7 @@ class Quantised {
 
   const at::Tensor& values() const { return values_; }
 
-  // Stores new values: the nearest numbers of the table; the lower place of two that are as near.
+  // Stores new values as the nearest numbers of the table; ties go to the lower index.
   void store(const at::Tensor& values, Output& places, Output& largest) const {
     const at::Tensor flat = values.reshape({-1});
     const at::Tensor blocks =
@@ -112,7 +113,7 @@ class Quantised {
 
 }  // namespace
 
-// stateSteps, like step below, counts the steps before this one.
+// stateSteps, like step below, is the number of steps before this one.
 ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
       (InOuts, expAvgSqsRef), (InOuts, maxExpAvgSqsRef), (Ins, stateSteps),
       (Optional<In>, gradScaleOptional), (Optional<In>, foundInfOptional), (double, lr),
@@ -137,7 +138,7 @@ ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
   if (amsgrad) write(maxExpAvgSqsRef, largest);
 }
 
-// beta1Power and beta2Power are those of the step before.
+// beta1Power and beta2Power are those of the previous step.
 // Behaviour of ApplyAdamW: With amsgrad, vRef becomes the larger one of itself and
 // maxGradNormOptional.
 ACLNN(ApplyAdamW, (Floating<InOut>, varRef), (Floating<InOut>, mRef), (Floating<InOut>, vRef),
@@ -230,7 +231,7 @@ ACLNN(ApplyAdam, (Floating<InOut>, varRef), (In, m), (In, v), (In, beta1Power), 
       wide(varRef) - rate * (direction / (square.sqrt() + number("epsilon", epsilon, at::kFloat)));
 }
 
-// stateSteps counts the steps before this one, as in aclnnFusedAdam. grads stay as they are.
+// stateSteps is the number of steps before this one, as in aclnnFusedAdam. grads are not changed.
 ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOuts, expAvgSqsRef),
       (Optional<InOuts>, maxExpAvgSqsRef), (Ins, stateSteps), (Optional<In>, gradScaleOptional),
       (Optional<In>, foundInfOptional), (double, lr), (double, beta1), (double, beta2),
@@ -263,7 +264,7 @@ ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOu
 }
 
 // sRef is the moving average of varRef. Mode 0 adds the decay to the gradient, mode 1 to the step.
-// Of more than one element of step the first counts.
+// If step has several elements, the first is used.
 ACLNN(ApplyFusedEmaAdam, (Floating<In>, grad), (InOut, varRef), (InOut, mRef), (InOut, vRef),
       (InOut, sRef), (In, step), (double, lr), (double, emaDecay), (double, beta1), (double, beta2),
       (double, eps), (int64_t, mode), (bool, biasCorrection), (double, weightDecay)) {
@@ -294,7 +295,7 @@ ACLNN(ApplyFusedEmaAdam, (Floating<In>, grad), (InOut, varRef), (InOut, mRef), (
   sRef = average;
 }
 
-// step counts the steps before this one, as in aclnnApplyAdamWV2.
+// step is the number of steps before this one, as in aclnnApplyAdamWV2.
 ACLNN(ApplyAdamWQuant, (Floating<InOut>, varRef), (In, grad), (InOut, mRef), (InOut, vRef),
       (In, qmapM), (In, qmapV), (InOut, absmaxMRef), (InOut, absmaxVRef), (In, step), (double, lr),
       (double, beta1), (double, beta2), (double, weightDecay), (double, eps), (double, gnormScale),

@@ -1,4 +1,4 @@
-// Steps of gradient descent and its relatives.
+// Steps of gradient descent and its variants.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_fused_sgd.h>
@@ -18,14 +18,14 @@ namespace aclnn_host::optimizers_gradient_descent_rows {
 
 namespace {
 
-// A setting that stands in a tensor of var's dtype with one element.
+// A hyperparameter in a tensor of var's dtype with one element.
 at::Tensor setting(const char* name, const at::Tensor& value, const at::Tensor& var) {
   EXPECT(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
   expect_dtype(name, value, var);
   return wide(value).reshape({});
 }
 
-// A rate of decay or a power of one.
+// Checks a decay rate or a power of it.
 void check_rate(const char* name, const c10::Scalar& rate) {
   EXPECT(rate.toDouble() >= 0 && rate.toDouble() < 1, name, " is ", rate.toDouble(),
          ", expected at least 0 and less than 1");
@@ -76,7 +76,7 @@ ACLNN(ApplyAdadelta, (Floating<In>, var), (Floating<In>, accum), (Floating<In>, 
   accumUpdateOut = updates;
 }
 
-// beta1Power and beta2Power are those of this step. useLocking is no matter of the numbers.
+// beta1Power and beta2Power are those of this step. useLocking does not influence the result.
 ACLNN(ApplyAdamD, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v),
       (Floating<In>, beta1Power), (Floating<In>, beta2Power), (Floating<In>, lr),
       (Floating<In>, beta1), (Floating<In>, beta2), (Floating<In>, epsilon), (Floating<In>, grad),
@@ -145,7 +145,7 @@ ACLNN(ApplyFtrl, (Floating<InOut>, varRef), (Floating<InOut>, accumRef),
   const at::Tensor linear =
       wide(linearRef) + gradient - (scale - at::pow(wide(accumRef), power)) / rate * wide(varRef);
   const at::Tensor quadratic = scale / rate + 2 * setting("l2", l2, varRef);
-  // 0 where linear is nan, too: the kernel selects what is above the threshold.
+  // The result is 0 where linear is NaN, because the kernel selects elements above the threshold.
   const at::Tensor result = at::where(at::abs(linear) > threshold,
                                       (at::sign(linear) * threshold - linear) / quadratic, 0);
   varRef = result;

@@ -1,4 +1,4 @@
-// Gradients of a loss that was scaled: their check, and the next scale.
+// Gradient scaling: the check of scaled gradients, and the update of the scale.
 
 #include <ATen/ops/_amp_update_scale.h>
 #include <ATen/ops/isfinite.h>
@@ -9,8 +9,7 @@
 
 namespace aclnn_host::optimizers_gradient_scaling_rows {
 
-// What a gradient scaler needs: gradients divided by the scale, and whether one of them is inf or
-// nan; and the scale for the next step.
+// Divides gradients by the scale and tests for inf and NaN; computes the scale of the next step.
 // Behaviour of ForeachNonFiniteCheckAndUnscale, AmpUpdateScale, FusedSgd, FusedAdam*: They compute
 // what torch's gradient scaler and optimisers compute.
 ACLNN(ForeachNonFiniteCheckAndUnscale, (InOuts, scaledGrads), (InOut, foundInf), (In, inScale)) {

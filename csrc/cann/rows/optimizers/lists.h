@@ -6,7 +6,7 @@
 
 namespace aclnn_host {
 
-// ATen's kernels trust that the lists of an optimizer have the parameters' shapes.
+// Checks that a list of an optimiser has the parameters' shapes, which ATen's kernels assume.
 inline void expect_alike(const char* name, const std::vector<Output>& list,
                          const std::vector<Output>& params) {
   EXPECT(list.size() == params.size(), name, " has ", list.size(), " tensors, expected ",

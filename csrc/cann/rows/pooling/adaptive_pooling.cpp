@@ -1,4 +1,4 @@
-// Pooling to a size that is given, or to one element, and gradients.
+// Pooling to a given size or to one element, and gradients.
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-// Means of windows, and gradients.
+// Average pooling and its gradients.
 
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/avg_pool2d_backward.h>
@@ -13,12 +13,12 @@ namespace aclnn_host::pooling_average_pooling_rows {
 
 namespace {
 
-// The divisor of an average, 0 for the number of elements in the window.
+// The divisor of an average; 0 selects the number of elements in the window.
 std::optional<int64_t> divisor_of(int64_t divisor_override) {
   return divisor_override == 0 ? std::nullopt : std::optional(divisor_override);
 }
 
-// Other values than 0 let CANN round FLOAT on some ways of computing; the host computes in FLOAT.
+// Values other than 0 allow CANN to round FLOAT in some algorithms; the host computes in FLOAT.
 void check_cube_math_type(int64_t type) {
   EXPECT(type >= 0 && type <= 3, "cubeMathType is ", type, ", expected 0 to 3");
 }

@@ -1,4 +1,4 @@
-// Maxima of windows with their places, and gradients.
+// Max pooling with indices, and its gradients.
 
 #include <ATen/ops/max_pool2d_with_indices.h>
 #include <ATen/ops/max_pool2d_with_indices_backward.h>

@@ -1,4 +1,4 @@
-// Maxima put back to where they were, and gradients.
+// Max unpooling and its gradients.
 
 #include <limits>
 
@@ -17,12 +17,12 @@ namespace aclnn_host::pooling_max_unpooling_rows {
 
 namespace {
 
-// The last `dims` dimensions as one.
+// Flattens the last `dims` dimensions.
 at::Tensor flat(const at::Tensor& tensor, int64_t dims) {
   return tensor.flatten(tensor.dim() - dims);
 }
 
-// What the inverse of pooling over `dims` dimensions takes: an index for each element of self, and
+// Checks the arguments of unpooling over `dims` dimensions: an index for each element of self, and
 // the sizes of the larger image.
 void check_unpool(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size,
                   const char* name, const at::Tensor& image, int64_t dims) {
@@ -31,7 +31,7 @@ void check_unpool(const at::Tensor& self, const at::Tensor& indices, at::IntArra
   expect_dtype(name, image, self);
 }
 
-// The same in three dimensions, where the windows count as well.
+// The same check in three dimensions, where the windows are arguments, too.
 void check_unpool3d(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size,
                     at::IntArrayRef stride, at::IntArrayRef padding, const char* name,
                     const at::Tensor& image) {
@@ -46,7 +46,7 @@ void check_unpool3d(const at::Tensor& self, const at::Tensor& indices, at::IntAr
          ", expected as many places as self has, ", self.sizes().slice(self.dim() - 3));
 }
 
-// What stands in the windows at its places of an image, the rest of which is 0.
+// Scatters self to its indices in an image of zeros.
 at::Tensor unpooled(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef sizes,
                     int64_t dims) {
   return moved(self, [&](const at::Tensor& x) {

@@ -1,4 +1,4 @@
-// Pooling with a padding for each side of the image, and gradients of it.
+// Pooling with a separate padding for each side of the image, and gradients of it.
 
 #include <algorithm>
 #include <array>
@@ -22,12 +22,12 @@ namespace aclnn_host::pooling_padded_pooling_rows {
 
 namespace {
 
-// A number for each of two directions: one may stand for both.
+// The numbers for two directions; one number applies to both.
 std::array<int64_t, 2> pair(at::IntArrayRef values) {
   return {values.front(), values.back()};
 }
 
-// What lies around an image: no number is smaller.
+// The value of the padding: the least number of the type.
 c10::Scalar lowest(at::ScalarType dtype) {
   switch (dtype) {
     case at::kByte:
@@ -40,7 +40,7 @@ c10::Scalar lowest(at::ScalarType dtype) {
   }
 }
 
-// The size of one direction, its padding, and the window that runs over it.
+// The size of one direction, its padding, and the window.
 struct PaddedSpan {
   int64_t size;
   int64_t before;
@@ -48,8 +48,8 @@ struct PaddedSpan {
   int64_t kernel;
   int64_t stride;
 
-  // How many windows there are; with `ceil`, also one that reaches beyond the padding, unless it
-  // starts there.
+  // The number of windows; with `ceil`, also one that extends beyond the padding, unless it starts
+  // there.
   int64_t windows(bool ceil) const {
     const int64_t room = size + before + after - kernel;
     EXPECT(room >= 0, "kernelShape has ", kernel, " in a direction of ", size + before + after,
@@ -58,13 +58,13 @@ struct PaddedSpan {
     if (ceil && (count - 1) * stride >= size + before) --count;
     return count;
   }
-  // How many elements they cover together.
+  // The number of elements that the windows span.
   int64_t covered(bool ceil) const { return (windows(ceil) - 1) * stride + kernel; }
-  // The padding at the end that makes it so many windows; negative for elements in none.
+  // The padding at the end for this number of windows; negative if elements are in no window.
   int64_t end(bool ceil) const { return covered(ceil) - size - before; }
 };
 
-// Refuses images of which the padding is nearly all, as it is in memory here.
+// Refuses images with excessive padding, because the host allocates memory for it.
 void check_span(const at::Tensor& self, const PaddedSpan& height, const PaddedSpan& width,
                 bool ceil) {
   constexpr double kManyElements = 1 << 28;
@@ -86,7 +86,7 @@ void check_number(const char* name, int64_t value, int64_t least) {
          " to ", kMost);
 }
 
-// One direction of an image, its padding, and the windows that run over it.
+// The size of one direction of an image, its padding, and the windows.
 struct Direction {
   int64_t size = 1;
   int64_t kernel = 1;
@@ -97,11 +97,11 @@ struct Direction {
   int64_t windows = 1;
 
   int64_t extent() const { return (kernel - 1) * dilation + 1; }
-  // How many elements the windows cover together.
+  // The number of elements that the windows span.
   int64_t covered() const { return (windows - 1) * stride + extent(); }
 
-  // Windows within the padding; with `ceil`, also one that reaches beyond it, unless it starts
-  // there.
+  // Counts the windows within the padding; with `ceil`, also one that extends beyond it, unless it
+  // starts there.
   void count(bool ceil) {
     const int64_t room = size + before + after - extent();
     EXPECT(room >= 0, "a window reaches over ", extent(), " elements in a direction of ",
@@ -109,7 +109,7 @@ struct Direction {
     windows = (room + (ceil ? stride - 1 : 0)) / stride + 1;
     if (ceil && (windows - 1) * stride >= size + before) --windows;
   }
-  // As many windows as strides, with the padding that they need on both sides.
+  // Sets one window for each stride, and the padding that they need on both sides.
   void cover_all() {
     windows = (size + stride - 1) / stride;
     const int64_t padding = std::max<int64_t>(covered() - size, 0);
@@ -121,7 +121,7 @@ struct Direction {
 // Depth, height and width.
 using Directions = std::array<Direction, 3>;
 
-// Refuses images of which the padding is nearly all, as it is in memory here.
+// Refuses images with excessive padding, because the host allocates memory for it.
 void check_padded(const char* name, int64_t images, const Directions& directions) {
   constexpr double kManyElements = 1 << 28;
   double padded = static_cast<double>(images);
@@ -135,13 +135,13 @@ void check_padded(const char* name, int64_t images, const Directions& directions
          "smaller windows and paddings");
 }
 
-// The maxima of x of five dimensions: samples, channels, depth, height, width.
+// The maxima of x, which is (samples, channels, depth, height, width).
 at::Tensor maxima(const at::Tensor& x, const Directions& directions) {
   check_padded("x", x.size(0) * x.size(1), directions);
   std::vector<int64_t> padding;
   std::vector<int64_t> kernel, stride, dilation;
   for (const Direction& each : directions) {
-    // Elements in no window are cut off.
+    // Elements in no window are cropped.
     padding.insert(padding.begin(), {each.before, each.covered() - each.size - each.before});
     kernel.push_back(each.kernel);
     stride.push_back(each.stride);
@@ -154,7 +154,7 @@ at::Tensor maxima(const at::Tensor& x, const Directions& directions) {
 
 // ---- aclnnMaxPool3D
 
-// Numbers for depth, height and width: one for all, one for each, or one for each dimension.
+// The numbers for depth, height and width: one for all, one for each, or one for each dimension.
 std::array<int64_t, 3> spatial(const char* name, at::IntArrayRef values, bool channels_last,
                                bool checks_others) {
   EXPECT(values.size() == 1 || values.size() == 3 || values.size() == 5, name, " is ", values,
@@ -192,7 +192,7 @@ void place_windows(Directions& directions, const std::string& mode,
 
 // ---- aclnnAveragePoolingGrad
 
-// How many elements of the image each window has.
+// The number of image elements in each window.
 at::Tensor element_counts(const Direction& direction, const at::Tensor& like) {
   const at::Tensor start =
       at::arange(direction.windows, like.options().dtype(at::kLong)) * direction.stride -
@@ -214,8 +214,8 @@ at::Tensor divisors(const Direction& height, const Direction& width, bool counts
 
 }  // namespace
 
-// Without strides they are 1. The padding is that of both directions, of each (top and bottom, left
-// and right), or top, left, bottom and right.
+// Without strides they are 1. The padding has one number for both directions, one for each (top and
+// bottom, left and right), or top, left, bottom and right.
 ACLNN(MaxPool, (Image<In>, self), (Ints, kernelShape), (Ints, strides), (int64_t, autoPad),
       (Ints, pads), (Ints, dilations), (int64_t, ceilMode), (Image<Out>, out)) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -255,7 +255,7 @@ ACLNN(MaxPool, (Image<In>, self), (Ints, kernelShape), (Ints, strides), (int64_t
   out = at::amax(padded.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1]), {-2, -1})
             .to(dtype);
 }
-// Samples, channels, height, width. The padding is that of the top, bottom, left and right.
+// x is (samples, channels, height, width). The padding is top, bottom, left, right.
 ACLNN(MaxPoolV3, (Image<Floating<In>>, x), (Ints, ksize), (Ints, strides), (Optional<Ints>, pads),
       (Optional<Number>, ceilMode), (Image<Out>, out)) {
   expect_dtype(out, x);
@@ -284,8 +284,8 @@ ACLNN(MaxPoolV3, (Image<Floating<In>>, x), (Ints, ksize), (Ints, strides), (Opti
   out = maxima(x.unsqueeze(2), directions).squeeze(2);
 }
 
-// Depth, height and width lie before the channels, or after them with NCDHW. Only CALCULATED
-// padding takes padsOptional and ceilMode. A tensor without elements leaves out alone.
+// Depth, height and width precede the channels, or follow them with NCDHW. padsOptional and
+// ceilMode are read with CALCULATED padding only. A tensor without elements leaves out unchanged.
 ACLNN(MaxPool3D, (Floating<In>, x), (Ints, ksize), (Ints, strides), (const char*, padding),
       (Optional<Ints>, padsOptional), (Optional<Ints>, dilationOptional), (int64_t, ceilMode),
       (char*, dataFormatOptional), (Out, out)) {
@@ -311,7 +311,7 @@ ACLNN(MaxPool3D, (Floating<In>, x), (Ints, ksize), (Ints, strides), (const char*
   out = channels_last ? result.permute({0, 2, 3, 4, 1}) : result;
 }
 
-// y has the maximum of its window at each element of x.
+// y has the maxima of the windows of x.
 ACLNN(MaxPoolingGrad, (Image<Floating<In>>, dy), (Image<Floating<In>>, x), (Image<Floating<In>>, y),
       (Image<Out>, dx)) {
   expect_like("x", x, dy);
@@ -320,7 +320,8 @@ ACLNN(MaxPoolingGrad, (Image<Floating<In>>, dy), (Image<Floating<In>>, x), (Imag
   dx = dy.masked_fill(x != y, 0);
 }
 
-// A divisor counts the padding as whole windows, also where one reaches beyond the padding.
+// A divisor counts all elements of a window, including the padding, also where the window extends
+// beyond the padding.
 ACLNN(AveragePoolingGrad, (Ints, origInputShape), (Image<Floating<In>>, gradOutput),
       (int64_t, kernelH), (int64_t, kernelW), (int64_t, strideH), (int64_t, strideW),
       (int64_t, padTop), (int64_t, padBottom), (int64_t, padLeft), (int64_t, padRight),
@@ -361,7 +362,7 @@ ACLNN(AveragePoolingGrad, (Ints, origInputShape), (Image<Floating<In>>, gradOutp
                 gradient.options()),
       {height.kernel, width.kernel}, {height.stride, width.stride}, {0, 0}, /*ceil_mode=*/false,
       /*count_include_pad=*/true, /*divisor_override=*/1);
-  // The padding is cut off, and elements in no window get 0.
+  // The padding is cropped, and elements in no window get 0.
   out =
       at::constant_pad_nd(padded, {-width.before, width.size + width.before - width.covered(),
                                    -height.before, height.size + height.before - height.covered()});

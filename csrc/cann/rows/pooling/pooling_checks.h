@@ -5,11 +5,11 @@
 #include "cann/rows/planes.h"
 #include "cann/rows/row.h"
 
-// What pooling and its inverse refuse.
+// Checks of pooling and its inverse.
 namespace aclnn_host {
 
-// Places in the last `dims` dimensions of self, as ATen takes them: it trusts them to be inside,
-// and some of its functions to lie row by row.
+// Indices into the last `dims` dimensions of self. ATen does not check that they are in range, and
+// some of its functions assume that they are contiguous.
 inline at::Tensor places(const at::Tensor& indices, const at::Tensor& self, int64_t dims) {
   int64_t size = 1;
   for (int64_t dim = self.dim() - dims; dim < self.dim(); ++dim) size *= self.size(dim);
@@ -22,8 +22,8 @@ inline void check_values(const char* name, at::IntArrayRef values, int64_t least
          " is ", values, ", expected numbers from ", least, " to ", most);
 }
 
-// Refuses another image than one of self's sizes with outputSize in the last `dims` dimensions,
-// before there is memory for it.
+// Refuses an image other than of self's sizes with outputSize in the last `dims` dimensions, before
+// memory for it is allocated.
 inline void check_image(const at::Tensor& self, at::IntArrayRef output_size, const char* name,
                         const at::Tensor& image, int64_t dims) {
   EXPECT(self.dim() == dims + 1 || self.dim() == dims + 2, "self has shape ", self.sizes(),

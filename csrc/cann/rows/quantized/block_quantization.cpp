@@ -1,4 +1,4 @@
-// Quantisation to FLOAT8 and INT8 in blocks of a matrix, each with a scale in FLOAT.
+// Quantisation of matrix blocks to FLOAT8 and INT8, with a FLOAT scale for each block.
 
 #include <algorithm>
 #include <cmath>
@@ -19,10 +19,10 @@ namespace {
 
 struct BlockRule {
   float largest;    // of the type of the elements
-  bool is_integer;  // whether they are rounded here
+  bool is_integer;  // round the elements to integers
   bool rounds_even;
   float most;           // of a scale
-  bool skips_infinite;  // whether infinity and NaN stay as they are and do not make the scale
+  bool skips_infinite;  // infinity and NaN are copied, and ignored when the scale is computed
   int64_t rows, columns;
 };
 
@@ -69,7 +69,7 @@ float element_of(const BlockRule& rule, float x, float scale) {
   return std::clamp(value, least, rule.largest);
 }
 
-// The rows from begin to end of a matrix of `width` columns.
+// Quantises the rows from begin to end of a matrix of `width` columns.
 void quantize_rows(const BlockRule& rule, const float* x, float* y, float* scale, int64_t begin,
                    int64_t end, int64_t width) {
   for (int64_t row = begin; row < end; row += rule.rows) {
@@ -123,7 +123,8 @@ void dynamic_block_quant(const at::Tensor& x, BlockRule rule, StoredOutput& y, O
   scale = scales;
 }
 
-// The scales of a group begin in the row that as many whole blocks and groups come before.
+// The scales of a group start in the row whose index is the number of whole blocks and of groups
+// before the group.
 void quantize_groups(const at::Tensor& x, const at::Tensor& ends, const BlockRule& rule,
                      StoredOutput& y, Output& scale) {
   check_bounds("groupList", ends, x.size(-2) + 1);
@@ -195,7 +196,7 @@ ACLNN(DynamicBlockQuant, (In, x), (double, minScale), (char*, roundModeOptional)
                                  colBlockSize, yOut, scaleOut),
                       yOut, scaleOut);
 }
-// dstTypeMax is for HIFLOAT8 alone.
+// dstTypeMax applies to HIFLOAT8 only.
 ACLNN(DynamicBlockQuantV2, (In, x), (double, minScale), (char*, roundModeOptional),
       (int64_t, dstType), (int64_t, rowBlockSize), (int64_t, colBlockSize), (double, dstTypeMax),
       (Stored<Out>, yOut), (Out, scaleOut)) {
@@ -215,7 +216,7 @@ ACLNN(GroupedDynamicBlockQuant, (In, x), (In, groupList), (double, minScale),
   grouped_block_quant(x, groupList, minScale, roundModeOptional, dstType, rowBlockSize,
                       colBlockSize, groupListType, yOut, scaleOut);
 }
-// dstTypeMax is for HIFLOAT8 alone.
+// dstTypeMax applies to HIFLOAT8 only.
 ACLNN(GroupedDynamicBlockQuantV2, (In, x), (In, groupList), (double, minScale),
       (char*, roundModeOptional), (int64_t, dstType), (int64_t, rowBlockSize),
       (int64_t, colBlockSize), (int64_t, groupListType), (double, dstTypeMax), (Stored<Out>, yOut),

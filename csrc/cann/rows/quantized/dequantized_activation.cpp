@@ -1,6 +1,6 @@
-// Activations of INT8 and INT32 that are scaled back before them, or of FLOAT16 and BFLOAT16, whose
-// result is quantised. All is computed in FP32. Where groups are given, rows after the last group
-// are computed as its rows are.
+// Activations with a quantised result, of dequantised INT8 and INT32 or of FLOAT16 and BFLOAT16.
+// All computations are in FP32. If there are groups, rows after the last group are computed with
+// its parameters.
 
 #include <cmath>
 
@@ -26,7 +26,7 @@ namespace {
 
 // ---- parameters of groups
 
-// Where each row finds its parameters; without groups, all find the first.
+// The parameters of each row; without groups, all rows use the first ones.
 struct Rows {
   OptionalTensor groups;  // of the rows
 };
@@ -64,7 +64,8 @@ struct DequantSwiGlu {
   double limit, alpha, glu_bias;
 };
 
-// The group of each row by the groups' counts, which may stand beside the numbers of the groups.
+// The group of each row, from the groups' counts, which may be paired with the numbers of the
+// groups.
 Rows rows_of(const OptionalTensor& groups, int64_t count) {
   if (!groups) return {};
   const at::ScalarType dtype = groups->scalar_type();
@@ -79,8 +80,8 @@ Rows rows_of(const OptionalTensor& groups, int64_t count) {
   return {list.select(1, 0).index_select(0, place)};
 }
 
-// INT32 rows times the scales of their columns and of themselves. A bias that is INT32 is added
-// before, another one after that. Other types are as they are.
+// INT32 rows times the scales of their columns and of the rows. An INT32 bias is added before the
+// scales, other biases after them. Rows of other types are returned unchanged.
 at::Tensor dequantized(const DequantSwiGlu& in, const at::Tensor& x, const Rows& rows) {
   const int64_t size = x.size(1);
   if (x.scalar_type() != at::kInt) {
@@ -115,8 +116,8 @@ at::Tensor dequantized(const DequantSwiGlu& in, const at::Tensor& x, const Rows&
   return result;
 }
 
-// The variants of SwiGLU by the mode: plain, with the gate in the even columns and bounds, with
-// both in halves, and with the bound of the gate after its activation.
+// The variants of SwiGLU by mode: plain; with bounds and the gate in the even columns; with bounds
+// and the gate in one half; and with a bound on the gate after its activation.
 at::Tensor gated(const DequantSwiGlu& in, const at::Tensor& x) {
   if (in.mode == 0) return swiglu(halves(x, in.dim, in.gate_is_left));
   const Halves parts =
@@ -177,7 +178,7 @@ void dequant_swiglu_quant(const DequantSwiGlu& in, StoredOutput& y, Output& scal
 
 // ---- DequantSituQuant
 
-// A vector of one element or of `size`.
+// Checks a vector of one or `size` elements.
 at::Tensor one_or_each(const char* name, const at::Tensor& tensor, int64_t size) {
   expect_dtype(name, tensor, at::kFloat);
   EXPECT(tensor.dim() == 1 && (tensor.size(0) == 1 || tensor.size(0) == size), name, " has shape ",
@@ -259,7 +260,7 @@ ACLNN(DequantSwigluQuantV2, (In, x), (Optional<In>, weightScaleOptional),
                        yOut, scaleOut);
 }
 
-// The document truncates the quotients, and does not round them.
+// The document truncates the quotients instead of rounding them.
 ACLNN(DequantSituQuant, (In, x), (Optional<In>, weightScaleOptional),
       (Optional<In>, activationScaleOptional), (Optional<In>, biasOptional),
       (Optional<In>, quantScaleOptional), (Optional<In>, quantOffsetOptional),
@@ -292,7 +293,7 @@ ACLNN(DequantSituQuant, (In, x), (Optional<In>, weightScaleOptional),
       result = result * one_or_each("quantScaleOptional", *quantScaleOptional, size / 2);
     }
     const at::Tensor maximum = at::amax(result.abs(), -1, /*keepdim=*/true);
-    // The quotient of the largest is 127 and not less by a rounding.
+    // Computed so that the quotient of the largest element is exactly 127.
     quantize(yOut, at::trunc(result.to(at::kDouble) * 127 / maximum));
     yScaleOut = (maximum / 127).squeeze(-1);
     return;

@@ -1,4 +1,4 @@
-// Quantisation by scales, and offsets, from the extremes of tokens, of channels or of the tensor.
+// Quantisation with scales and offsets from the extremes of tokens, of channels or of the tensor.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/amax.h>
@@ -15,8 +15,7 @@ namespace aclnn_host::quantized_dynamic_quantization_rows {
 
 namespace {
 
-// The smoothing scale of each row by the group that it is in. A group ends before the row that
-// groupIndexOptional says.
+// The smoothing scale of the group of each row. groupIndexOptional has the end of each group.
 at::Tensor scales_of_rows(const at::Tensor& x, const at::Tensor& smooth, const at::Tensor& groups) {
   expect_dtype("groupIndexOptional", groups, at::kInt);
   EXPECT(groups.dim() == 1 && groups.size(0) > 0 && groups.size(0) <= 1024,
@@ -42,7 +41,7 @@ at::Tensor smoothed(const at::Tensor& x, const OptionalTensor& smooth, const Opt
 }
 
 struct Mode {
-  std::vector<int64_t> dims;         // over which an extreme is
+  std::vector<int64_t> dims;         // the reduced dimensions
   std::vector<int64_t> scale_shape;  // of the outputs
 };
 Mode mode_of(const std::string& name, const at::Tensor& x, const OptionalTensor& groups) {
@@ -132,7 +131,7 @@ ACLNN(DynamicQuantV3, (In, x), (Optional<In>, smoothScalesOptional),
   dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, isSymmetrical, quantMode,
                 yOut, scaleOut, offsetOut);
 }
-// dstTypeMax is for HIFLOAT8 alone.
+// dstTypeMax applies to HIFLOAT8 only.
 ACLNN(DynamicQuantV4, (In, x), (Optional<In>, smoothScalesOptional),
       (Optional<In>, groupIndexOptional), (int64_t, dstType), (bool, isSymmetrical),
       (const char*, quantMode), (float, dstTypeMax), (Stored<Out>, yOut), (Out, scaleOut),

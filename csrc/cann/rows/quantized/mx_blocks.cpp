@@ -28,7 +28,8 @@ ElementType type_of(aclDataType dtype) {
   }
 }
 
-// The least power of two that keeps the elements within range, from the bits of the exact scale.
+// The exponent of the least power of two that keeps the elements in range, from the bits of the
+// exact scale.
 int exponent_above(const MxRule& rule, float maximum) {
   const float largest = rule.largest != 0 ? rule.largest : type_of(rule.dtype).largest;
   const auto bits = std::bit_cast<uint32_t>(std::max(maximum, rule.least_maximum) / largest);
@@ -138,7 +139,7 @@ void quantize_mx(const at::Tensor& x, int64_t axis, int64_t block_size, const Mx
   if (!y.is_written() || x.numel() == 0) return;
   const at::Tensor source = x.to(at::kFloat).contiguous();
   const at::Tensor elements = at::empty_like(source);
-  // What pads the scales to an even number is 0 in memory, which is 2 to the power of -127.
+  // The scale that pads to an even number is 0 in memory, which stands for 2 to the power of -127.
   const at::Tensor scales = at::zeros(shape, source.options());
   const auto* from = source.const_data_ptr<float>();
   auto* to = elements.mutable_data_ptr<float>();

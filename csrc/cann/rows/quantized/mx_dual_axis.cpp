@@ -1,5 +1,5 @@
-// Quantisation to MX along both of the last two dimensions, of groups of rows and of gated
-// activations, and from FLOAT4 in rows to FLOAT8 in squares.
+// MX quantisation along both of the last two dimensions, also of groups of rows and of gated
+// activations, and conversion from FLOAT4 in rows to FLOAT8 in squares.
 
 #include <algorithm>
 #include <cmath>
@@ -54,7 +54,7 @@ void expect_float8(const char* name, int64_t dtype) {
          dtype, ", expected 35 (FLOAT8_E5M2) or 36 (FLOAT8_E4M3FN)");
 }
 
-// The gradient of SwiGLU for both halves of x. That of the gate stands first wherever the gate
+// The gradient of SwiGLU for both halves of x. The gradient of the gate comes first if the gate
 // does, as documented.
 at::Tensor swiglu_gradient(const at::Tensor& gradient, const at::Tensor& x, bool gate_is_left) {
   const Halves parts = halves(x, x.dim() - 1, gate_is_left);
@@ -67,13 +67,13 @@ at::Tensor swiglu_gradient(const at::Tensor& gradient, const at::Tensor& x, bool
 
 // ---- from rows to squares
 
-// The exponent in the bits of FLOAT8_E8M0; NaN has the largest.
+// The exponent bits of FLOAT8_E8M0; NaN has the largest.
 int biased_exponent(float scale) {
   return std::isnan(scale) ? 255 : std::ilogb(scale) + 127;
 }
 
-// A square's elements get the scale of the largest row's, so many powers of two lower that the
-// largest element of FLOAT4 is one of FLOAT8.
+// A square gets the largest scale of its rows, divided by 2^steps, with which the largest FLOAT4
+// element is still in FLOAT8's range.
 struct Squares {
   const float *x, *row_scales;
   float *y, *scale1, *scale2;

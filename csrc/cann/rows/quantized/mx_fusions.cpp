@@ -1,5 +1,5 @@
-// Norms and gated activations whose results are quantised to MX, and the quantisation to FLOAT4 in
-// two levels.
+// Norms and gated activations with results quantised to MX, and the two-level quantisation to
+// FLOAT4.
 
 #include <cmath>
 #include <optional>
@@ -39,7 +39,7 @@ struct NormOptions {
   bool has_rstd;
 };
 
-// The norm of x in the type `narrow` is quantised along the last dimension.
+// Rounds the norm of x to the type `narrow` and quantises it along the last dimension.
 void quantize_norm(const at::Tensor& x, at::ScalarType narrow, const NormOptions& options,
                    StoredOutput& y, StoredOutput& scale, OptionalOutput& rstd_out) {
   const at::Tensor& gamma = options.gamma;
@@ -64,7 +64,7 @@ void quantize_norm(const at::Tensor& x, at::ScalarType narrow, const NormOptions
   quantize_mx(norm.to(narrow), x.dim() - 1, kMxBlock, rule, y, scale);
 }
 
-// One of the last two dimensions of x.
+// Checks that an axis is one of the last two dimensions of x.
 int64_t late_axis(const char* name, const at::Tensor& x, int64_t axis) {
   const int64_t dims = x.dim();
   EXPECT(axis == -1 || axis == -2 || axis == dims - 1 || axis == dims - 2, name, " is ", axis,
@@ -77,7 +77,7 @@ at::Tensor swiglu(const at::Tensor& x, int64_t axis, bool activates_left) {
   return at::silu(halves[activates_left ? 0 : 1]) * halves[activates_left ? 1 : 0];
 }
 
-// The variant with the gate in the even places of the last dimension.
+// The variant with the gate in the even positions of the last dimension.
 at::Tensor clamped_swiglu(const at::Tensor& x, double limit, double alpha, double bias) {
   const at::Tensor pairs = x.unflatten(-1, {x.size(-1) / 2, 2});
   const at::Tensor gate = at::clamp_max(pairs.select(-1, 0), limit);
@@ -109,7 +109,8 @@ ACLNN(AddRmsNormDynamicMxQuant, (In, x1), (In, x2), (In, gamma), (Optional<In>, 
   xOut = sum;
 }
 
-// Of the rows past the groups' the document leaves the results open; here they are as the others'.
+// The document leaves the results of rows after the last group undefined; they are computed like
+// the others.
 ACLNN(SwigluMxQuant, (In, x), (Optional<In>, groupIndexOptional), (int64_t, activateDim),
       (bool, activateLeft), (int64_t, swigluMode), (double, clampLimit), (double, gluAlpha),
       (double, gluBias), (int64_t, groupMode), (int64_t, axis), (int64_t, dstType),
@@ -146,7 +147,7 @@ ACLNN(SwigluMxQuant, (In, x), (Optional<In>, groupIndexOptional), (int64_t, acti
   quantize_mx(narrow, blocks, kMxBlock, rule, yOut, mxscaleOut);
 }
 
-// Infinity and NaN do not count for the scales of the first level, nor do they in CANN.
+// Infinity and NaN do not influence the scales of the first level, as in CANN.
 ACLNN(DynamicDualLevelMxQuant, (In, x), (Optional<In>, smoothScaleOptional),
       (char*, roundModeOptional), (int64_t, level0BlockSize), (int64_t, level1BlockSize),
       (Stored<Out>, yOut), (Out, level0ScaleOut), (Stored<Out>, level1ScaleOut)) {
@@ -170,7 +171,7 @@ ACLNN(DynamicDualLevelMxQuant, (In, x), (Optional<In>, smoothScaleOptional),
   const at::Tensor finite = at::where(magnitude.isfinite(), magnitude, 0.0);
   const at::Tensor scale = at::amax(finite, -1) / 6;
   expect_shape("level0ScaleOut", level0ScaleOut, scale.sizes());
-  // An element that is 0 stays so where the scale is 0 too.
+  // An element that is 0 stays 0 if the scale is 0, too.
   const at::Tensor divided = at::where(padded.eq(0), padded, padded / scale.unsqueeze(-1));
   const at::Tensor first = divided.flatten(-2).narrow(-1, 0, size).to(x.scalar_type());
   quantize_mx(first, x.dim() - 1, kMxBlock, rule, yOut, level1ScaleOut);

@@ -1,4 +1,4 @@
-// Quantisation to MX and back: blocks along a dimension, or of 32 x 32 elements.
+// Quantisation to MX and back, in blocks along a dimension or of 32 x 32 elements.
 
 #include <algorithm>
 #include <string>
@@ -22,8 +22,8 @@ void check_algorithm(int64_t algorithm, int64_t dtype, bool has_second) {
          has_second ? ", or 2 for FLOAT4" : "");
 }
 
-// The largest value of the quantised type, which callers may set for FLOAT4_E2M1. It matters in
-// algorithm 2 alone.
+// The largest value of the quantised type, which callers may set for FLOAT4_E2M1. Only algorithm 2
+// uses it.
 void check_largest(double largest, bool may_be_set) {
   EXPECT(largest == 0 || (may_be_set && largest >= 6 && largest <= 12), "dstTypeMax is ", largest,
          ", expected ", may_be_set ? "0 or 6 to 12" : "0 for these other arguments");
@@ -63,7 +63,8 @@ void quantize_along_both(const at::Tensor& x, const std::string& mode, int64_t d
   quantize_mx(x, x.dim() - 2, kMxBlock, rule2, y2, scale2);
 }
 
-// The scale of a block of 32 x 32, once for each of its rows and once for each of its columns.
+// Quantises blocks of 32 x 32. The scale of a block is written for each of its rows to one output
+// and for each of its columns to the other.
 void quantize_squares(const at::Tensor& x, const MxRule& rule, StoredOutput& y,
                       StoredOutput& scale1, StoredOutput& scale2) {
   const at::Tensor source = x.to(at::kFloat).contiguous();

@@ -1,5 +1,5 @@
-// Quantisation to integers, which saturate. Roundings are to the nearest integer, halves to the
-// even one, unless a mode says otherwise. NaN becomes 0.
+// Quantisation to integers with saturation. Values round to the nearest integer, ties to even,
+// unless a mode selects another rounding. NaN becomes 0.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/ceil.h>
@@ -49,7 +49,7 @@ at::Tensor saturated(const at::Tensor& x, at::ScalarType type) {
   }
 }
 
-// Parameters along one dimension of x, or a single one: of one dimension, or of as many as x has.
+// Parameters along one dimension of x, or a single one: a vector, or a tensor of x's rank.
 at::Tensor along(const char* name, const at::Tensor& parameters, const at::Tensor& x,
                  int64_t axis) {
   std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
@@ -61,7 +61,7 @@ at::Tensor along(const char* name, const at::Tensor& parameters, const at::Tenso
   return wide(parameters).reshape(shape);
 }
 
-// (x * scale [* scale]) + offset, rounded. The types of FLOAT8 round as ATen's casts do.
+// Quantises (x * scale [* scale]) + offset. FLOAT8 types round as ATen's casts do.
 void quantize_scaled(StoredOutput& y, const at::Tensor& x, const at::Tensor& scale,
                      const std::optional<at::Tensor>& offset, bool sqrt, const std::string& mode,
                      int64_t axis) {
@@ -82,7 +82,7 @@ void check_limits(int64_t low, int64_t high) {
   EXPECT(low <= high, "quantMin is ", low, ", expected at most quantMax, which is ", high);
 }
 
-// Rounds to a grid and back; the mask says which elements lie on the grid.
+// Quantises and dequantises; the mask marks the elements within the quantised range.
 void fake_quantize(const at::Tensor& self, const at::Tensor& scale, const at::Tensor& zero,
                    int64_t low, int64_t high, Output& out, Output& mask) {
   check_limits(low, high);
@@ -123,7 +123,8 @@ ACLNN(AscendQuantV3, (Floating<In>, x), (Floating<In>, scale), (Optional<In>, of
   expect_dtype("scale", scale, x.scalar_type());
   quantize_scaled(y, x, scale, offset, sqrtMode, roundMode, place);
 }
-// Adds the offset first. A scale is one for all, for the last dimension or for the one before.
+// Adds the offset first. There is one scale for all elements, for each element of the last
+// dimension, or for each of the one before it.
 ACLNN(AscendAntiQuant, (Stored<In>, x), (Floating<In>, scale), (Optional<In>, offset),
       (int64_t, dstType), (bool, sqrtMode), (Out, y)) {
   EXPECT(x.dtype == ACL_INT8 || is_int4(x.dtype) || is_float8(x.dtype), "x has dtype ",
@@ -161,7 +162,7 @@ ACLNN(AscendAntiQuant, (Stored<In>, x), (Floating<In>, scale), (Optional<In>, of
   y = result;
 }
 
-// A scale of 0 is 1. Where a tensor is empty, nothing is written.
+// A scale of 0 counts as 1. If a tensor is empty, nothing is written.
 // Behaviour of Quantize: Elements are rounded half to even and saturated, to INT8, UINT8 or INT32;
 // other types are 161002.
 ACLNN(Quantize, (Floating<In>, x), (Floating<In>, scales), (Optional<In>, zeroPoints),
@@ -190,7 +191,7 @@ ACLNN(Quantize, (Floating<In>, x), (Floating<In>, scales), (Optional<In>, zeroPo
   out = saturated(at::round(result), dtype);
 }
 
-// Below 1, fakeQuantEnabled leaves self as it is.
+// If fakeQuantEnabled is below 1, self is copied.
 ACLNN(FakeQuantPerTensorAffineCachemask, (Floating<In>, self), (Floating<In>, scale),
       (In, zeroPoint), (float, fakeQuantEnabled), (int64_t, quantMin), (int64_t, quantMax),
       (Out, out), (Out, mask)) {

@@ -20,7 +20,7 @@ bool is_float4_itself(aclDataType dtype) {
   return dtype == ACL_FLOAT4_E2M1;
 }
 
-// x1 as (..., m, k) and x2 as (..., k, n), one element each.
+// x1 as (..., m, k) and x2 as (..., k, n), with unpacked elements.
 struct Matrices {
   at::Tensor a;
   at::Tensor b;
@@ -29,7 +29,7 @@ struct Matrices {
   int64_t n() const { return b.size(-1); }
 };
 
-// Products before Ascend 950 take no longer rows, but for scales of the vector units.
+// Products before Ascend950 limit the length of rows, except with scales of the vector units.
 void check_row_length(const QuantizedMatmul& call) {
   const Product product = current_product();
   if (product == Product::kAscend950 || product == Product::kHost) return;
@@ -67,7 +67,7 @@ Matrices matrices_of(const QuantizedMatmul& call) {
   return result;
 }
 
-// What product the two floating-point matrices have.
+// The product of two floating-point matrices, in DOUBLE.
 at::Tensor double_product(const at::Tensor& a, const at::Tensor& b) {
   return at::matmul(a.to(at::kDouble), b.to(at::kDouble));
 }
@@ -95,7 +95,7 @@ void expect_bias(const QuantizedMatmul& call, std::initializer_list<at::ScalarTy
          " and x2Scale of ", dtype_name(call.x2_scale.dtype));
 }
 
-// (n), (1, n) for one matrix, or (batch, 1, n).
+// A bias is (n), or (1, n) for one matrix, or (batch, 1, n).
 void check_bias_shape(const QuantizedMatmul& call, const at::Tensor& product) {
   if (!call.bias) return;
   const at::Tensor& bias = *call.bias;
@@ -165,8 +165,8 @@ void check_floats(const QuantizedMatmul& call) {
          dtype_name(call.x2_scale.dtype));
 }
 
-// The sums times x2Scale for each column, and x1Scale for each row. What is added in INT32, or to
-// floating-point numbers before bits scale them, is scaled, too.
+// The sums times x2Scale for each column, and x1Scale for each row. A bias is scaled, too, if it is
+// INT32, or if the sums are floating-point numbers and x2Scale is given as bits.
 at::Tensor by_channels(const QuantizedMatmul& call, const Matrices& x) {
   const bool are_integers = !is_float8(call.x1.dtype);
   are_integers ? check_integers(call) : check_floats(call);
@@ -207,7 +207,7 @@ struct Group {
   int64_t k;
 };
 
-// The sizes of groups; 0 where they follow from the shapes.
+// The sizes of groups; 0 if they follow from the shapes.
 Group group_of(const QuantizedMatmul& call) {
   return {(call.group_size >> 32) & 0xFFFF, (call.group_size >> 16) & 0xFFFF,
           call.group_size & 0xFFFF};
@@ -224,8 +224,8 @@ int64_t ceil_div(int64_t size, int64_t group) {
   return size / group + (size % group != 0 ? 1 : 0);
 }
 
-// Scales of groups of k as (..., size, k): from (..., ceil(k / 64), size, 2), or where `k_is_last`
-// from (..., size, ceil(k / 64), 2).
+// Reads scales of groups of k as (..., size, k): from (..., ceil(k / 64), size, 2) or, with
+// `k_is_last`, from (..., size, ceil(k / 64), 2).
 at::Tensor mx_scale(const char* name, const StoredTensor& scale, const at::Tensor& matrix,
                     int64_t size, int64_t k, bool k_is_last) {
   std::vector<int64_t> expected = matrix.sizes().vec();
@@ -270,7 +270,7 @@ at::Tensor by_mx(const QuantizedMatmul& call, const Matrices& x) {
   return with_bias(call, double_product(x.a.to(at::kDouble) * of_a, b));
 }
 
-// Scales of blocks as (..., rows, columns) of a matrix, from numbers of blocks of these sizes.
+// Expands the scales of blocks of these sizes to (..., rows, columns) of a matrix.
 at::Tensor block_scale(const char* name, const StoredTensor& scale, const at::Tensor& matrix,
                        bool is_transposed, int64_t row_group, int64_t column_group) {
   const at::Tensor blocks = is_transposed ? scale.elements.transpose(-1, -2) : scale.elements;
@@ -283,7 +283,7 @@ at::Tensor block_scale(const char* name, const StoredTensor& scale, const at::Te
                 matrix.size(-1));
 }
 
-// What a number of groups that is not given is of the size and the number of scales.
+// The size of a group; if it is not given, it follows from the size and the number of scales.
 int64_t inferred(const char* name, int64_t group, int64_t size, int64_t scales) {
   if (group != 0) return group;
   EXPECT(scales > 0 && size % scales == 0, "groupSize has 0 for ", name, ", and ", size,
@@ -322,7 +322,7 @@ at::Tensor by_blocks(const QuantizedMatmul& call, const Matrices& x) {
   return with_bias(call, double_product(a, b));
 }
 
-// x2 with scales of groups of k, which may have offsets, and x1 with scales of rows.
+// x2 with scales and optional offsets of groups of k, and x1 with scales of rows.
 at::Tensor by_groups(const QuantizedMatmul& call, const Matrices& x) {
   EXPECT(call.x1.dtype == ACL_INT4 && call.x2.dtype == ACL_INT4, "x1 has dtype ",
          dtype_name(call.x1.dtype), " and x2 has dtype ", dtype_name(call.x2.dtype),
@@ -346,8 +346,8 @@ at::Tensor by_groups(const QuantizedMatmul& call, const Matrices& x) {
   return double_product(x.a, b) * call.x1_scale->elements;
 }
 
-// INT8 times INT4. The device splits x1 into halves of 4 bits with sign, which lacks 8 times the
-// sum of x2's columns: yOffset is to be that sum, and is added for it.
+// INT8 times INT4. The device splits x1 into signed 4-bit halves, and its sums lack 8 times the
+// column sums of x2: the caller passes this as yOffset, which is added.
 at::Tensor by_halves(const QuantizedMatmul& call, const Matrices& x) {
   expect_out(call, {at::kHalf, at::kBFloat16});
   expect_bias(call, {});
@@ -383,7 +383,7 @@ at::Tensor by_halves(const QuantizedMatmul& call, const Matrices& x) {
   return (product + *call.y_offset) * of_rows.reshape({-1, 1});
 }
 
-// FLOAT8 times FLOAT4 that has scales of groups, and scales of the result's columns.
+// FLOAT8 times FLOAT4 with scales of groups, and scales of the result's columns.
 at::Tensor by_column_scales(const QuantizedMatmul& call, const Matrices& x) {
   EXPECT(call.x1.dtype == ACL_FLOAT8_E4M3FN && is_float4(call.x2.dtype) && !call.x1_scale,
          "yScale is given, expected null for x1 of ", dtype_name(call.x1.dtype), ", x2 of ",

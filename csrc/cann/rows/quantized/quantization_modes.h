@@ -7,9 +7,9 @@
 
 #include "cann/rows/row.h"
 
-// One thing, the product of two quantised matrices in each of the quantisation modes that CANN's
-// documents of the aclnnQuantMatmul functions name after the scales of x1 and x2: per tensor (T),
-// channel (C), token (K), group (G) or block (B), and MX.
+// The product of two quantised matrices in each quantisation mode. CANN's documents of the
+// aclnnQuantMatmul functions name the modes after the scales of x1 and x2: per tensor (T), channel
+// (C), token (K), group (G) or block (B), and MX.
 namespace aclnn_host {
 
 struct QuantizedMatmul {
@@ -21,14 +21,14 @@ struct QuantizedMatmul {
   std::optional<at::Tensor> x2_offset;
   std::optional<at::Tensor> y_offset;
   std::optional<at::Tensor> bias;
-  bool transpose_x1;  // whether x1 and its scales of groups are (..., k, m)
+  bool transpose_x1;  // x1 and its scales of groups are (..., k, m)
   bool transpose_x2;
-  int64_t group_size;  // of k in the lowest 16 bits, of n in the next, of m in those above
+  int64_t group_size;  // of k in the lowest 16 bits, of n in the next 16, of m above
   at::ScalarType out;
-  bool is_blocked;  // x2 is in FRACTAL_NZ, with the combinations of types of that function
+  bool is_blocked;  // x2 is in FRACTAL_NZ, with that function's combinations of types
 };
 
-// The result before it is rounded to the output's type, or as INT8 or INT32 for these.
+// The result before it is rounded to the output's type; INT8 and INT32 results are final.
 at::Tensor product_of(const QuantizedMatmul& call);
 
 }  // namespace aclnn_host

@@ -1,5 +1,5 @@
-// Activations whose result is quantised. All is computed in FP32. Where groups are given, rows
-// after the last group are computed as its rows are.
+// Activations with a quantised result, computed in FP32. If there are groups, rows after the last
+// group are computed with its parameters.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/amax.h>
@@ -24,7 +24,8 @@ struct SwiGlu {
   bool gate_is_left, is_dynamic, counts;
 };
 
-// A parameter for each group, or for each of its columns. Without groups it is the first.
+// A parameter for each group, or for each column of it. Without groups, the first parameter is
+// used.
 at::Tensor of_group(const char* name, const at::Tensor& tensor, const OptionalTensor& group,
                     int64_t groups, int64_t size) {
   expect_dtype(name, tensor, at::kFloat);
@@ -71,7 +72,7 @@ void swi_glu_quant(const SwiGlu& in, StoredOutput& y, Output& scale_out) {
     quantize(y, result.reshape(shape));
     return;
   }
-  // The scale is what the values are multiplied by, not what they are divided by as elsewhere.
+  // The scale multiplies the values; other functions divide by it.
   const at::Tensor scale =
       at::amax(result.abs(), 1, /*keepdim=*/true).reciprocal() * largest_of(y.dtype());
   quantize(y, (result * scale).reshape(shape));

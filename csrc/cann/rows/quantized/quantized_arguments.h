@@ -7,7 +7,7 @@
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"
 
-// The arguments that choose how an activation is quantised.
+// The arguments that select the quantisation of an activation.
 namespace aclnn_host {
 
 inline at::IntArrayRef leading(const at::Tensor& x) {

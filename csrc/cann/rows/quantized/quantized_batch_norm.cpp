@@ -34,7 +34,7 @@ Limits limits_of(const char* name, const at::Tensor& x) {
   }
 }
 
-// A zero point, which lies in the range of the quantised type.
+// Checks a zero point, which must be in the range of the quantised type.
 double zero_point(const char* name, const c10::Scalar& value, const Limits& limits) {
   EXPECT(value.isIntegral(/*includeBool=*/false), name, " is ", value.toDouble(),
          ", expected an INT32");
@@ -44,12 +44,13 @@ double zero_point(const char* name, const c10::Scalar& value, const Limits& limi
   return point;
 }
 
-// The nearest integer, halves away from zero.
+// Rounds to the nearest integer, ties away from zero.
 at::Tensor rounded_away(const at::Tensor& x) {
   return at::copysign(at::floor(x.abs() + 0.5), x);
 }
 
-// A FLOAT per channel of images (N, C, H, W), in double precision.
+// Checks a FLOAT tensor with one element for each channel of images (N, C, H, W), and converts it
+// to DOUBLE.
 at::Tensor per_channel(const char* name, const at::Tensor& values, const at::Tensor& images) {
   expect_dtype(name, values, at::kFloat);
   expect_shape(name, values, {images.size(1)});
@@ -58,7 +59,7 @@ at::Tensor per_channel(const char* name, const at::Tensor& values, const at::Ten
 
 }  // namespace
 
-// Halves are rounded away from zero, and numbers beyond the range become its ends.
+// Ties are rounded away from zero, and numbers beyond the range saturate.
 ACLNN(QuantizedBatchNorm, (Image<In>, input), (In, mean), (In, var), (Number, inputScale),
       (Number, inputZeroPoint), (Number, outputScale), (Number, outputZeroPoint),
       (Optional<In>, weight), (Optional<In>, bias), (float, epsilon), (Image<Out>, output)) {

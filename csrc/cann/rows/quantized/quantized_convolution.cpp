@@ -28,7 +28,7 @@ struct QuantConvolution {
   int64_t padding_value;
 };
 
-// The numbers for each spatial dimension, of which the first of three may be large.
+// Checks the numbers for each spatial dimension. The depth, the first of three, has its own limit.
 void check_numbers(const char* name, at::IntArrayRef numbers, size_t count, int64_t least,
                    int64_t most) {
   constexpr int64_t kMostOfDepth = 1'000'000;
@@ -64,7 +64,7 @@ void check_convolution_types(const QuantConvolution& call, aclDataType output) {
          is_integer ? ", output's or, for output of FLOAT16, INT32" : "");
 }
 
-// The exact sums, plus a bias of integers, times the scale, plus another bias.
+// The exact sums, plus an integer bias, times the scale, plus a bias of another type.
 at::Tensor convolved(const QuantConvolution& call, aclDataType output) {
   check_convolution_types(call, output);
   const at::Tensor& input = call.input.elements;
@@ -89,7 +89,7 @@ at::Tensor convolved(const QuantConvolution& call, aclDataType output) {
   const int64_t channels = weight.size(0);
   expect_shape("scale", call.scale, {channels});
   if (call.bias) expect_shape("bias", *call.bias, {channels});
-  // From the last dimension, before and after it.
+  // Before and after each dimension, from the last one.
   std::vector<int64_t> pads;
   const size_t sides = call.padding.size() / spatial;
   for (size_t i = spatial; i-- > 0;) {

@@ -1,4 +1,4 @@
-// Layer norms and group norms followed by a quantisation.
+// Layer norms and group norms followed by quantisation.
 
 #include <limits>
 #include <utility>
@@ -17,7 +17,7 @@ namespace {
 struct AddLayerNorm {
   at::Tensor x, y;
 };
-// The layer norm of x1 + x2 + bias over the dimensions that `normalized` is of.
+// The layer norm of x1 + x2 + bias over the dimensions of `normalized`.
 AddLayerNorm add_layer_norm(const at::Tensor& x1, const at::Tensor& x2, const at::Tensor& gamma,
                             const at::Tensor& beta, const OptionalTensor& bias,
                             at::IntArrayRef normalized, double epsilon, const Output& x_out) {
@@ -50,7 +50,8 @@ struct Results {
   Output& scales2;
 };
 
-// Which parameters there may be, and of which shapes: that of gamma or, if `one`, also one element.
+// Checks which parameters are present and their shapes: that of gamma or, with `one`, also one
+// element.
 void check(const Parameters& by, at::IntArrayRef gamma, bool one, at::ScalarType x,
            bool is_dynamic) {
   if (is_dynamic) {
@@ -76,13 +77,13 @@ void check(const Parameters& by, at::IntArrayRef gamma, bool one, at::ScalarType
   if (by.zeros2) expect_like("zeroPoints2Optional", *by.zeros2, scales);
 }
 
-// Parameters as the last dimensions of y: [1, size] would be two of them.
+// Parameters as the last dimensions of y; [1, size] would be two dimensions.
 OptionalTensor aligned(const OptionalTensor& parameters) {
   const bool is_row = parameters && parameters->dim() == 2 && parameters->size(0) == 1;
   return is_row ? parameters->squeeze(0) : parameters;
 }
 
-// Without scales2 nothing is written to y2, and only the dynamic quantisation writes scales.
+// Without scales2, y2 is not written. Only dynamic quantisation writes scales.
 void quantize(const at::Tensor& y, at::IntArrayRef gamma, bool one, at::ScalarType x,
               const Parameters& by, const std::string& mode, bool divides, Results results) {
   EXPECT(mode == "static" || mode == "dynamic", "quantMode is \"", mode,
@@ -119,7 +120,7 @@ void quantize(const at::Tensor& y, at::IntArrayRef gamma, bool one, at::ScalarTy
   if (by.scales2) write(results.y2, results.scales2, by.scales2);
 }
 
-// Factors and terms of AdaLayerNorm, one for each sequence, beside x: [B..., S, H].
+// Factors and addends of AdaLayerNorm, one for each sequence, broadcastable to x: [B..., S, H].
 at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Tensor& x) {
   expect_dtype(name, factor, x);
   std::vector<int64_t> expected = x.sizes().vec();
@@ -212,7 +213,7 @@ ACLNN(AdaLayerNormQuant, (Floating<In>, x), (Floating<In>, scale), (Floating<In>
   quantScale = rows.scales;
 }
 
-// Without beta nothing is added. An empty self has the mean 0 and the rstd NaN.
+// Without beta nothing is added. If self is empty, the mean is 0 and rstd is NaN.
 ACLNN(GroupNormSiluQuant, (Image<Floating<In>>, self), (Optional<In>, gamma), (Optional<In>, beta),
       (In, quantScale), (int64_t, group), (double, eps), (bool, activateSilu), (Image<Out>, out),
       (Out, meanOut), (Out, rstdOut)) {

@@ -16,7 +16,7 @@ std::optional<StoredTensor> stored_if_given(const std::optional<at::Tensor>& ten
   return tensor ? std::optional(as_stored(*tensor)) : std::nullopt;
 }
 
-// The first versions, which have integers of one kind.
+// Checks the types of the first versions, which multiply integers of one type.
 void expect_integers(const StoredTensor& x1, const StoredTensor& x2) {
   const bool is_wide = x1.dtype == ACL_INT8 && x2.dtype == ACL_INT8;
   EXPECT(is_wide || (is_int4(x1.dtype) && is_int4(x2.dtype)), "x1 has dtype ", dtype_name(x1.dtype),
@@ -25,7 +25,7 @@ void expect_integers(const StoredTensor& x1, const StoredTensor& x2) {
   expect_format("x2", x2, /*or_blocked=*/is_wide);
 }
 
-// (x1 x2 + bias) * scale of plain INT8 matrices in FLOAT16.
+// (x1 x2 + bias) * scale of INT8 matrices that are not packed, in FLOAT16.
 at::Tensor product_of_int8(const at::Tensor& x1, const at::Tensor& x2,
                            const std::optional<at::Tensor>& bias, const Output& out) {
   expect_dtype("x1", x1, at::kChar);
@@ -56,7 +56,7 @@ at::Tensor activated(const at::Tensor& product, const std::string& type) {
   return at::gelu(product, type == "gelu_erf" ? "none" : "tanh");
 }
 
-// Scales of tokens and channels, and an activation.
+// A product with scales of tokens and channels, and an activation.
 at::Tensor fused(const StoredTensor& x1, const StoredTensor& x2, const at::Tensor& x1_scale,
                  const at::Tensor& x2_scale, const std::optional<at::Tensor>& bias,
                  const std::string& type, int64_t group_size, const Output& out, bool is_blocked) {
@@ -124,7 +124,7 @@ ACLNN(QuantMatmul, (In, x1), (In, x2), (Optional<In>, bias), (float, deqScale), 
          "x2 has shape ", x2.sizes(), ", expected the batch of x1, which has shape ", x1.sizes());
   out = product_of_int8(x1, x2, bias, out).to(at::kDouble) * deqScale.value();
 }
-// deqScale has numbers for columns up to the next multiple of 16.
+// deqScale has an element for each column, padded to a multiple of 16.
 ACLNN(QuantMatmulV2, (In, x1), (In, x2), (Optional<In>, bias), (In, deqScale), (bool, adjX1),
       (bool, adjX2), (Out, out)) {
   expect_dims("x1", x1, 2, 3);

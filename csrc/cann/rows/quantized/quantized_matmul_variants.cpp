@@ -1,5 +1,5 @@
-// Products of quantised matrices that quantise x or the result, add up a batch, permute it, or have
-// matrices in forms of their own.
+// Quantised matrix products that also quantise x or the result, sum over a batch, permute it, or
+// take matrices in special layouts.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/amax.h>
@@ -43,7 +43,7 @@ void check_permutations(const Permutations& perm, int64_t batch_split) {
   EXPECT(batch_split == 1, "batchSplitFactor is ", batch_split, ", expected 1");
 }
 
-// x1 is (M, B, K), as are its scales in the mode MX, and the result (M, B, N).
+// x1 is (M, B, K), as are its MX scales, and the result is (M, B, N).
 at::Tensor permuted_product(const StoredTensor& x1, const StoredTensor& x2,
                             const StoredTensor& x1_scale, const StoredTensor& x2_scale,
                             int64_t dtype, int64_t group_size, const Permutations& perm,
@@ -87,8 +87,8 @@ at::Tensor permuted_product(const StoredTensor& x1, const StoredTensor& x2,
 
 // ---- sparse weights
 
-// The weight of which every four elements have two in `values`, and their places among the four in
-// `codes`: 2 bits for the first of them, and 2 for the second less 1. Both are (n, ...).
+// Expands a 2:4 sparse weight: `values` has two of every four elements, and `codes` their
+// positions, with 2 bits for the first and 2 bits for the second minus 1. Both are (n, ...).
 at::Tensor dense_weight(const at::Tensor& values, const at::Tensor& codes) {
   const at::Tensor code = codes.to(at::kLong);
   const auto place = [&](int64_t shift) { return code.bitwise_right_shift(shift).bitwise_and(3); };
@@ -96,12 +96,12 @@ at::Tensor dense_weight(const at::Tensor& values, const at::Tensor& codes) {
   if (has_values(second)) check_bounds("the second place of four in index", second, 3);
   const at::Tensor places = at::stack({place(0), place(2) + 1, place(4) + 4, place(6) + 5}, -1);
   const at::Tensor eights = at::zeros({values.size(0), codes.size(1), 8}, values.options());
-  // Where both places are the same, one of the values is 0.
+  // If both positions are the same, one of the values is 0.
   return eights.scatter_add(-1, places.clamp_max(7), values.view({values.size(0), -1, 4}))
       .flatten(1);
 }
 
-// The elements of a matrix whose blocks lie in memory, whatever its tensor says of their order.
+// Reads a matrix stored in blocks, whatever layout its tensor declares.
 at::Tensor from_memory(const char* name, const at::Tensor& tensor, int64_t rows, int64_t columns,
                        int64_t width) {
   const int64_t count = (rows + 15) / 16 * 16 * ((columns + width - 1) / width * width);
@@ -112,14 +112,14 @@ at::Tensor from_memory(const char* name, const at::Tensor& tensor, int64_t rows,
 
 // ---- quantisation of the result
 
-// A power of two from the bits of a FLOAT8_E8M0.
+// The power of two that FLOAT8_E8M0 bits encode.
 at::Tensor power_of(const at::Tensor& code) {
   const at::Tensor bits = at::where(code == 0, 0x400000, code.bitwise_left_shift(23));
   return bits.to(at::kInt).view(at::kFloat);
 }
 
-// The codes of the scales of blocks with these largest magnitudes. The algorithm 0 takes the power
-// of two below, 1 that at which nothing is too large.
+// The codes of the scales for blocks with these largest magnitudes. Algorithm 0 rounds to the power
+// of two below, algorithm 1 to the one with which no element overflows.
 at::Tensor mx_codes(const at::Tensor& largest, bool is_wide, int64_t algorithm) {
   const double most = is_wide ? 57344.0 : 448.0;
   const at::Tensor ratio = algorithm == 0 ? largest : largest / most;
@@ -131,7 +131,8 @@ at::Tensor mx_codes(const at::Tensor& largest, bool is_wide, int64_t algorithm) 
   return at::clamp(exponent + goes_up, 0, 254);
 }
 
-// Blocks of 32 along the last dimension with a scale each, in pairs.
+// Quantises blocks of 32 along the last dimension, with one scale for each; scales are stored in
+// pairs.
 void quantize_mx(const at::Tensor& values, int64_t algorithm, StoredOutput& y,
                  StoredOutput& scale) {
   const bool is_wide = y.dtype() == ACL_FLOAT8_E5M2;
@@ -154,7 +155,8 @@ void quantize_mx(const at::Tensor& values, int64_t algorithm, StoredOutput& y,
 
 }  // namespace
 
-// x is quantised by rows, or by a scale that is given. Bits as weightScale have x's scale in them.
+// x is quantised with a scale for each row, or with a given scale. A weightScale given as bits
+// includes x's scale.
 ACLNN(QuantMatmulDequant, (In, x), (Stored<In>, weight), (In, weightScale),
       (Optional<In>, biasOptional), (Optional<In>, xScaleOptional), (Optional<In>, xOffsetOptional),
       (Optional<In>, smoothScaleOptional), (char*, xQuantMode), (bool, transposeWeight),
@@ -184,7 +186,7 @@ ACLNN(QuantMatmulDequant, (In, x), (Stored<In>, weight), (In, weightScale),
   out = has_bits ? result : result * rows.scale;
 }
 
-// The sum over the batch.
+// Sums the products over the batch.
 ACLNN(QuantMatmulReduceSumWeightNz, (In, x1), (Stored<In>, x2), (In, x1Scale), (In, x2Scale),
       (Optional<In>, yScale), (Optional<In>, x1Offset), (Optional<In>, x2Offset),
       (Optional<In>, yOffset), (Optional<In>, bias), (bool, transposeX1), (bool, transposeX2),
@@ -212,7 +214,7 @@ ACLNN(QuantMatmulReduceSumWeightNz, (In, x1), (Stored<In>, x2), (In, x1Scale), (
   out = (products * x1Scale.unsqueeze(-1)).sum(0) * wide(x2Scale);
 }
 
-// quantParam has numbers for columns up to the next multiple of 16, or one.
+// quantParam has an element for each column, padded to a multiple of 16, or one element.
 ACLNN(BatchMatmulQuant, (In, x1), (In, x2), (In, quantParam), (Optional<In>, bias),
       (bool, transposeX1), (bool, transposeX2), (Out, out)) {
   expect_dims("x1", x1, 2, 6);
@@ -285,7 +287,8 @@ ACLNN(TransposeQuantBatchMatMulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (Op
   out = permuted_product(x1, x2, x1Scale, x2Scale, dtype, groupSize, perm, out);
 }
 
-// Scales of 512 elements, and of the 32 within these. Two elements of x2 may be an INT8.
+// Two levels of scales: for 512 elements, and for each 32 of them. An INT8 element of x2 may hold
+// two elements.
 ACLNN(DualLevelQuantMatmulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (In, x1Level0Scale),
       (In, x2Level0Scale), (Stored<In>, x1Level1Scale), (Stored<In>, x2Level1Scale),
       (Optional<In>, optionalBias), (bool, transposeX1), (bool, transposeX2),
@@ -340,8 +343,8 @@ ACLNN(DualLevelQuantMatmulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (In, x1L
   out = optionalBias ? product + *optionalBias : product;
 }
 
-// sparseWeight and index are what aclnnTransSparse4to2Para makes, in blocks even where their
-// tensors say ND.
+// sparseWeight and index are results of aclnnTransSparse4to2Para, stored in blocks even if their
+// tensors declare ND.
 ACLNN(Sparse4to2QuantMatmulWeightNz, (In, x), (Stored<In>, sparseWeight), (In, index), (In, xScale),
       (In, sparseWeightScale), (Optional<In>, biasOptional), (Out, out)) {
   expect_dims("x", x, 2);

@@ -16,16 +16,15 @@
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/row.h"
 
-// What the normalisations with a quantisation behind them share. Sums, statistics and norms are
-// FP32 and not rounded in between. What is quantised to integers is rounded to the nearest one,
-// halves to the even one, and saturates, as does what is quantised to FLOAT8; NaN becomes the
-// integer 0.
+// Shared by normalisations followed by quantisation. Sums, statistics and norms are FP32 and not
+// rounded in between. Quantisation to integers rounds to nearest, ties to even, and saturates, as
+// does that to FLOAT8; NaN becomes the integer 0.
 namespace aclnn_host {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-// The largest number of a type to which dynamic scales map the largest of a row. INT32 stands for
-// eight INT4.
+// The largest number of a type, to which dynamic scales map the largest element of a row. INT32
+// stands for eight INT4.
 inline double largest(aclDataType dtype) {
   switch (dtype) {
     case ACL_INT4:
@@ -47,7 +46,7 @@ inline void expect_quantized(const char* name, aclDataType dtype, bool with_int4
          "INT8, FLOAT8_E4M3FN or FLOAT8_E5M2");
 }
 
-// Numbers as elements of a quantised type, INT32 with eight INT4 in the place of each.
+// Converts numbers to elements of a quantised type; INT32 packs eight INT4.
 inline at::Tensor quantized(const at::Tensor& x, aclDataType dtype) {
   const double high = largest(dtype);
   if (is_float8(dtype)) return at::clamp(x, -high, high);
@@ -61,15 +60,14 @@ inline at::Tensor quantized(const at::Tensor& x, aclDataType dtype) {
   return pack_int4(integers.contiguous()).view(at::kInt).reshape(shape);
 }
 
-// Checks what the documents say of INT4: the last dimension is even.
+// INT4 requires an even last dimension, as the documents say.
 inline void store_quantized(StoredOutput& y, const at::Tensor& x) {
   EXPECT(y.dtype() != ACL_INT4 || x.size(-1) % 2 == 0, "x has shape ", x.sizes(),
          ", expected an even last dimension as ", y.name(), " is INT4");
   y = quantized(x, y.dtype());
 }
 
-// The quantisation by given parameters, which have the shape of the last dimensions of x or one
-// element.
+// Quantises with given parameters, which have the shape of the last dimensions of x or one element.
 inline at::Tensor scaled(const at::Tensor& x, const at::Tensor& scale, const OptionalTensor& offset,
                          bool divides) {
   const at::Tensor result = divides ? x / wide(scale) : x * wide(scale);
@@ -79,7 +77,7 @@ inline at::Tensor scaled(const at::Tensor& x, const at::Tensor& scale, const Opt
 struct RowQuotients {
   at::Tensor quotients, scales;
 };
-// The quantisation by the largest number of each row. A row of zeros stays one.
+// Quantises each row by its largest magnitude. A row of zeros stays zero.
 inline RowQuotients scaled_by_rows(const at::Tensor& y, const OptionalTensor& smooth, double high) {
   const at::Tensor rows = smooth ? y * wide(*smooth) : y;
   const at::Tensor scales = at::amax(rows.abs(), -1, /*keepdim=*/true) / high;
@@ -96,7 +94,7 @@ inline void expect_half(const char* name, const at::Tensor& x) {
          dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
 }
 
-// The type of x or FLOAT.
+// Requires the type of x or FLOAT.
 inline void expect_dtype_or_float(const char* name, const at::Tensor& tensor, const at::Tensor& x) {
   if (tensor.scalar_type() != at::kFloat) expect_dtype(name, tensor, x);
 }
@@ -116,7 +114,7 @@ inline at::Tensor of_last(const char* name, const at::Tensor& parameters, const 
   return parameters.reshape({size});
 }
 
-// gamma as the last dimensions of x. Says which these are.
+// The last dimensions of x that gamma covers.
 inline std::vector<int64_t> normalized_dims(const at::Tensor& x, const at::Tensor& gamma) {
   const int64_t count = gamma.dim();
   EXPECT(count >= 1 && count <= x.dim() &&

@@ -19,7 +19,7 @@
 namespace aclnn_host {
 namespace {
 
-// The INT4 of INT32 or FLOAT elements, eight times as many in the last dimension.
+// Unpacks INT32 or FLOAT elements to 4-bit codes, eight times as many in the last dimension.
 at::Tensor nibbles_of(const at::Tensor& packed) {
   std::vector<int64_t> shape = packed.sizes().vec();
   shape.back() *= 8;
@@ -74,7 +74,8 @@ at::Tensor unpacked_weight(const char* name, const at::Tensor& weight, aclDataTy
 }
 
 at::Tensor exact_product(const at::Tensor& a, const at::Tensor& b) {
-  // The sum of so many products has a magnitude of at most 2^24, as have its parts: FLOAT has them.
+  // A sum of this many products has a magnitude of at most 2^24, as have its partial sums, so FLOAT
+  // is exact.
   constexpr int64_t kMostProducts = 1024;
   const auto part = [&](int64_t begin) {
     const int64_t size = std::min(kMostProducts, a.size(-1) - begin);

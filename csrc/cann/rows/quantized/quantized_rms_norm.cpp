@@ -1,4 +1,4 @@
-// Root mean square norms followed by a quantisation.
+// RMS norms followed by quantisation.
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ namespace {
 struct Sum {
   at::Tensor x, norm;
 };
-// The sum of x1 and x2 and its root mean square norm times gamma.
+// The sum of x1 and x2, and its RMS norm times gamma.
 Sum add_rms_norm(const at::Tensor& x1, const at::Tensor& x2, const at::Tensor& gamma,
                  double epsilon, const Output& x_out) {
   expect_like("x2", x2, x1);
@@ -28,7 +28,7 @@ struct Parameters {
   const OptionalTensor& zeros1;
   const OptionalTensor& zeros2;
 };
-// Without scales2 nothing is written to y2.
+// Without scales2, y2 is not written.
 void quantize_both(const at::Tensor& y, const at::Tensor& x, const at::Tensor& gamma,
                    const Parameters& by, bool divides, StoredOutput& y1, StoredOutput& y2) {
   expect_quantized("y1Out", y1.dtype(), /*with_int4=*/false);
@@ -45,8 +45,8 @@ void quantize_both(const at::Tensor& y, const at::Tensor& x, const at::Tensor& g
   store_quantized(y2, scaled(y, *by.scales2, by.zeros2, divides));
 }
 
-// One dynamic quantisation of y. The scales, and if `flattens` what is quantised, may have all but
-// the last dimension of y as one.
+// One dynamic quantisation of y. All but the last dimension of y may be flattened into one in the
+// scales and, if `flattens`, in the quantised result.
 void quantize_rows(const at::Tensor& y, const OptionalTensor& smooth, StoredOutput& out,
                    Output& scale_out, bool flattens) {
   const at::IntArrayRef leading = y.sizes().slice(0, static_cast<size_t>(y.dim()) - 1);
@@ -70,7 +70,7 @@ void expect_one(const char* name, const at::Tensor& tensor) {
 
 }  // namespace
 
-// axis has no effect. y2Out is written where there is scales2Optional.
+// axis has no effect. y2Out is written if scales2Optional is given.
 ACLNN(AddRmsNormQuant, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
       (Floating<In>, scales1), (Optional<In>, scales2Optional), (Optional<In>, zeroPoints1Optional),
       (Optional<In>, zeroPoints2Optional), (int64_t, axis), (double, epsilon), (bool, divMode),
@@ -103,7 +103,7 @@ ACLNN(AddRmsNormQuantV2, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, 
   rmsNormOut = sum.norm;
 }
 
-// y2Out and scale2Out are written where there is smoothScale2Optional.
+// y2Out and scale2Out are written if smoothScale2Optional is given.
 ACLNN(AddRmsNormDynamicQuant, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
       (Optional<In>, smoothScale1Optional), (Optional<In>, smoothScale2Optional), (double, epsilon),
       (Stored<Out>, y1Out), (Stored<Out>, y2Out), (Out, xOut), (Out, scale1Out), (Out, scale2Out)) {
@@ -126,8 +126,8 @@ ACLNN(AddRmsNormDynamicQuant, (Floating<In>, x1), (Floating<In>, x2), (Floating<
   }
   xOut = sum.x;
 }
-// outputMask says which of the two are written; without it, the second is if there are both
-// smooth scales.
+// outputMask selects the outputs; without it, the second one is written if both smooth scales are
+// given.
 ACLNN(AddRmsNormDynamicQuantV2, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
       (Optional<In>, smoothScale1Optional), (Optional<In>, smoothScale2Optional),
       (Optional<In>, betaOptional), (double, epsilon), (Optional<Bools>, outputMask),
@@ -162,7 +162,7 @@ ACLNN(AddRmsNormDynamicQuantV2, (Floating<In>, x1), (Floating<In>, x2), (Floatin
   xOut = sum.x;
 }
 
-// What is NaN becomes 0, in FLOAT8 too.
+// NaN becomes 0, also in FLOAT8.
 ACLNN(RmsNormQuant, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta),
       (Floating<In>, scale), (In, offset), (double, epsilon), (Stored<Out>, y)) {
   expect_elements(x);
@@ -222,7 +222,8 @@ ACLNN(RmsNormDynamicQuant, (Floating<In>, x), (Floating<In>, gamma),
   scaleOut = rows.scales;
 }
 
-// The gradient of RmsNorm with respect to x, quantised, and to gamma. rstd is the reciprocal.
+// The gradient of RmsNorm with respect to x, quantised, and to gamma. rstd is the reciprocal of the
+// root mean square.
 ACLNN(RmsNormGradQuant, (Floating<In>, dy), (Floating<In>, x), (In, rstd), (Floating<In>, gamma),
       (Floating<In>, scalesX), (Optional<In>, offsetXOptional), (const char*, quantMode),
       (bool, divMode), (Out, dxOut), (Out, dgammaOut)) {

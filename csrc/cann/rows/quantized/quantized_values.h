@@ -14,11 +14,11 @@
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/row.h"
 
-// What the functions that quantise have in common: the types of their results, rounding to these,
-// and scales by the extremes of rows.
+// Shared by quantising functions: the types of results, rounding, and scales from the extremes of
+// rows.
 namespace aclnn_host {
 
-// The types of quantised results. An INT32 element holds eight INT4.
+// The types of quantised results. An INT32 element packs eight INT4.
 inline bool is_packed(aclDataType dtype) {
   return dtype == ACL_INT32;
 }
@@ -26,7 +26,7 @@ inline bool is_floating(aclDataType dtype) {
   return dtype == ACL_FLOAT8_E4M3FN || dtype == ACL_FLOAT8_E5M2 || dtype == ACL_FLOAT4_E2M1;
 }
 
-// The largest number of a type of results.
+// The largest number of a quantised type.
 inline double largest_of(aclDataType dtype) {
   switch (dtype) {
     case ACL_FLOAT8_E4M3FN: return 448;
@@ -37,7 +37,7 @@ inline double largest_of(aclDataType dtype) {
   }
 }
 
-// Refuses a result of another type than those.
+// Refuses a result of a type that is not in `allowed`.
 inline void expect_quantized(const StoredOutput& y, std::initializer_list<aclDataType> allowed) {
   std::string expected;
   for (const aclDataType dtype : allowed) {
@@ -47,7 +47,7 @@ inline void expect_quantized(const StoredOutput& y, std::initializer_list<aclDat
   EXPECT(false, y.name(), " has dtype ", dtype_name(y.dtype()), ", expected ", expected);
 }
 
-// Refuses a result of another shape than the values have; packed ones are eight to an element.
+// Checks that a result has the shape of the values; packed results have eight values in an element.
 inline void expect_values(const StoredOutput& y, at::IntArrayRef shape) {
   std::vector<int64_t> expected = shape.vec();
   if (is_packed(y.dtype())) {
@@ -64,13 +64,13 @@ inline void expect_values(const StoredOutput& y, at::IntArrayRef shape) {
   EXPECT(y->sizes() == expected, y.name(), " has shape ", y->sizes(), ", expected ", expected);
 }
 
-// Numbers beyond the limits become these, NaN 0. FLOAT holds them all.
+// Clamps numbers to the limits; NaN becomes 0. FLOAT represents all limits.
 inline at::Tensor saturated(const at::Tensor& x, double low, double high) {
   return at::clamp(at::nan_to_num(x, 0.0, high, low), low, high);
 }
 
-// Assigns values that need rounding. Integers saturate; the types of FLOAT8 do as ATen's casts do.
-// NaN becomes 0 in types that lack it.
+// Rounds and assigns values. Integers saturate; FLOAT8 types behave as in ATen's casts. NaN becomes
+// 0 in types without NaN.
 inline void quantize(StoredOutput& y, const at::Tensor& values) {
   if (y.dtype() == ACL_FLOAT4_E2M1) {
     y = values.masked_fill(values.isnan(), 0);
@@ -89,8 +89,8 @@ inline void quantize(StoredOutput& y, const at::Tensor& values) {
   }
 }
 
-// Quantises each row of the last dimension by its largest magnitude, and returns the scales, of
-// which the last dimension is 1. Where there is nothing to quantise, there are none.
+// Quantises each row of the last dimension by its largest magnitude. Returns the scales, with a
+// last dimension of 1; nothing if there are no values.
 inline std::optional<at::Tensor> quantize_rows(StoredOutput& y, const at::Tensor& values,
                                                std::optional<double> type_most = std::nullopt) {
   EXPECT(values.size(-1) > 0 || values.numel() == 0, "a row has no elements");

@@ -1,5 +1,5 @@
 // Quantisation of products with small matrices, which spread outliers. The products are rounded to
-// the type of x, as the matrix units give them.
+// the type of x, as the matrix units do.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/amax.h>
@@ -29,7 +29,7 @@ void check_source(const at::Tensor& x) {
   EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
 }
 
-// Whole numbers by a mode; "round" has halves away from 0.
+// Rounds by a mode; "round" rounds ties away from 0.
 at::Tensor whole(const at::Tensor& values, const std::string& mode) {
   if (mode == "floor") return at::floor(values);
   if (mode != "round") return values;
@@ -39,7 +39,8 @@ at::Tensor whole(const at::Tensor& values, const std::string& mode) {
 
 // ---- RotateQuant
 
-// x in rows of k elements times the rotation, which each k columns of x may have of their own.
+// Splits x into rows of k elements and multiplies them with the rotation. Each k columns of x may
+// have their own rotation.
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& rotation) {
   expect_dtype("rotation", rotation, x);
   expect_dims("rotation", rotation, 2, 3);
@@ -57,7 +58,7 @@ at::Tensor rotated(const at::Tensor& x, const at::Tensor& rotation) {
   return product(parts, rotation, x).reshape(x.sizes());
 }
 
-// Bounds each 32 elements by alpha times their largest magnitude, if alpha is between 0 and 1.
+// Clamps each 32 elements to alpha times their largest magnitude, if alpha is between 0 and 1.
 at::Tensor bounded(const at::Tensor& x, const at::Tensor& alpha) {
   expect_dtype("alpha", alpha, at::kBFloat16);
   expect_shape("alpha", alpha, {1});
@@ -128,7 +129,7 @@ at::Tensor flat_product(const FlatQuant& in, bool may_lack_right) {
   return product(in.left, product(in.x, in.right, in.x), in.x);
 }
 
-// INT4 for each matrix of x, or FLOAT4 for each 32 of its elements.
+// Quantises to INT4 with a scale for each matrix of x, or to FLOAT4 with a scale for 32 elements.
 void flat_quant(const FlatQuant& in, StoredOutput& out, StoredOutput& scale) {
   expect_quantized(out, {ACL_INT4, ACL_INT32, ACL_FLOAT4_E2M1});
   const bool is_float4 = out.dtype() == ACL_FLOAT4_E2M1;
@@ -155,7 +156,7 @@ void flat_quant(const FlatQuant& in, StoredOutput& out, StoredOutput& scale) {
 
 }  // namespace
 
-// The type of yOut says how: by rows to integers, or in blocks to MX.
+// The type of yOut selects the quantisation: integers by rows, or MX in blocks.
 ACLNN(RotateQuant, (In, x), (In, rotation), (Optional<In>, alpha), (int64_t, axis),
       (char*, roundMode), (int64_t, scaleAlg), (double, dstTypeMax), (bool, trans),
       (Stored<Out>, yOut), (Stored<Out>, scaleOut)) {
@@ -185,8 +186,8 @@ ACLNN(FlatQuantV2, (In, x), (In, kroneckerP1), (In, kroneckerP2), (double, clipR
       (double, dstTypeMax), (Stored<Out>, out), (Stored<Out>, quantScale)) {
   flat_quant({x, kroneckerP1, kroneckerP2, clipRatio, dstTypeMax}, out, quantScale);
 }
-// The groups tell how many matrices of x count. What comes of the others the document leaves open;
-// here they are as the groups'.
+// The groups determine the number of valid matrices of x. The document leaves the results of the
+// others undefined; they are computed like the valid ones.
 ACLNN(FlatQuantV3, (In, x), (In, kroneckerP1), (In, kroneckerP2), (Optional<In>, groupListOptional),
       (double, clipRatio), (double, dstTypeMax), (int64_t, groupListType), (Stored<Out>, out),
       (Stored<Out>, quantScale)) {

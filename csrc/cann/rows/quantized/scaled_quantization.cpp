@@ -1,4 +1,4 @@
-// Quantisation by given scales, for groups of rows too, and the scaling of INT32 back.
+// Quantisation with given scales, also for groups of rows, and dequantisation of INT32.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/amax.h>
@@ -13,7 +13,7 @@ namespace aclnn_host::quantized_scaled_quantization_rows {
 
 namespace {
 
-// The checks of QuantMax and GroupedQuantMax. FLOAT8 saturates there.
+// The checks of QuantMax and GroupedQuantMax, whose FLOAT8 results saturate.
 void check_quant_max(const at::Tensor& x, const at::Tensor& scale, const std::string& mode,
                      int64_t dtype, int64_t groups, const StoredOutput& y, const Output& amax) {
   expect_dtype("scale", scale, at::kFloat);
@@ -31,7 +31,7 @@ at::Tensor within_float8(const at::Tensor& values, const StoredOutput& y) {
   return saturated(values, -largest_of(y.dtype()), largest_of(y.dtype()));
 }
 
-// The ends of the groups of x, which increase up to the number of its rows.
+// The ends of the groups of x, which increase up to the number of rows.
 std::vector<int64_t> ends_of(const at::Tensor& groups, int64_t rows) {
   const at::Tensor list = groups.contiguous();
   const auto* values = list.const_data_ptr<int64_t>();
@@ -48,7 +48,7 @@ std::vector<int64_t> ends_of(const at::Tensor& groups, int64_t rows) {
 
 }  // namespace
 
-// A bias that is INT32 is added before the scales, another one after them.
+// An INT32 bias is added before the scales, other biases after them.
 ACLNN(DequantBias, (In, x), (Floating<In>, weightScale), (Optional<In>, activateScaleOptional),
       (Optional<In>, biasOptional), (int64_t, outputDtype), (Out, out)) {
   expect_dtype("x", x, at::kInt);

@@ -1,4 +1,4 @@
-// Weights of which two of every four elements are zeros, without these.
+// Compresses 2:4 sparse weights, where at least two of every four elements are 0.
 
 #include <algorithm>
 #include <array>
@@ -29,14 +29,14 @@ Memory<T> zeros(int64_t count) {
   return Memory<T>(static_cast<T*>(std::calloc(size, sizeof(T))));
 }
 
-// Which two of four elements stay.
+// The two of four elements that are kept.
 struct Pair {
   int first, second;
-  uint8_t code;  // the first place, and the second one less 1 in the upper two bits
+  uint8_t code;  // the first position, and the second minus 1 in the upper two bits
 };
 
-// The pair of four elements; `first` is negative where more than two are not 0. Beside a single
-// element stands a 0, whose place does not count.
+// The kept pair of four elements; `first` is negative if more than two are not 0. A single nonzero
+// element is paired with a 0 at an arbitrary position.
 Pair pair_of(const std::array<int8_t, 4>& four) {
   int count = 0;
   std::array<int, 4> places{};
@@ -56,8 +56,8 @@ Pair pair_of(const std::array<int8_t, 4>& four) {
 constexpr int64_t kRows = 16, kColumns = 32;  // of a block of the result
 constexpr int64_t kDims = 4;
 
-// Writes what is left of the eight elements from a column on, and the byte of their places. False
-// where more than two of four are not 0.
+// Writes the kept elements of the eight from a column on, and the byte of their positions. Returns
+// false if more than two of four are not 0.
 bool compress(const int8_t* row, int64_t columns, int64_t column, int8_t* kept, uint8_t* places) {
   uint8_t codes = 0;
   for (int64_t half = 0; half < 2; ++half) {
@@ -78,7 +78,7 @@ bool compress(const int8_t* row, int64_t columns, int64_t column, int8_t* kept, 
 
 }  // namespace
 
-// A result is in blocks of 16 rows and 32 columns (FRACTAL_NZ), whose padding is 0.
+// The results are in blocks of 16 rows and 32 columns (FRACTAL_NZ), padded with 0.
 extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransSparse4to2Para(
     const int8_t* weight, aclIntArray* shape, int8_t** sparseWeight, int64_t** sparseWeightDims,
     uint64_t* sparseWeightDimsNum, uint8_t** index, int64_t** indexDims, uint64_t* indexDimsNum) {

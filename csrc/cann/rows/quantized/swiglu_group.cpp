@@ -1,5 +1,5 @@
-// SwiGLU of groups of rows, quantised or not, and gradients. All is computed in FP32 and rounded
-// once. Rows after the last group are computed as its rows are.
+// SwiGLU of groups of rows, with or without quantisation, and gradients. Computed in FP32 and
+// rounded once. Rows after the last group are computed with its parameters.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/amax.h>
@@ -29,8 +29,8 @@ namespace aclnn_host::quantized_swiglu_group_rows {
 
 namespace {
 
-// The gradient of silu(gate) * up for the clamped halves of x, where a limit of 0 is none. The
-// limits themselves have no gradient.
+// The gradient of silu(gate) * up for the clamped halves of x; a limit of 0 disables clamping.
+// Elements at the limits have no gradient.
 at::Tensor swiglu_gradient(const at::Tensor& gradient, const at::Tensor& x, double limit) {
   const Halves parts = halves(x, x.dim() - 1, /*gate_is_left=*/true);
   const bool is_clamped = limit > 0;
@@ -50,7 +50,7 @@ struct GroupGradient {
   const at::Tensor &gradient, &x;
   const OptionalTensor &weight, &y, &groups;
   double limit;
-  bool masks_weight;  // whether the weights' gradient is 0 after the groups, too
+  bool masks_weight;  // the weights' gradient is 0 after the groups, too
 };
 void swiglu_group_gradient(const GroupGradient& in, Output& gradient_out,
                            OptionalOutput& weight_out) {
@@ -86,15 +86,15 @@ void swiglu_group_gradient(const GroupGradient& in, Output& gradient_out,
 
 // ---- SwigluGroupQuant
 
-// The least power of two that is not less than x.
+// The least power of two that is at least x.
 at::Tensor power_above(const at::Tensor& x) {
   const auto [mantissa, exponent] = at::frexp(x);
   const at::Tensor is_power = mantissa.eq(0.5);
   return at::ldexp(at::ones_like(x), exponent - is_power.to(at::kInt));
 }
 
-// Blocks of the last dimension, whose scale is their largest finite magnitude, at least 1e-4, by
-// the largest number of FLOAT8.
+// Blocks of the last dimension. The scale is their largest finite magnitude, at least 1e-4, divided
+// by the largest number of FLOAT8.
 struct Blocks {
   at::Tensor values;  // [..., blocks, block]
   at::Tensor scale;   // [..., blocks, 1]
@@ -110,7 +110,7 @@ Blocks blocks_of(const at::Tensor& x, int64_t size, bool skips_infinite, double 
 
 }  // namespace
 
-// Only the groups' rows are written.
+// Only the rows of the groups are written.
 ACLNN(SwigluGroup, (Floating<In>, x), (Optional<In>, weightOptional),
       (Optional<In>, groupIndexOptional), (double, clampLimit), (Out, out)) {
   expect_dims("x", x, 1, 8);
@@ -155,8 +155,8 @@ ACLNN(SwigluGroupGrad, (Floating<In>, gradY), (Floating<In>, x), (Optional<In>, 
                         gradXOut, gradWeightOutOptional);
 }
 
-// quantMode is 0, blocks of 128 with scales in FLOAT, or 1, of 32 with powers of two; the others
-// are for HIFLOAT8. yOriginOut is not written in these.
+// quantMode 0 uses blocks of 128 with FLOAT scales, mode 1 blocks of 32 with powers of two; the
+// other modes are for HIFLOAT8. Modes 0 and 1 do not write yOriginOut.
 ACLNN(SwigluGroupQuant, (Floating<In>, x), (Optional<In>, weightOptional),
       (Optional<In>, groupIndexOptional), (Optional<In>, scaleOptional), (int64_t, dstType),
       (int64_t, quantMode), (int64_t, blockSize), (bool, roundScale), (double, clampLimit),
@@ -210,7 +210,7 @@ ACLNN(SwigluGroupQuant, (Floating<In>, x), (Optional<In>, weightOptional),
     result = result * weightOptional->reshape(rows);
   }
   if (is_float4) {
-    // In the type of x, and by the exponent of a block's maximum.
+    // Computed in the type of x, with the exponent of a block's maximum.
     const at::Tensor narrow = result.to(x.scalar_type());
     const MxRule rule = mx_rule(narrow, "rint", dstType, /*algorithm=*/0, /*largest=*/0, yOut);
     return quantize_mx(narrow, narrow.dim() - 1, kMxBlock, rule, yOut, yScaleOut);

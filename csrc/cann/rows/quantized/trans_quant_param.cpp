@@ -1,4 +1,4 @@
-// Parameters and weights in the forms that quantised products take.
+// Converts parameters and weights to the forms that quantised products take.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/clamp.h>
@@ -21,8 +21,8 @@ void expect_parameters(const char* name, const at::Tensor& tensor) {
   EXPECT(tensor.numel() > 0, name, " has shape ", tensor.sizes(), ", expected elements");
 }
 
-// The bits of each scale and offset; see quant_param.h. `rounds` rounds the scale to the 19 bits
-// that are kept, halves to the even number, instead of cutting the others off.
+// The bits of each scale and offset; see quant_param.h. With `rounds`, the scale is rounded to the
+// 19 bits that are kept, ties to even, instead of truncated.
 void pack_parameters(const at::Tensor& scale, const std::optional<at::Tensor>& offset, bool rounds,
                      Output& out) {
   expect_parameters("scale", scale);
@@ -57,7 +57,7 @@ void pack_parameters(const at::Tensor& scale, const std::optional<at::Tensor>& o
   out = bits.view(out->scalar_type());
 }
 
-// What holds the elements, with or without eight in one.
+// Checks the shape of the result, which holds `per_element` values in an element.
 void check_packed_shape(const at::Tensor& weight, const StoredOutput& pack, int64_t per_element) {
   const int64_t multiple = per_element == 1 ? 2 : per_element;
   EXPECT(weight.size(-1) % multiple == 0, "weight has shape ", weight.sizes(),
@@ -78,7 +78,7 @@ ACLNN(TransQuantParamV3, (In, scale), (Optional<In>, offset), (int64_t, roundMod
   pack_parameters(scale, offset, roundMode == 1, out);
 }
 
-// Of INT32 the lowest 4 bits count.
+// Of an INT32 element the lowest 4 bits are used.
 ACLNN(ConvertWeightToINT4Pack, (In, weight), (Stored<Out>, weightInt4Pack)) {
   expect_dims("weight", weight, 2, 3);
   EXPECT(weight.numel() > 0, "weight has shape ", weight.sizes(), ", expected elements");

@@ -1,4 +1,4 @@
-// The weights of products of FLOAT8 by FLOAT4, in the form that the products read fastest.
+// Converts the weights of products of FLOAT8 by FLOAT4 to the form that the products read fastest.
 
 #include <ATen/core/Tensor.h>
 
@@ -9,7 +9,7 @@ namespace aclnn_host::quantized_weight_preprocess_rows {
 
 namespace {
 
-// An output whose blocks are those of its transpose, whatever strides it has.
+// An output with the blocks of its transpose, whatever its strides.
 struct TransposedStoredOut : Stored<Out> {
   static void add(Preparation& stage, const char* name, C tensor) {
     Stored<Out>::add(stage, name, tensor);
@@ -24,7 +24,8 @@ void expect_stored(const char* name, aclDataType dtype, aclDataType expected) {
          dtype_name(expected));
 }
 
-// The scales of groups of 32 rows of the weight: pairs of them stand last.
+// The shape of the scales of groups of 32 rows of the weight; pairs of scales are the last
+// dimension.
 std::vector<int64_t> scale_shape(at::IntArrayRef weight) {
   std::vector<int64_t> shape = weight.vec();
   shape[shape.size() - 2] = (shape[shape.size() - 2] + 2 * kGroup - 1) / (2 * kGroup);
@@ -34,8 +35,8 @@ std::vector<int64_t> scale_shape(at::IntArrayRef weight) {
 
 }  // namespace
 
-// The one kind of weight that the document supports so far. Whatever the strides of weight and
-// weightScale are, they are accepted.
+// Takes the only kind of weight that the document supports. weight and weightScale may have any
+// strides.
 // Behaviour of WeightQuantPreprocess: It writes the format that CANN's kernels read, as published.
 // aclnnTransSparse4to2Para writes the pairs of 4 that they read.
 ACLNN(WeightQuantPreprocess, (Stored<In>, weight), (Stored<In>, weightScale),

@@ -1,4 +1,4 @@
-// Products with a weight of few bits, which scales and offsets turn into numbers of x's type.
+// Products with a weight in a narrow integer type, which scales and offsets convert to x's type.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/matmul.h>
@@ -21,7 +21,7 @@ struct WeightQuantMatmul {
   const std::optional<at::Tensor>& y_scale;
   const std::optional<at::Tensor>& y_offset;
   const std::optional<at::Tensor>& bias;
-  int64_t group_size;  // of k; 0 for scales of the tensor or of columns
+  int64_t group_size;  // along k; 0 for scales of the tensor or of columns
 };
 
 bool is_float_weight(aclDataType dtype) {
@@ -79,7 +79,7 @@ void check_sizes(const WeightQuantMatmul& call, int64_t m, int64_t k, int64_t n)
          k, " and ", n, ", expected an m of at most 96, and multiples of 64");
 }
 
-// Scales or offsets for each element of (k, n), or that broadcast to it.
+// Expands scales or offsets to the elements of (k, n), or to a shape that broadcasts to them.
 at::Tensor over_weight(const char* name, const at::Tensor& given, int64_t group, int64_t k,
                        int64_t n, bool has_groups_last) {
   if (group > 0) {
@@ -94,7 +94,7 @@ at::Tensor over_weight(const char* name, const at::Tensor& given, int64_t group,
   return given.reshape({-1});
 }
 
-// (x ((weight + offset) scale) + bias), quantised if there is a scale for that.
+// (x ((weight + offset) scale) + bias), quantised if there is a quantisation scale.
 void multiply_dequantized(const WeightQuantMatmul& call, Output& y) {
   check_weight_types(call, y);
   const at::Tensor& x = call.x;
@@ -103,7 +103,7 @@ void multiply_dequantized(const WeightQuantMatmul& call, Output& y) {
   expect_format("weight", call.weight, /*or_blocked=*/true);
   expect_dims("x", x, 2, is_310p || current_product() == Product::kHost ? 6 : 2);
   expect_dims("weight", call.weight.elements, 2, x.dim());
-  // There, and only there, blocks are of (n, k), and so are scales of groups.
+  // Only on this product with this format, blocks and scales of groups are (n, k).
   const bool is_turned = is_310p && is_blocked;
   const at::Tensor given =
       is_turned ? call.weight.elements.transpose(-1, -2) : call.weight.elements;
@@ -148,7 +148,7 @@ void multiply_dequantized(const WeightQuantMatmul& call, Output& y) {
   y = quantized(result, scale, offset);
 }
 
-// An argument of which the weight has one for all or one for each column.
+// Checks an argument with one element for all columns or one for each.
 at::Tensor for_columns(const char* name, const at::Tensor& given, int64_t n) {
   EXPECT((given.dim() == 1 || given.dim() == 2) && (given.numel() == 1 || given.numel() == n), name,
          " has shape ", given.sizes(), ", expected 1 or ", n, " elements");
@@ -194,8 +194,8 @@ ACLNN(WeightQuantBatchMatmulNz, (In, x), (Stored<In>, weight), (Stored<In>, anti
                        y);
 }
 
-// Up to 64 rows are multiplied with (x2 + deqOffset) deqScale; more with
-// ((x2 + antiquantOffset) antiquantScale + addOffset) mulScale.
+// Up to 64 rows are multiplied with (x2 + deqOffset) deqScale; more rows with ((x2 +
+// antiquantOffset) antiquantScale + addOffset) mulScale.
 // Behaviour of WeightQuantBatchMatmul*: Weights are widened, multiplied in FLOAT and rounded once.
 ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (Optional<In>, diagonalMatrix),
       (Optional<In>, deqOffset), (Optional<In>, deqScale), (Optional<In>, addOffset),
@@ -241,7 +241,7 @@ ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (Optional<In>, diagonalMatrix)
   out = bias ? product + *bias : product;
 }
 
-// The sum of products with the upper and the lower bits of a weight of FLOAT.
+// The sum of the products with the upper and the lower bits of a FLOAT weight.
 ACLNN(MatmulEmuSplitWeight, (In, x), (In, wHigh), (In, wLow), (Out, y), (float, wLowScale),
       (int8_t, yDtype)) {
   expect_dims("x", x, 2);

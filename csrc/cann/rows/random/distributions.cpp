@@ -1,4 +1,4 @@
-// Random numbers. A seed and an offset, numbers or tensors, always give the same ones; they are not
+// Random numbers. A seed and an offset, as numbers or tensors, determine them; they differ from
 // those of a device.
 
 #include <ATen/native/TensorFactories.h>
@@ -13,7 +13,7 @@ namespace aclnn_host::random_distributions_rows {
 
 namespace {
 
-// Writes zeros and ones in the shape of self, with this probability of ones.
+// Writes random zeros and ones in the shape of self, with this probability of ones.
 template <class Probability>
 void bernoulli(const at::Tensor& self, const Probability& probability, int64_t seed, int64_t offset,
                Output& out) {
@@ -88,7 +88,7 @@ ACLNN(InplaceRandomWithoutFromToTensor, (Real<InOut>, selfRef), (In, seedTensor)
   selfRef = draw_integers(selfRef, seed.source());
 }
 
-// self says nothing but the shape.
+// Only the shape of self is read.
 ACLNN(Bernoulli, (In, self), (Number, prob), (int64_t, seed), (int64_t, offset), (Real<Out>, out)) {
   bernoulli(self, prob.toDouble(), seed.value(), offset.value(), out);
 }

@@ -31,17 +31,18 @@ namespace aclnn_host {
 
 namespace {
 
-// Where only one answer is the right one, no function of the C library is called: their last bits
-// depend on the machine.
+// Draws that must be the same everywhere call no function of the C library, because the last bits
+// of its results depend on the machine.
 
 constexpr int64_t kChunk = 256;  // numbers that are computed together
 
-// Replaces each positive normal number by its natural logarithm, within 1e-15 of it. Without a
-// branch or a call, so that the loop is several at once.
+// Replaces each positive normal number by its natural logarithm, within 1e-15 of it. It has no
+// branch and no call, so that the compiler vectorises the loop.
 void logarithms(double* numbers, int64_t count) {
   constexpr double kLn2 = 0.69314718055994530942, kSqrtHalf = 0.70710678118654752440;
   constexpr uint64_t kMantissa = (uint64_t{1} << 52) - 1, kHalf = uint64_t{1022} << 52;
-  constexpr double kInteger = 0x1p52;  // its bits, or those of a small integer: the sum of both
+  // The bits of 2^52 or those of an integer below 2^52 are the bits of their sum.
+  constexpr double kInteger = 0x1p52;
   for (int64_t i = 0; i < count; ++i) {
     const auto bits = std::bit_cast<uint64_t>(numbers[i]);
     const double half_up = std::bit_cast<double>((bits & kMantissa) | kHalf);  // in [0.5, 1)
@@ -58,7 +59,7 @@ void logarithms(double* numbers, int64_t count) {
   }
 }
 
-// The sum of the coefficients times powers of x, the constant first.
+// The polynomial with these coefficients, the constant first.
 template <size_t N>
 double polynomial(double x, const double (&coefficients)[N]) {
   double sum = 0;
@@ -66,9 +67,9 @@ double polynomial(double x, const double (&coefficients)[N]) {
   return sum;
 }
 
-// Replaces each probability p, 0 < p < 1, by the number below which a normally distributed one is
-// with that probability, within 1e-15 of it: algorithm AS 241, PPND16, of Wichura, "The percentage
-// points of the normal distribution", Applied Statistics 37 (1988).
+// Replaces each probability p, 0 < p < 1, by the quantile of the normal distribution, within 1e-15
+// of it: algorithm AS 241, PPND16, of Wichura, "The percentage points of the normal distribution",
+// Applied Statistics 37 (1988).
 void normal_quantiles(double* numbers, int64_t count) {
   constexpr double kA[] = {3.3871328727963666080e0,  1.3314166789178437745e+2,
                            1.9715909503065514427e+3, 1.3731693765509461125e+4,
@@ -106,8 +107,8 @@ void normal_quantiles(double* numbers, int64_t count) {
                            1.84631831751005468180e-5,
                            1.42151175831644588870e-7,
                            2.04426310338993978564e-15};
-  // All as if they were in the middle, then those that are not: loops without branches are several
-  // at once.
+  // Computes all numbers as if they were in the central region, then the others again: the compiler
+  // vectorises loops without branches.
   double middles[kChunk], roots[kChunk];
   int64_t places[kChunk], outside = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -133,7 +134,7 @@ void normal_quantiles(double* numbers, int64_t count) {
   std::copy_n(middles, count, numbers);
 }
 
-// A word as a number in (0, 1), and so in the midst of its interval.
+// The midpoint of the interval of (0, 1) that a word selects.
 double unit(uint32_t word) {
   return (word + 0.5) * 0x1p-32;
 }
@@ -167,7 +168,7 @@ void for_words(int64_t count, Source source, Use use) {
   });
 }
 
-// The same for functions of one word: write(i, word).
+// for_words for functions of one word: write(i, word).
 template <class Word, class Write>
 void for_each_word(int64_t count, Source source, Write write) {
   for_words<Word>(count, source, [&](int64_t first, int64_t here, const Word* words) {
@@ -180,7 +181,7 @@ at::Tensor empty_as(const at::Tensor& like, at::ScalarType type) {
 }
 
 // Writes numbers of a continuous distribution: transform(numbers, count) replaces numbers in (0,
-// 1), each of a word.
+// 1), one for each word.
 template <class Word, class Element, class Transform>
 void fill(const at::Tensor& numbers, Source source, Transform transform) {
   Element* to = numbers.mutable_data_ptr<Element>();
@@ -192,8 +193,8 @@ void fill(const at::Tensor& numbers, Source source, Transform transform) {
   });
 }
 
-// Such numbers, rounded to the dtype of `like`. DOUBLE takes a word of 64 bits for each, the other
-// types one of 32.
+// Numbers of a continuous distribution, rounded to the dtype of `like`. DOUBLE takes a 64-bit word
+// for each number, other types a 32-bit word.
 template <class Transform>
 at::Tensor continuous(const at::Tensor& like, Source source, Transform transform) {
   const bool is_integer = at::isIntegralType(like.scalar_type(), /*includeBool=*/true);
@@ -207,8 +208,8 @@ at::Tensor continuous(const at::Tensor& like, Source source, Transform transform
   return numbers.to(type);
 }
 
-// How many bits of a number in [0, 1) a dtype has. Of more, the last ones would be rounded, and
-// that up to 1.
+// The number of bits of a number in [0, 1) in this dtype. Further bits would be rounded, possibly
+// up to 1.
 int unit_bits(at::ScalarType type) {
   switch (type) {
     case at::kHalf: return std::numeric_limits<c10::Half>::digits;
@@ -218,7 +219,7 @@ int unit_bits(at::ScalarType type) {
   }
 }
 
-// Makes probabilities of a continuous distribution normally distributed numbers.
+// Returns a transformation of probabilities to normally distributed numbers.
 auto scaled_normal(double mean, double deviation) {
   return [=](double* numbers, int64_t count) {
     normal_quantiles(numbers, count);
@@ -244,7 +245,7 @@ at::Tensor draw_uniform(const at::Tensor& like, double from, double to, Source s
       u[i] = from + floor * (to - from);
     }
   });
-  // What the sum was rounded up to is outside.
+  // Rounding may give `to`, which is outside the range.
   return numbers.masked_fill_(numbers.ge(to), from);
 }
 
@@ -288,7 +289,7 @@ at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& probability,
 
 at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Source source) {
   EXPECT(from < to, "from is ", from, ", expected less than to, ", to);
-  // A number below `to` may be rounded to it: the largest one is below what is rounded so.
+  // A number below `to` may be rounded to it, so `to` becomes the largest number that is not.
   if (at::isFloatingType(like.scalar_type())) {
     AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, like.scalar_type(), "random", [&] {
       from = at::native::templates::update_from<scalar_t>(from);
@@ -338,7 +339,7 @@ at::Tensor draw_permutation(int64_t n, Source source) {
   int64_t* order = numbers.mutable_data_ptr<int64_t>();
   std::iota(order, order + n, 0);
   const Philox philox(source);
-  for (int64_t i = 0; i < n - 1; ++i) {  // Fisher and Yates
+  for (int64_t i = 0; i < n - 1; ++i) {  // Fisher-Yates shuffle
     const uint64_t left = static_cast<uint64_t>(n - i);
     std::swap(order[i],
               order[i + static_cast<int64_t>(philox.wide(static_cast<uint64_t>(i)) % left)]);
@@ -357,7 +358,8 @@ at::Tensor draw_categories(const at::Tensor& weights, int64_t count, bool replac
   EXPECT(wide.gt(0).any(-1).all().item().toBool(),
          "self has a row of weights that are all 0, expected one above 0");
   if (!replacement) {
-    // The order of the weights over exponentially distributed numbers is that of drawing.
+    // Sorting by the weights divided by exponentially distributed numbers gives the order of
+    // drawing.
     const at::Tensor keys = wide / draw_exponential(wide, 1, source);
     if (count == 1) return at::argmax(keys, -1, /*keepdim=*/true);
     return std::get<1>(keys.sort(/*stable=*/true, -1, /*descending=*/true)).narrow(-1, 0, count);

@@ -1,4 +1,4 @@
-// Dropout: the mask that is drawn stays to be used by the gradient.
+// Dropout: the gradient uses the mask that the forward pass draws.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/native/TensorFactories.h>
@@ -31,7 +31,7 @@ int64_t elements_of(at::IntArrayRef shape) {
   return elements;
 }
 
-// What a mask keeps of x, scaled, and 0 elsewhere, even where x is inf.
+// x scaled where the mask keeps it, and 0 elsewhere, even where x is inf.
 at::Tensor kept(const at::Tensor& x, const at::Tensor& mask, double scale) {
   const at::Tensor is_kept = unpacked_dropout_mask(mask, x).to(at::kBool);
   return at::where(is_kept, at::mul(wide(x), scale), c10::Scalar(0.0));
@@ -47,7 +47,7 @@ void draw_mask(at::IntArrayRef shape, double prob, Source source, Output& out) {
   out = draw_bits(out, 1 - prob, source);
 }
 
-// What dropout keeps of self, scaled so that its mean stays.
+// self scaled where the mask keeps it, so that the mean is preserved.
 at::Tensor dropped(const at::Tensor& self, const at::Tensor& mask, double probability) {
   EXPECT(probability >= 0 && probability <= 1, "the probability is ", probability,
          ", expected 0 to 1");
@@ -55,7 +55,7 @@ at::Tensor dropped(const at::Tensor& self, const at::Tensor& mask, double probab
   return self.mul(unpacked_dropout_mask(mask, self)).mul(scale);
 }
 
-// Draws a mask, and writes it and what it keeps.
+// Draws a mask, and writes it and the dropout of the input.
 void drop(const at::Tensor& input, double probability, Source source, Output& out,
           Output& maskOut) {
   check_dropout_mask(maskOut, input.numel());
@@ -64,7 +64,7 @@ void drop(const at::Tensor& input, double probability, Source source, Output& ou
   out = dropped(input, mask, probability);
 }
 
-// The type of what a mask is for; the mask does not depend on it.
+// Checks the type of the data to mask; the mask does not depend on it.
 void check_prob_type(at::ScalarType type) {
   EXPECT(at::isFloatingType(type), "probDataType is ", dtype_text(type),
          ", expected FLOAT, FLOAT16 or BFLOAT16");
@@ -72,7 +72,7 @@ void check_prob_type(at::ScalarType type) {
 
 }  // namespace
 
-// Where nothing is random, maskOut stays as it is.
+// If nothing is dropped at random, maskOut is not written.
 ACLNN(Dropout, (Floating<In>, input), (double, p), (bool, train), (int64_t, seed),
       (int64_t, offset), (Out, out), (Out, maskOut)) {
   check_probability("p", p.value());
@@ -89,7 +89,7 @@ ACLNN(Dropout, (Floating<In>, input), (double, p), (bool, train), (int64_t, seed
     out = kept(input, mask, 1 / (1 - p.value()));
   }
 }
-// A scale of 1 stands for a probability of 0, whatever the mask says.
+// A scale of 1 means a probability of 0, whatever the mask.
 ACLNN(DropoutBackward, (Floating<In>, gradOutput), (In, mask), (double, scale), (Out, out)) {
   EXPECT(scale == 0 || scale >= 1, "scale is ", scale.value(), ", expected 0, or 1 or more");
   expect_dims("gradOutput", gradOutput, 0, 8);

@@ -5,7 +5,7 @@
 
 namespace aclnn_host {
 
-// Where the random numbers of a call come from: its seed and its offset, as torch_npu gives them.
+// The source of the random numbers of a call: its seed and its offset, as torch_npu passes them.
 struct Source {
   uint64_t seed;
   uint64_t offset;

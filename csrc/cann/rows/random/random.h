@@ -12,8 +12,8 @@
 
 namespace aclnn_host {
 
-// A dropout mask has a bit per element, eight in a byte from the lowest on, and is padded to a
-// multiple of 128 bits.
+// A dropout mask has one bit for each element, eight in a byte from the lowest on, and is padded to
+// a multiple of 128 bits.
 inline int64_t dropout_mask_bytes(int64_t elements) {
   return (elements + 127) / 128 * 16;
 }
@@ -30,7 +30,7 @@ inline void check_dropout_mask(const at::Tensor& mask, int64_t elements) {
          elements, " elements");
 }
 
-// The bits of a mask as numbers in the shape of `like` and of its type.
+// The bits of a mask as numbers, in the shape and the type of `like`.
 inline at::Tensor unpacked_dropout_mask(const at::Tensor& mask, const at::Tensor& like) {
   check_dropout_mask(mask, like.numel());
   return mask.reshape({-1, 1})
@@ -42,7 +42,7 @@ inline at::Tensor unpacked_dropout_mask(const at::Tensor& mask, const at::Tensor
       .to(like.scalar_type());
 }
 
-// Of probabilities or weights of categories, in one or two dimensions.
+// Checks probabilities or weights of categories, in one or two dimensions.
 inline void check_distribution(const at::Tensor& self, int64_t numsamples, bool replacement) {
   EXPECT(self.dim() == 1 || self.dim() == 2, "self has shape ", self.sizes(),
          ", expected one or two dimensions");

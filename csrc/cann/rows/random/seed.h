@@ -8,8 +8,8 @@
 
 namespace aclnn_host {
 
-// A seed and an offset in tensors of one element, and an offset that is added to it. INT64 and
-// UINT64 say the same.
+// A seed and an offset in tensors of one element, and a number that is added to the offset. INT64
+// and UINT64 are equivalent.
 class Seed {
  public:
   Seed(const at::Tensor& seed, const at::Tensor& offset, int64_t added)

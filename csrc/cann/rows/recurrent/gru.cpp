@@ -1,5 +1,5 @@
-// GRUs and their gradients, from what training saves. The gates stand in the order reset, update,
-// candidate.
+// GRUs and their gradients, which use the tensors that training saves. The order of the gates is
+// reset, update, candidate.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kGruGates = 3;
 
-// What a GRU computes at every step.
+// The values that a cell computes at every step.
 struct GruTrace {
   GruTrace(const at::Tensor& x, const Stack& stack)
       : r(empty_trace(x, stack)),
@@ -55,7 +55,7 @@ GruTrace run_gru_cell(const at::Tensor& x, const Cell& cell, at::Tensor h, const
   return trace;
 }
 
-// What one cell of a GRU saved.
+// The saved tensors of one cell.
 struct GruSaved {
   at::Tensor r, z, n, hn, h;
 };
@@ -91,7 +91,7 @@ CellGradients gru_cell_gradients(const at::Tensor& x, const Cell& cell, const Gr
 
 }  // namespace
 
-// dropout is not used, as published.
+// dropout is ignored, as published.
 ACLNN(GRU, (Floating<In>, input), (Ins, params), (Optional<In>, hx), (Optional<In>, batchSizes),
       (bool, hasBias), (int64_t, numLayers),
       (Unused<double>, dropout, "CANN does not implement it"), (bool, train), (bool, bidirection),

@@ -1,5 +1,5 @@
-// LSTMs and their gradients, from what training saves. The gates stand in the order input, forget,
-// candidate, output.
+// LSTMs and their gradients, which use the tensors that training saves. The order of the gates is
+// input, forget, candidate, output.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
@@ -21,12 +21,12 @@ namespace {
 
 constexpr int64_t kLstmGates = 4;
 
-// What is new where a sequence has the step, and what was before where it has not.
+// The new values of sequences that have this step, and the old ones of the others.
 at::Tensor kept(const Mask& has_step, int64_t step, const at::Tensor& made, const at::Tensor& old) {
   return has_step ? at::where(has_step->select(0, step), made, old) : made;
 }
 
-// What a cell computes at every step, and its last state.
+// The values that a cell computes at every step, and its last state.
 struct LstmTrace {
   LstmTrace(const at::Tensor& x, const Stack& stack)
       : y(empty_trace(x, stack)),
@@ -102,7 +102,7 @@ Lstm run_lstm(at::Tensor x, const std::vector<Cell>& cells, const at::Tensor& h,
   return lstm;
 }
 
-// The steps that stand one after the other in x, each with the sequences that have it.
+// Packed steps, expanded to all steps of all sequences.
 struct Packed {
   at::Tensor steps;   // [steps, batch, features]
   at::Tensor places;  // of the rows of x among the rows of all steps; undefined in stage 1
@@ -145,7 +145,7 @@ void expect_one_layer(int64_t numLayers, bool batchFirst) {
   EXPECT(!batchFirst, "batchFirst is true, expected false");
 }
 
-// An LSTM of one layer. packed counts only beside sizes.
+// An LSTM of one layer. `packed` is read only with `sizes`.
 void run_one_layer(const at::Tensor& x, const at::Tensor& initH, const at::Tensor& initC,
                    const std::vector<NamedTensor>& parameters, const Mask& sizes, bool isbias,
                    bool bidirection, bool packed, Output& yOut, Output& outputHOut,
@@ -178,7 +178,7 @@ void run_one_layer(const at::Tensor& x, const at::Tensor& initH, const at::Tenso
   outputCOut = lstm.last_c;
 }
 
-// What one cell of an LSTM saved.
+// The saved tensors of one cell.
 struct LstmSaved {
   at::Tensor i, g, f, o, h, c, tanh_c;
 };
@@ -224,8 +224,8 @@ CellGradients lstm_cell_gradients(const at::Tensor& x, const Cell& cell, const L
 
 }  // namespace
 
-// dropout is not used, as published. With batchSizes the input has a row for each sequence and
-// step, whether or not the sequence has the step; the output is 0 where it has not.
+// dropout is ignored, as published. With batchSizes the input has a row for each sequence and step,
+// including steps that a sequence does not have; the output of these is 0.
 // Behaviour of LSTM, LstmBackward, GRU*: Gates are in the order of torch. The gradient is the true
 // one; the document of aclnnLstmBackward leaves terms out. Padded steps of batchSizes are 0.
 ACLNN(LSTM, (Floating<In>, input), (Ins, params), (Optional<Ins>, hx), (Optional<In>, batchSizes),
@@ -311,8 +311,9 @@ ACLNN(BidirectionLSTMV2, (Floating<In>, x), (In, initH), (In, initC), (In, wIh),
                 outputHOut, outputCOut);
 }
 
-// outputMask is not used, as published. With batchSizesOptional, input, dy and dxOut have a row for
-// each sequence and step; a step that a sequence has not passes on the gradients of its states.
+// outputMask is ignored, as published. With batchSizesOptional, input, dy and dxOut have a row for
+// each sequence and step; a step that a sequence does not have passes on the gradients of its
+// states.
 ACLNN(LstmBackward, (Floating<In>, input), (Ins, hx), (Ins, params), (In, dy), (Optional<In>, dh),
       (Optional<In>, dc), (Ins, i), (Ins, g), (Ins, f), (Ins, o), (Ins, h), (Ins, c), (Ins, tanhc),
       (Optional<In>, batchSizesOptional), (bool, hasBias), (int64_t, numLayers),
@@ -346,7 +347,7 @@ ACLNN(LstmBackward, (Floating<In>, input), (Ins, hx), (Ins, params), (In, dy), (
   const at::Tensor of_y = batchSizesOptional ? wide(dy).reshape({stack.steps, stack.batch, width})
                                              : steps_first(wide(dy), batchFirst);
   const at::Tensor h0 = states("hx", hx[0], stack, input), c0 = states("hx", hx[1], stack, input);
-  // torch_npu passes null for the gradient of a state that nothing depends on.
+  // torch_npu passes null for the gradient of a state that is not used.
   const auto of_state = [&](const char* name, const std::optional<at::Tensor>& gradient) {
     return gradient ? states(name, *gradient, stack, input)
                     : at::zeros(stack.states(), wide(input).options());
@@ -379,7 +380,7 @@ ACLNN(LstmBackward, (Floating<In>, input), (Ins, hx), (Ins, params), (In, dy), (
   write_parameters(dparamsOut, gradients, input);
 }
 
-// What is left of an LSTM cell after its matrix products.
+// The part of an LSTM cell after its matrix products.
 ACLNN(ThnnFusedLstmCell, (Floating<In>, inputGates), (In, hiddenGates), (In, cx),
       (Optional<In>, inputBiasOptional), (Optional<In>, hiddenBiasOptional), (Out, hyOut),
       (Out, cyOut), (Out, storageOut)) {
@@ -412,7 +413,7 @@ ACLNN(ThnnFusedLstmCell, (Floating<In>, inputGates), (In, hiddenGates), (In, cx)
   cyOut = c;
   storageOut = at::cat({i, f, g, o}, 1);
 }
-// The gates stand as in storage: input, forget, candidate, output. A null gradient is 0.
+// The order of the gates in storage is input, forget, candidate, output. A null gradient is 0.
 ACLNN(ThnnFusedLstmCellBackward, (Optional<In>, gradHyOptional), (Optional<In>, gradCOptional),
       (Floating<In>, cx), (In, cy), (In, storage), (bool, hasBias), (Out, gradGatesOut),
       (Out, gradCxOut), (Out, gradBiasOut)) {

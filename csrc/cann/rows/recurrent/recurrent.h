@@ -14,11 +14,11 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
-// What recurrent layers share with their gradients. Sequences are [steps, batch, features] here.
+// Shared by recurrent layers and their gradients. Sequences are [steps, batch, features] here.
 namespace aclnn_host {
 
-// The sizes of layers on top of one another. A layer has a cell for each direction; the cells are
-// numbered layer by layer.
+// The sizes of stacked layers. A layer has one cell for each direction; the cells are numbered
+// layer by layer.
 struct Stack {
   int64_t layers;
   int64_t directions;
@@ -44,7 +44,7 @@ struct Cell {
   std::optional<at::Tensor> hidden_bias;
 };
 
-// Which sequences of the batch have which step, [steps, batch, 1]; absent if all have all.
+// [steps, batch, 1]: true if a sequence has this step; absent if all sequences have all steps.
 using Mask = std::optional<at::Tensor>;
 
 struct NamedTensor {
@@ -59,7 +59,7 @@ inline std::vector<NamedTensor> named(const char* name, const std::vector<at::Te
   return list;
 }
 
-// Refuses a list that has not the parameters of every cell: the weights of the input and of the
+// Refuses a list without exactly the parameters of every cell: the weights of the input and of the
 // hidden state, then both biases if there are biases.
 inline void expect_parameter_count(const char* name, size_t count, int64_t layers, bool has_bias,
                                    bool is_bidirectional) {
@@ -69,7 +69,7 @@ inline void expect_parameter_count(const char* name, size_t count, int64_t layer
          count, " tensors, expected ", of_layer, " for each of ", layers, " layers");
 }
 
-// The cells of a list of that length, for a cell with so many gates.
+// The cells of a list of this length, each with this number of gates.
 inline std::vector<Cell> cells_of(const std::vector<NamedTensor>& parameters, const Stack& stack,
                                   bool has_bias, int64_t gates, const at::Tensor& like) {
   std::vector<Cell> cells;
@@ -91,28 +91,28 @@ inline std::vector<Cell> cells_of(const std::vector<NamedTensor>& parameters, co
   return cells;
 }
 
-// The hidden size, by the weight of the hidden state of the first cell.
+// The hidden size, from the weight of the hidden state of the first cell.
 inline int64_t hidden_size(const NamedTensor& of_hidden) {
   expect_dims(of_hidden.name, of_hidden.tensor, 2);
   return of_hidden.tensor.size(1);
 }
 
-// A sequence with the steps in front.
+// A sequence with the steps as first dimension.
 inline at::Tensor steps_first(const at::Tensor& sequence, bool is_batch_first) {
   return is_batch_first ? sequence.transpose(0, 1) : sequence;
 }
 
-// How many steps to compute; in stage 1 one shows what there is to see.
+// The number of steps to compute; one in stage 1, where all steps have the same shapes and dtypes.
 inline int64_t steps_to_compute(const at::Tensor& sequence) {
   return has_values(sequence) ? sequence.size(0) : std::min<int64_t>(sequence.size(0), 1);
 }
 
-// Where the n-th computed step of a sequence stands.
+// The position of the n-th computed step in a sequence.
 inline int64_t place_of_step(int64_t n, int64_t steps, bool is_backwards) {
   return is_backwards ? steps - 1 - n : n;
 }
 
-// The mask that says so, by how many sequences have each step.
+// The mask of steps, from the number of sequences that have each step.
 inline at::Tensor active(const char* name, const at::Tensor& batch_sizes, int64_t batch) {
   EXPECT(batch_sizes.scalar_type() == at::kLong || batch_sizes.scalar_type() == at::kInt, name,
          " has dtype ", dtype_text(batch_sizes.scalar_type()), ", expected INT64 or INT32");
@@ -121,13 +121,13 @@ inline at::Tensor active(const char* name, const at::Tensor& batch_sizes, int64_
   return (batch_sizes.unsqueeze(1) > at::arange(batch, batch_sizes.options())).unsqueeze(2);
 }
 
-// One of the equal parts of the last dimension.
+// One of `count` equal parts of the last dimension.
 inline at::Tensor part(const at::Tensor& tensor, int64_t index, int64_t count) {
   const int64_t size = tensor.size(-1) / count;
   return tensor.narrow(-1, index * size, size);
 }
 
-// The outputs of the cells of a layer side by side.
+// The outputs of the cells of a layer, concatenated.
 inline at::Tensor side_by_side(const std::vector<at::Tensor>& outputs) {
   return outputs.size() == 1 ? outputs[0] : at::cat(at::TensorList(outputs), -1);
 }

@@ -8,10 +8,10 @@
 
 #include "cann/rows/recurrent/recurrent.h"
 
-// What LSTMs and GRUs share: initial states, what training saves, and gradients made of it.
+// Shared by LSTMs and GRUs: initial states, the tensors that training saves, and gradients.
 namespace aclnn_host {
 
-// An initial state of every cell, zeros if there is none.
+// The initial states of every cell; zeros if they are absent.
 inline at::Tensor initial(const char* name, const std::optional<at::Tensor>& states,
                           const Stack& stack, const at::Tensor& like) {
   if (!states) return at::zeros(stack.states(), wide(like).options());
@@ -24,7 +24,7 @@ inline at::Tensor empty_trace(const at::Tensor& x, const Stack& stack) {
   return at::zeros(stack.trace(), x.options());
 }
 
-// Fills a list that training saves with what `trace_of` says of each cell.
+// Fills a list that training saves with the tensor that `trace_of` returns for each cell.
 template <class Trace>
 void save(std::vector<Output>& out, const char* name, const std::vector<Trace>& cells,
           at::Tensor Trace::* trace, const at::Tensor& like) {
@@ -36,7 +36,7 @@ void save(std::vector<Output>& out, const char* name, const std::vector<Trace>& 
   }
 }
 
-// A list that training saved, a tensor for each cell.
+// A list that training saved, with a tensor for each cell.
 inline std::vector<at::Tensor> traces(const char* name, const std::vector<at::Tensor>& list,
                                       const Stack& stack, const at::Tensor& like) {
   EXPECT(list.size() == static_cast<size_t>(stack.cells()), name, " has ", list.size(),
@@ -57,7 +57,7 @@ inline at::Tensor states(const char* name, const at::Tensor& tensor, const Stack
   return wide(tensor);
 }
 
-// The states before each step, by those after each step and the initial one.
+// The states before each step, from the states after each step and the initial one.
 inline at::Tensor previous(const at::Tensor& after, const at::Tensor& initial, bool is_backwards) {
   const int64_t steps = after.size(0);
   if (steps == 0) return after;
@@ -66,7 +66,8 @@ inline at::Tensor previous(const at::Tensor& after, const at::Tensor& initial, b
   return at::cat({first, after.narrow(0, 0, steps - 1)});
 }
 
-// The sum over all steps of gradients of gates, each times what its weight was multiplied by.
+// The gradient of a weight: the sum over all steps of the gates' gradients times the weight's
+// factor.
 inline at::Tensor of_weight(const at::Tensor& of_gates, const at::Tensor& factor) {
   return at::matmul(of_gates.flatten(0, 1).t(), factor.flatten(0, 1));
 }
@@ -82,8 +83,8 @@ struct CellGradients {
   std::vector<at::Tensor> of_parameters;
 };
 
-// The gradients of all cells. cell_gradients(cell, x, dy) makes those of one, by the input of its
-// layer and the gradient of its output; h has the outputs of the cells.
+// The gradients of all cells. cell_gradients(cell, x, dy) computes those of one cell from the input
+// of its layer and the gradient of its output; h has the outputs of the cells.
 struct StackGradients {
   at::Tensor of_x;
   std::vector<CellGradients> cells;
@@ -121,7 +122,7 @@ inline void write_parameters(std::vector<Output>& dparamsOut, const StackGradien
   }
 }
 
-// The initial states' gradients, one above the other.
+// The gradients of the initial states, stacked.
 inline at::Tensor of_states(const StackGradients& gradients, at::Tensor CellGradients::* state) {
   std::vector<at::Tensor> list;
   list.reserve(gradients.cells.size());

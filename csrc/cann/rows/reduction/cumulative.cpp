@@ -1,4 +1,4 @@
-// Running sums, products and extremes along a dimension, and the sums of all segments of it.
+// Cumulative sums, products and extremes along a dimension, and the sums of all its segments.
 
 #include <algorithm>
 
@@ -19,8 +19,8 @@ namespace aclnn_host::reduction_cumulative_rows {
 
 namespace {
 
-// Running products; of unsigned integers, for which ATen has no kernel, those of INT64 modulo the
-// range of the type, which are the same.
+// Cumulative products. ATen has no kernel for unsigned integers; their products are those of INT64
+// modulo the range of the type.
 at::Tensor running_product(const at::Tensor& self, int64_t dim) {
   if (!c10::isBarebonesUnsignedType(self.scalar_type())) {
     return at::cumprod(wide(self), dim, wide(self.scalar_type()));
@@ -37,7 +37,7 @@ at::Tensor flipped(const at::Tensor& self, int64_t dim, bool flips) {
 ACLNN(Cumsum, (In, self), (int64_t, dim), (aclDataType, dtype), (Out, out)) {
   out = at::cumsum(wide(self), dim, wide(dtype));
 }
-// An exclusive sum is that of the elements before; a reverse one starts at the end.
+// An exclusive sum omits the element itself; a reverse one starts at the end.
 ACLNN(CumsumV2, (In, self), (int64_t, dim), (bool, exclusive), (bool, reverse), (Out, out)) {
   expect_dtype(out, self);
   at::Tensor x = flipped(self.dim() == 0 ? self.reshape({1}) : self, dim, reverse);
@@ -62,7 +62,7 @@ ACLNN(Cummin, (In, self), (int64_t, dim), (Out, valuesOut), (Out, indicesOut)) {
   std::tie(valuesOut, indicesOut) = at::cummin(self, dim);
 }
 
-// The element (i, j) is exp(self[j + 1] + ... + self[i]), 1 where i is j, and 0 where i is less.
+// Element (i, j) is exp(self[j + 1] + ... + self[i]): 1 for i = j, and 0 for i < j.
 ACLNN(ExpSegsum, (Floating<In>, self), (Out, out)) {
   expect_dims("self", self, 3, 4);
   expect_dtype(out, self);
@@ -73,7 +73,7 @@ ACLNN(ExpSegsum, (Floating<In>, self), (Out, out)) {
   const at::Tensor columns = at::tril(wide(self).unsqueeze(-1).expand(sizes), -1);
   out = at::tril(at::exp(at::cumsum(columns, -2)));
 }
-// gradSelf is what ExpSegsum made.
+// gradSelf is the result of ExpSegsum.
 ACLNN(ExpSegsumBackward, (Floating<In>, gradOutput), (Floating<In>, gradSelf), (Out, gradInput)) {
   expect_dims("gradOutput", gradOutput, 4, 5);
   EXPECT(gradOutput.size(-1) == gradOutput.size(-2), "gradOutput has shape ", gradOutput.sizes(),

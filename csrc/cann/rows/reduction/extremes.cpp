@@ -1,4 +1,4 @@
-// The largest and the smallest elements, and their places.
+// The largest and the smallest elements, and their indices.
 
 #include <ATen/ops/amax.h>
 #include <ATen/ops/amin.h>

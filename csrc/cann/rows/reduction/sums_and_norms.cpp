@@ -1,4 +1,5 @@
-// Sums, means, products, variances and norms over dimensions, and what is true of all or any.
+// Sums, means, products, variances and norms over dimensions, and the logical reductions all and
+// any.
 
 #include <algorithm>
 
@@ -35,7 +36,7 @@ namespace aclnn_host::reduction_sums_and_norms_rows {
 
 namespace {
 
-// CANN means every dimension when it gives none.
+// CANN passes no dimensions to mean every dimension.
 at::OptionalIntArrayRef dims_of(at::OptionalIntArrayRef dims) {
   return dims && !dims->empty() ? dims : std::nullopt;
 }
@@ -54,7 +55,7 @@ at::Tensor mean_of(const at::Tensor& self, at::OptionalIntArrayRef dims, bool ke
 
 // ---- aclnnGroupedBiasAddGrad
 
-// Where each group of rows ends, from the ends or, with type 1, from the sizes of the groups.
+// The end of each group of rows, from the ends or, with type 1, from the sizes of the groups.
 at::Tensor ends_of_groups(const at::Tensor& groups, int64_t type, int64_t rows) {
   check_bounds("groupIdxOptional", groups, rows + 1);
   at::Tensor ends = type == 0 ? groups.to(at::kLong) : at::cumsum(groups, 0, at::kLong);
@@ -81,7 +82,7 @@ at::Tensor sums_of_groups(const at::Tensor& gradient, const at::Tensor& groups, 
       at::arange(rows, at::TensorOptions(at::kLong).device(gradient.device()));
   const at::Tensor group = at::bucketize(places, ends_of_groups(groups, type, rows),
                                          /*out_int32=*/false, /*right=*/true);
-  // Row by row; of many rows a sum in FLOAT would lose digits.
+  // Sums row by row in DOUBLE; in FLOAT a sum of many rows would lose digits.
   const at::Tensor wide_gradient = gradient.to(at::kDouble);
   const at::Tensor zeros = at::zeros({count, gradient.size(1)}, wide_gradient.options());
   return at::index_add(zeros, 0, group.clamp_max(count - 1), wide_gradient);

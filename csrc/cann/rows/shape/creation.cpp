@@ -1,5 +1,5 @@
-// Tensors made of numbers: ranges and the like. The output says how many elements there are, and
-// their type.
+// Tensors made of numbers, such as ranges. The output determines the number of elements and their
+// type.
 
 #include <cmath>
 
@@ -14,7 +14,7 @@ namespace aclnn_host::shape_creation_rows {
 
 namespace {
 
-// Of the output's type, of FLOAT if that has 16 bits.
+// Options of the output's type, or of FLOAT for 16-bit types.
 at::TensorOptions wide_options(const Output& out) {
   return out->options().dtype(wide(out->scalar_type()));
 }
@@ -25,7 +25,7 @@ bool is_fraction(const c10::Scalar& number) {
 
 }  // namespace
 
-// The document asks for the number of elements and says nothing of their shape.
+// The document requires the number of elements, but not their shape.
 ACLNN(Arange, (Number, start), (Number, end), (Number, step), (Out, out)) {
   const at::Tensor numbers = at::arange(start, end, step, wide_options(out));
   EXPECT(numbers.numel() == out->numel(), "out has ", out->numel(), " elements, expected ",
@@ -33,7 +33,7 @@ ACLNN(Arange, (Number, start), (Number, end), (Number, step), (Out, out)) {
   out = numbers.view(out->sizes());
 }
 ACLNN(Range, (Number, start), (Number, end), (Number, step), (Out, out)) {
-  // ATen cuts a fraction off the step of an integer range, and divides by the 0 that is left.
+  // ATen truncates the step of an integer range, and divides by it even if it becomes 0.
   EXPECT(at::isFloatingType(out->scalar_type()) ||
              !(is_fraction(start) || is_fraction(end) || is_fraction(step)),
          "start, end or step has a fraction, and out has dtype ", dtype_text(out->scalar_type()),

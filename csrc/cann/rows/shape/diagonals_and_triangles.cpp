@@ -20,7 +20,7 @@ namespace aclnn_host::shape_diagonals_and_triangles_rows {
 
 namespace {
 
-// The matrix that has a vector on a diagonal. Its shape is checked before there is memory for it.
+// A matrix with a vector on a diagonal. Its shape is checked before memory is allocated.
 at::Tensor matrix_with(const at::Tensor& vector, int64_t diagonal, const Output& out) {
   const int64_t size = out->dim() == 2 && out->size(0) == out->size(1) ? out->size(0) : -1;
   const bool fits = -size <= diagonal && diagonal <= size &&
@@ -30,8 +30,8 @@ at::Tensor matrix_with(const at::Tensor& vector, int64_t diagonal, const Output&
   return at::diag_embed(vector, diagonal);
 }
 
-// What matrices have on one side of a diagonal, and zeros on the other. The rows are copied as
-// memory is, whatever the type; ATen's functions look at every element, and have not all types.
+// Copies the part of matrices on one side of a diagonal, and writes zeros to the other. Rows are
+// copied bytewise, for any type; ATen's functions test every element and do not support all types.
 void write_triangle(const at::Tensor& self, int64_t diagonal, bool upper, Output& out) {
   EXPECT(self.dim() >= 2, "self has ", self.dim(), " dimensions, expected 2 or more");
   const at::Tensor* const room =

@@ -1,4 +1,4 @@
-// Tensors joined, and split into pieces.
+// Concatenates tensors and splits them.
 
 #include <algorithm>
 
@@ -48,7 +48,7 @@ ACLNN(SplitTensor, (In, self), (uint64_t, splitSections), (int64_t, dim), (Outs,
   }
 }
 // Each tensor is padded with zeros to numChunks equal pieces, which become rows; the rows of the
-// tensors stand side by side.
+// tensors are concatenated.
 ACLNN(ChunkCat, (Ins, tensors), (int64_t, dim), (int64_t, numChunks), (Out, out)) {
   EXPECT(dim == 0, "dim is ", dim.value(), ", expected 0");
   EXPECT(numChunks > 0, "numChunks is ", numChunks.value(), ", expected 1 or more");

@@ -1,4 +1,4 @@
-// Padding, by a constant or by elements of the tensor, and gradients.
+// Padding with a constant or with elements of the tensor, and gradients.
 
 #include <cstring>
 
@@ -29,8 +29,8 @@ namespace aclnn_host::shape_padding_rows {
 
 namespace {
 
-// Circular padding along the last dimensions: which element of the input stands where in the
-// output. `padding` has two numbers per dimension, those of the last dimension first.
+// Circular padding along the last dimensions. `padding` has two numbers for each dimension, those
+// of the last dimension first.
 class CircularPadding {
  public:
   CircularPadding(const at::Tensor& self, at::IntArrayRef padding, int64_t dims)
@@ -72,7 +72,7 @@ class CircularPadding {
   int64_t padded_size(int64_t i) const {
     return before(i) + self_.size(dim(i)) + padding_[static_cast<size_t>(2 * i + 1)];
   }
-  // The places of the input, one for each of the output.
+  // The input index of each output index along a dimension.
   at::Tensor sources(int64_t i) const {
     const auto options = at::TensorOptions(at::kLong).device(self_.device());
     return at::remainder(at::arange(-before(i), padded_size(i) - before(i), options),
@@ -105,7 +105,8 @@ void circular_pad_backward(const at::Tensor& gradient, const at::Tensor& self,
   out = CircularPadding(self, padding, dims).backward(wide(gradient));
 }
 
-// A padding before and after each dimension of the function's name, such as ReflectionPad2d.
+// Requires a padding before and after each dimension in the function's name, such as
+// ReflectionPad2d.
 void expect_pairs(at::IntArrayRef padding, std::string_view function) {
   const auto count = static_cast<size_t>(function[function.size() - 2] - '0') * 2;
   EXPECT(padding.size() == count, "padding has ", padding.size(), " numbers, expected ", count);

@@ -1,4 +1,4 @@
-// Elements in another order, or another shape.
+// Reorders or reshapes elements.
 
 #include <cstring>
 
@@ -34,7 +34,7 @@ int64_t product(at::IntArrayRef sizes) {
   return product;
 }
 
-// Refuses what is no order of the dimensions 0 to dims - 1.
+// Refuses lists that are no permutation of the dimensions 0 to dims - 1.
 void expect_order(at::IntArrayRef perm, size_t dims) {
   std::vector<bool> seen(dims, false);
   bool is_order = perm.size() == dims;
@@ -48,7 +48,7 @@ void expect_order(at::IntArrayRef perm, size_t dims) {
          " dimensions that are transposed once, counted from 0");
 }
 
-// Where each letter of a layout stands in another one that has the same letters.
+// The position of each letter of a layout in another one with the same letters.
 std::vector<int64_t> places_of(const std::string& layout, const std::string& other) {
   std::string letters = layout;
   std::ranges::sort(letters);
@@ -69,8 +69,8 @@ ACLNN(Permute, (In, self), (Ints, dims), (Out, out)) {
   out = at::permute(self, dims);
 }
 
-// The vendor's operators split and join only dimensions that perm leaves side by side; here any
-// shape of so many elements will do.
+// The vendor's operators split and join only dimensions that perm keeps adjacent; here any shape
+// with the right number of elements is accepted.
 ACLNN(ConfusionTranspose, (In, x), (Ints, perm), (Ints, shape), (bool, transpose_first),
       (Out, out)) {
   expect_dtype(out, x);

@@ -1,4 +1,4 @@
-// Conversions to the private formats and back, and the sizes of what they make.
+// Conversions to private formats and back, and the sizes of the converted tensors.
 
 #include <cmath>
 #include <cstdlib>
@@ -26,7 +26,7 @@ bool is_16_bit(aclDataType dtype) {
   return dtype == ACL_FLOAT16 || dtype == ACL_BF16;
 }
 
-// What the vendor's function for weights of a matrix product takes on a product.
+// The types that the vendor's function for weights of a matrix product accepts on a product.
 bool is_weight_type(aclDataType dtype, Product product) {
   switch (dtype) {
     case ACL_FLOAT16: return true;
@@ -38,7 +38,7 @@ bool is_weight_type(aclDataType dtype, Product product) {
   }
 }
 
-// Matrices of more dimensions are for Ascend910B and Ascend910_93.
+// Only Ascend910B and Ascend910_93 accept batches of matrices.
 bool has_batches(Product product) {
   return product == Product::kAscend910B || product == Product::kAscend910_93 ||
          product == Product::kHost;
@@ -50,7 +50,8 @@ std::optional<int64_t> count_of_blocks(aclFormat format, const Dims& shape, int6
   return element_count(Dims(blocks->padded.data(), blocks->padded.size()));
 }
 
-// Elements of a weight in FRACTAL_NZ. All types but the 16-bit ones count as one byte.
+// The number of elements of a weight in FRACTAL_NZ. All types but the 16-bit ones count as one
+// byte.
 aclnnStatus weight_size(const char* api, const aclIntArray* shape, aclDataType dtype,
                         uint64_t most_dims, uint64_t* size) {
   if (shape == nullptr || size == nullptr) {
@@ -74,7 +75,7 @@ aclnnStatus weight_size(const char* api, const aclIntArray* shape, aclDataType d
   return OK;
 }
 
-// Says of a tensor that its storage has elements in blocks, in the order of its sizes.
+// Marks the storage of a tensor as blocks of a format, in the order of its sizes.
 void set_format(aclTensor& tensor, aclFormat format) {
   TensorView& view = tensor.view;
   view.format = format;
@@ -86,7 +87,7 @@ void set_format(aclTensor& tensor, aclFormat format) {
   view.storage_count = element_count(tensor.storage_shape).value_or(0);
 }
 
-// A row of a tensor and the same in another format.
+// Copies the elements to a tensor in another format.
 void move_elements(const Frame& frame) {
   Stored<Out>::get(frame, 1) = Stored<In>::get(frame, 0).elements;
 }
@@ -123,7 +124,7 @@ aclnnStatus trans_matmul_weight(const char* api, aclTensor* weight, uint64_t* wo
   aclTensor converted;
   converted.view = view;
   set_format(converted, ACL_FORMAT_FRACTAL_NZ);
-  // The caller's memory is larger than the tensor says, by the padding.
+  // The caller's memory is larger than the tensor's sizes, by the padding.
   converted.view.storage_count = view.storage_count;
   Stored<Out>::add(stage, "mmWeightRef", &converted);
   const aclnnStatus status = stage.finish(move_elements);
@@ -175,7 +176,7 @@ aclnnStatus trans_convolution_weight(const char* api, const aclTensor* weight, b
   }
   aclTensor converted;
   converted.view = out->view;
-  converted.view.shape = from.shape;  // weightOut has the padded size
+  converted.view.shape = from.shape;  // weightOut has the padded sizes
   converted.view.strides = from.shape;
   set_format(converted, ACL_FORMAT_FRACTAL_Z);
   const int64_t needed = converted.view.storage_count;
@@ -190,7 +191,7 @@ aclnnStatus trans_convolution_weight(const char* api, const aclTensor* weight, b
   return status;
 }
 
-// Whether CANN converts from one of these formats to the other.
+// True if CANN converts from one of these formats to the other.
 bool is_pair(aclFormat from, aclFormat to) {
   switch (to) {
     case ACL_FORMAT_FRACTAL_NZ:
@@ -210,7 +211,7 @@ bool is_pair(aclFormat from, aclFormat to) {
   }
 }
 
-// Whether a tensor of so many dimensions is cast to a format of images, which names them all.
+// True if the rank suffices for the format: NC1HWC0 and FRACTAL_Z need four dimensions.
 bool has_dims_of(aclFormat format, uint64_t dims) {
   return dims >= 4 || (format != ACL_FORMAT_NC1HWC0 && format != ACL_FORMAT_FRACTAL_Z);
 }
@@ -233,7 +234,7 @@ bool is_cast_type(aclDataType dtype) {
   }
 }
 
-// C0 and, on Ascend950, a format that names it where a weight is multiplied with another type.
+// C0, and on Ascend950 the format that encodes it, if a weight is multiplied with another type.
 struct Target {
   aclFormat format;
   int64_t width;

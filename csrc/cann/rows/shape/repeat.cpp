@@ -20,14 +20,14 @@ namespace aclnn_host::shape_repeat_rows {
 
 namespace {
 
-// Before ATen makes a tensor of that size.
+// Checked before ATen allocates a tensor of this size.
 void expect_count(const at::Tensor& out, int64_t size) {
   EXPECT(out.numel() == size, "out has ", out.numel(), " elements, expected ", size,
          ", which is outputSize");
 }
 
-// How often each of `size` elements is repeated; in a rehearsal numbers that add up to the size of
-// the result, as those of the call must.
+// The number of repeats of each of `size` elements. In a rehearsal, numbers whose sum is the size
+// of the result, as it is in a valid call.
 at::Tensor counts(const at::Tensor& repeats, int64_t size, int64_t output_size) {
   if (!is_rehearsed() || repeats.numel() == 0) return repeats;
   const bool is_one = repeats.numel() == 1;
@@ -65,15 +65,16 @@ ACLNN(RepeatInterleaveIntWithDim, (In, self), (int64_t, repeats), (int64_t, dim)
       (int64_t, outputSize), (Out, out)) {
   out = at::repeat_interleave(self, repeats, dim, outputSize);
 }
-// The indices alone.
+// Returns only the indices.
 ACLNN(RepeatInterleaveTensor, (In, repeats), (int64_t, outputSize), (Out, out)) {
   expect_count(out, outputSize);
   out = at::repeat_interleave(counts(repeats, repeats.numel(), outputSize),
                               std::optional(outputSize.value()));
 }
 
-// Sums of the copies that each element had. One number of repeats stands for all of them, and then
-// the output's size says how many there are. The output may have any shape of so many elements.
+// Sums the copies of each element. A single number of repeats applies to all elements, whose
+// number follows from the output's size. The output may have any shape with the right number of
+// elements.
 ACLNN(RepeatInterleaveGrad, (Floating<In>, yGrad), (IndexIn, repeats), (int64_t, axis),
       (Out, out)) {
   expect_dtype("out", out, yGrad);

@@ -1,4 +1,4 @@
-// Slices, read and assigned.
+// Reads and assigns slices.
 
 #include <algorithm>
 #include <limits>
@@ -14,8 +14,8 @@ namespace aclnn_host::shape_slicing_rows {
 
 namespace {
 
-// self[start:end:step] along a dimension. A step beyond the size selects one element like the size
-// itself, with which ATen's arithmetic does not overflow.
+// self[start:end:step] along a dimension. A step larger than the size is replaced by the size,
+// which selects the same element without overflow in ATen.
 at::Tensor sliced(const at::Tensor& self, int64_t dim, int64_t start, int64_t end, int64_t step) {
   return at::slice(self, dim, start, end, std::min(step, std::max<int64_t>(self.size(dim), 1)));
 }
@@ -25,7 +25,7 @@ void check_same_count(const char* name, size_t count, size_t expected) {
          ", as many as the other lists have");
 }
 
-// Slices along some dimensions, of which none may come twice.
+// Slices along some dimensions, each at most once.
 at::Tensor sliced_along_axes(at::Tensor self, at::IntArrayRef starts, at::IntArrayRef ends,
                              at::IntArrayRef axes, at::IntArrayRef steps) {
   std::vector<bool> taken(static_cast<size_t>(self.dim()));
@@ -40,13 +40,13 @@ at::Tensor sliced_along_axes(at::Tensor self, at::IntArrayRef starts, at::IntArr
   return self;
 }
 
-// The bits of aclnnStridedSlice, one for each place in the lists.
+// The masks of aclnnStridedSlice have one bit for each position in the lists.
 bool has_bit(int64_t mask, size_t i) {
   return i < 64 && (static_cast<uint64_t>(mask) >> i & 1) != 0;
 }
 
-// self[begin:end:stride] along a dimension, backwards if the stride is negative. A range that is
-// open at its begin or end reaches to the first or last element on that side.
+// self[begin:end:stride] along a dimension, backwards if the stride is negative. An open begin or
+// end extends to the first or last element on its side.
 struct Range {
   int64_t begin;
   int64_t end;
@@ -63,7 +63,7 @@ struct Range {
       return sliced(self, dim, is_begin_open ? 0 : place(begin, 0, size),
                     is_end_open ? size : place(end, 0, size), stride);
     }
-    // The same from the other end.
+    // For a negative stride, positions are counted from the other end.
     const int64_t first = is_begin_open ? 0 : size - 1 - place(begin, -1, size - 1);
     const int64_t last = is_end_open ? size : size - 1 - place(end, -1, size - 1);
     return sliced(at::flip(self, dim), dim, first, last,
@@ -94,7 +94,8 @@ struct StridedSlice {
     }
   }
 
-  // Whether a place stands for a dimension of the input, and not for some or for none.
+  // True if a position of the lists selects one dimension of the input, not several (ellipsis) or
+  // none (new axis).
   bool takes_dimension(size_t i) const {
     return !has_bit(ellipsis_mask, i) && !has_bit(new_axis_mask, i);
   }
@@ -155,7 +156,7 @@ ACLNN(StridedSlice, (In, self), (Ints, begin), (Ints, end), (Ints, strides), (in
                            shrinkAxisMask.value()};
   out = moved(self, [&](const at::Tensor& x) { return slice.of(x); });
 }
-// Without axes the lists are for all dimensions.
+// Without axes the lists apply to all dimensions.
 ACLNN(StridedSliceAssignV2, (InOut, varRef), (In, inputValue), (Ints, begin), (Ints, end),
       (Ints, strides), (Optional<Ints>, axesOptional)) {
   expect_dtype(varRef, inputValue);

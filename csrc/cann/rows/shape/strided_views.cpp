@@ -1,4 +1,4 @@
-// Copies from and to views that arguments describe by sizes, strides and an offset.
+// Copies from and to views given by sizes, strides and an offset.
 
 #include <algorithm>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostDims = 8;
 
-// A view of elements that lie row by row.
+// A view of contiguous elements.
 struct View {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
@@ -23,7 +23,7 @@ struct View {
 
   bool is_empty() const { return std::ranges::find(sizes, 0) != sizes.end(); }
 
-  // Refuses a view of other elements than the `count` there are. `name` is what it belongs to.
+  // Refuses a view that exceeds `count` elements. `name` is the tensor's.
   void check(const char* name, int64_t count) const {
     const auto is_negative = [](int64_t value) { return value < 0; };
     EXPECT(std::ranges::none_of(sizes, is_negative) && std::ranges::none_of(strides, is_negative) &&
@@ -44,7 +44,7 @@ struct View {
            ", expected places among the ", count, " elements of ", name);
   }
 
-  // Refuses a view to write to that has several elements in one place by a stride of 0.
+  // Refuses a view to write to, if a stride of 0 makes elements share memory.
   void check_distinct(const char* name) const {
     for (size_t i = 0; i < sizes.size(); ++i) {
       EXPECT(strides[i] > 0 || sizes[i] <= 1, "the view of ", name, " has sizes ",
@@ -86,7 +86,7 @@ ACLNN(AsStrided, (Stored<In>, x), (Ints, size), (Ints, stride), (Ints, storageOf
   out = view.is_empty() ? x.elements.new_empty(size) : view.of(x.elements.contiguous());
 }
 
-// The views stand in tensors, so that what they reach is only known in stage 2.
+// The views are given in tensors, so only stage 2 can check their range.
 ACLNN(ViewCopy, (In, dst), (IndexIn, dst_size), (IndexIn, dst_stride),
       (IndexIn, dst_storage_offset), (In, src), (IndexIn, src_size), (IndexIn, src_stride),
       (IndexIn, src_storage_offset), (Out, dst_out)) {

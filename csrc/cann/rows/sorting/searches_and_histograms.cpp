@@ -1,4 +1,4 @@
-// Searches in what is sorted, and histograms.
+// Searches in sorted tensors, and histograms.
 
 #include <ATen/ops/bincount.h>
 #include <ATen/ops/bucketize.h>
@@ -23,7 +23,7 @@ ACLNN(Bucketize, (In, self), (In, boundaries), (bool, outInt32), (bool, right), 
 }
 
 ACLNN(Bincount, (In, self), (Optional<In>, weights), (int64_t, minlength), (Out, out)) {
-  // How many numbers there are depends on the data; ATen makes room for as many.
+  // ATen allocates bins up to the largest value, so it is checked first.
   const int64_t room = out->numel();
   EXPECT(minlength.value() <= room, "minlength is ", minlength.value(), ", but out has ", room,
          " elements");
@@ -34,7 +34,7 @@ ACLNN(Bincount, (In, self), (Optional<In>, weights), (int64_t, minlength), (Out,
 }
 ACLNN(Histc, (In, self), (int64_t, bins), (Number, min), (Number, max), (Out, out)) {
   expect_shape("out", out, {bins.value()});
-  // ATen counts floating-point numbers alone, and counts in their type: FLOAT16 ends at 2,048.
+  // ATen counts only floating-point elements, and in their type: FLOAT16 is exact up to 2,048 only.
   const bool is_integer = at::isIntegralType(self.scalar_type(), /*includeBool=*/false);
   out.copy(at::histc(is_integer ? self.to(at::kDouble) : wide(self), bins, min, max));
 }

@@ -22,8 +22,8 @@ ACLNN(Sort, (In, self), (bool, stable), (int64_t, dim), (bool, descending), (Out
   indicesOut = indices;
 }
 
-// NaN comes first in either direction, where ATen has it last among ascending numbers. Elements
-// that are alike keep their order, which is one of those that `stable` being false allows.
+// NaN comes first in both directions; ATen puts it last in ascending order. The sort is always
+// stable, which `stable` being false allows.
 ACLNN(SortWithIndex, (In, x), (In, index), (int64_t, axis), (bool, descending),
       (Unused<bool>, stable, "equal elements keep their order in any case"), (Out, valuesOut),
       (Out, indicesOut)) {
@@ -57,8 +57,8 @@ ACLNN(Topk, (In, self), (int64_t, k), (int64_t, dim), (bool, largest), (bool, so
   valuesOut = values;
   indicesOut = indices;
 }
-// torch_npu asks for version 2, with sortPolicy 1, the bitonic order of a device. Which of equal
-// elements come first is ATen's choice with either.
+// torch_npu calls version 2, with sortPolicy 1, the bitonic order of a device. With either policy
+// ATen decides the order of equal elements.
 ACLNN(TopkV2, (In, self), (int64_t, k), (int64_t, dim), (bool, largest), (bool, sorted),
       (int64_t, sortPolicy), (Out, valuesOut), (Out, indicesOut)) {
   EXPECT(sortPolicy == 0 || sortPolicy == 1, "sortPolicy is ", sortPolicy.value(),

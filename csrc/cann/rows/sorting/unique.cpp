@@ -1,4 +1,4 @@
-// Elements that differ, and sparse tensors whose places are made to.
+// Unique elements, and coalescing of sparse tensors.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
@@ -14,7 +14,7 @@
 
 namespace aclnn_host::sorting_unique_rows {
 
-// Outputs that are not asked for are left alone.
+// Outputs that are not requested keep their values.
 // Deviation of Unique: The input may be strided.
 ACLNN(Unique, (In, self), (bool, sorted), (bool, returnInverse), (SizedOut, valueOut),
       (SizedOut, inverseOut)) {
@@ -26,7 +26,7 @@ ACLNN(Unique, (In, self), (bool, sorted), (bool, returnInverse), (SizedOut, valu
   if (returnInverse) inverseOut = inverse;
 }
 
-// Outputs that are not asked for are left alone.
+// Outputs that are not requested keep their values.
 ACLNN(Unique2, (In, self), (bool, sorted), (bool, returnInverse), (bool, returnCounts),
       (SizedOut, valueOut), (SizedOut, inverseOut), (SizedOut, countsOut)) {
   valueOut.expect(self.scalar_type());
@@ -51,7 +51,7 @@ ACLNN(UniqueDim, (In, self), (bool, sorted), (bool, returnInverse), (int64_t, di
   if (returnInverse) inverseOut = inverse;
   countsOut = counts;
 }
-// dim is kNoDim for the elements of all dimensions.
+// dim is kNoDim to compare the elements of all dimensions.
 ACLNN(UniqueConsecutive, (In, self), (bool, returnInverse), (bool, returnCounts), (int64_t, dim),
       (SizedOut, valueOut), (SizedOut, inverseOut), (SizedOut, countsOut)) {
   constexpr int64_t kNoDim = 1000;
@@ -61,7 +61,7 @@ ACLNN(UniqueConsecutive, (In, self), (bool, returnInverse), (bool, returnCounts)
   const bool is_flat = dim == kNoDim;
   const int64_t along = is_flat ? 0 : at::maybe_wrap_dim(dim, self.dim());
   if (!self.is_cpu()) return;
-  // ATen compares real numbers alone, but slices of two of them as well.
+  // ATen compares real numbers only, but also slices, such as the two parts of a complex number.
   const at::Tensor from = is_flat ? self.flatten() : self;
   const bool is_complex = self.is_complex();
   const auto [values, inverse, counts] = at::unique_consecutive(
@@ -72,8 +72,8 @@ ACLNN(UniqueConsecutive, (In, self), (bool, returnInverse), (bool, returnCounts)
   if (returnCounts) countsOut = counts;
 }
 
-// uniqueIndices tells where each of the places and values goes, and uniqueLen by its shape how many
-// unique places there are. What is in newValuesOut counts: the caller fills it with zeros.
+// uniqueIndices has the destination of each index and value; the shape of uniqueLen is the number
+// of unique indices. Values are added to newValuesOut, which the caller fills with zeros.
 ACLNN(CoalesceSparse, (IndexIn, uniqueLen), (IndexIn, uniqueIndices), (IndexIn, indices),
       (In, values), (InOut, newIndicesOut), (InOut, newValuesOut)) {
   expect_dims("uniqueLen", uniqueLen, 1);

@@ -1,4 +1,4 @@
-// Deformable convolution and attention: bilinear samples of images at places that are inputs.
+// Deformable convolution and attention: bilinear samples of images at positions that are inputs.
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@ namespace aclnn_host::vision_deformable_rows {
 
 namespace {
 
-// Columns as a matrix per group, and the weight.
+// Columns as a matrix for each group, and the weight.
 at::Tensor by_group(const Geometry& g, const at::Tensor& columns) {
   return columns.reshape({g.batch, g.groups, g.channels / g.groups * g.kernel(), g.places()});
 }
@@ -61,7 +61,7 @@ AttentionSizes attention_sizes(const at::Tensor& value, const at::Tensor& shapes
   return s;
 }
 
-// The images of the levels lie one after the other among the keys.
+// The keys contain the images of the levels, one after the other.
 void check_levels(const AttentionSizes& s, const at::Tensor& shapes, const at::Tensor& starts) {
   const auto* const sizes = shapes.const_data_ptr<int64_t>();
   const auto* const first = starts.const_data_ptr<int64_t>();
@@ -76,8 +76,8 @@ void check_levels(const AttentionSizes& s, const at::Tensor& shapes, const at::T
   }
 }
 
-// Calls visit(first, weight place, sample, height, width) for every sample of every head: `first`
-// is the element of value at which the head's first key of the level is.
+// Calls visit(first, weight place, sample, height, width) for every sample of every head; `first`
+// is the element of value with the head's first key of the level.
 template <class Visit>
 void each_attention_sample(const AttentionSizes& s, const at::Tensor& shapes,
                            const at::Tensor& starts, const at::Tensor& location, Visit visit) {
@@ -123,7 +123,7 @@ ACLNN(DeformableConv2d, (Image<Floating<In>>, x), (Floating<In>, weight),
   deformOutOptional = as_points(g, columns);
   out = result;
 }
-// offsetOut is what the forward pass sampled; the gradient of weight is of that.
+// offsetOut has the samples of the forward pass, from which the gradient of weight is computed.
 ACLNN(DeformableConv2dBackward, (Image<Floating<In>>, input), (Image<Floating<In>>, gradOutput),
       (Image<Floating<In>>, offsetOut), (Floating<In>, weight), (Image<Floating<In>>, offset),
       (Ints, kernelSize), (Ints, stride), (Ints, padding), (Ints, dilation), (int64_t, groups),
@@ -157,7 +157,7 @@ ACLNN(DeformableConv2dBackward, (Image<Floating<In>>, input), (Image<Floating<In
   gradBias = of_bias;
 }
 
-// The last dimension of location is x, y, as parts of the width and the height.
+// The last dimension of location is x, y, as fractions of the width and the height.
 ACLNN(MultiScaleDeformableAttnFunction, (Floating<In>, value), (IndexIn, spatialShape),
       (IndexIn, levelStartIndex), (Floating<In>, location), (Floating<In>, attnWeight),
       (Out, output)) {

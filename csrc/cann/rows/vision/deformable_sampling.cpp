@@ -5,8 +5,8 @@
 namespace aclnn_host {
 namespace {
 
-// Calls visit(n, group, column, at, sample) for every place of the kernel in every result: `column`
-// counts [kernel, results], `at` has the places of the offsets along x and y and of the mask.
+// Calls visit(n, group, column, at, sample) for every kernel position in every result: `column`
+// indexes [kernel, results], `at` has the positions of the x offset, the y offset and the mask.
 template <class Visit>
 void each_sample(const Geometry& g, const at::Tensor& offset, Visit visit) {
   const auto* const offsets = offset.const_data_ptr<float>();
@@ -20,7 +20,8 @@ void each_sample(const Geometry& g, const at::Tensor& offset, Visit visit) {
                                     i + (2 * n + 2) * part};
     const int64_t y = result / g.out_width * g.step_y + k / g.columns * g.apart_y - g.before_y;
     const int64_t x = result % g.out_width * g.step_x + k % g.columns * g.apart_x - g.before_x;
-    // In FLOAT, as a device has it: which elements surround a place may depend on its last bit.
+    // Computed in FLOAT, as on a device: the last bit of a position may decide which elements
+    // surround it.
     visit(n, group, column, at,
           Sample(static_cast<float>(y) + offsets[at[1]], static_cast<float>(x) + offsets[at[0]],
                  g.height, g.width));

@@ -10,13 +10,13 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
-// Bilinear samples of images at places that are inputs, and those of a deformable convolution.
+// Bilinear samples of images at positions that are inputs, and those of a deformable convolution.
 namespace aclnn_host {
 
 using DeformableSizes = std::vector<int64_t>;
 
-// A bilinear sample of an image: the elements around a place, each with its share in the sample and
-// with the derivative of that share along both directions. What is beside the image counts as 0.
+// A bilinear sample of an image: the elements around a position, each with its weight and the
+// derivative of the weight along both directions. Elements outside the image count as 0.
 class Sample {
  public:
   struct Corner {
@@ -27,7 +27,7 @@ class Sample {
   Sample(double y, double x, int64_t height, int64_t width) {
     const bool is_near =
         y > -1 && y < static_cast<double>(height) && x > -1 && x < static_cast<double>(width);
-    if (!is_near) return;  // nor is nan
+    if (!is_near) return;  // also if the position is NaN
     const double down = y - std::floor(y), right = x - std::floor(x);
     const auto top = static_cast<int64_t>(std::floor(y));
     const auto left = static_cast<int64_t>(std::floor(x));
@@ -57,7 +57,7 @@ inline at::Tensor in_floats(const at::Tensor& tensor) {
   return tensor.to(at::kFloat).contiguous();
 }
 
-// The sizes and steps of a deformable convolution, checked.
+// The checked sizes and steps of a deformable convolution.
 struct Geometry {
   Geometry(const char* x_name, const at::Tensor& x, const at::Tensor& weight,
            at::IntArrayRef kernel, at::IntArrayRef stride, at::IntArrayRef padding,
@@ -133,13 +133,13 @@ struct Geometry {
 
 // The samples times their masks: [batch, channels, kernel * results].
 at::Tensor sampled(const Geometry& g, const at::Tensor& images, const at::Tensor& offset);
-// The gradients of the images and the offsets, given those of the samples.
+// The gradients of the images and the offsets, from those of the samples.
 void sample_gradients(const Geometry& g, const at::Tensor& images, const at::Tensor& offset,
                       const at::Tensor& columns, const at::Tensor& grad_images,
                       const at::Tensor& grad_offset);
 
-// Between columns, as above, and what the functions call the sampled points: the kernel at each
-// result, side by side.
+// Conversions between columns, as above, and the layout of CANN's sampled points: the kernel
+// positions of each result, side by side.
 at::Tensor as_points(const Geometry& g, const at::Tensor& columns);
 at::Tensor as_columns(const Geometry& g, const at::Tensor& points);
 

@@ -1,4 +1,4 @@
-// Elements of images at places that a grid says.
+// Samples images at the positions of a grid.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/affine_grid_generator.h>
@@ -15,10 +15,10 @@ namespace aclnn_host::vision_grid_sampler_rows {
 
 namespace {
 
-// The places where an image is sampled. With a padding other than zeros ATen takes it that every
-// place has been brought into the image, which nothing brings NaN into: it is the first element.
+// The sampling positions. With a padding other than zeros ATen assumes that every position has been
+// moved into the image, which does not move NaN: NaN samples the first element here.
 at::Tensor places_of(const at::Tensor& grid, int64_t padding) {
-  constexpr double kFar = 1e6;  // of images, of which a place is reflected so often at most
+  constexpr double kFar = 1e6;  // in image sizes; limits the number of reflections of a position
   if (padding == 0) return wide(grid);
   return wide(grid).nan_to_num(-1, kFar, -kFar).clamp(-kFar, kFar);
 }
@@ -32,8 +32,8 @@ void check_sampling(const at::Tensor& input, const at::Tensor& grid, int64_t int
          ", expected 0 (zeros), 1 (border) or 2 (reflection)");
 }
 
-// ATen trusts that a gradient has the shape of what input gives at the places of grid, and some of
-// its checks see no tensor that is empty.
+// ATen does not check that a gradient has the shape of the samples, and some of its checks ignore
+// empty tensors.
 void expect_sampled(const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& grid) {
   std::vector<int64_t> expected{input.size(0), input.size(1)};
   const at::IntArrayRef places = grid.sizes().slice(1, static_cast<size_t>(grid.dim()) - 2);

@@ -1,4 +1,4 @@
-// Images: their size, blending of two by a mask, blurring, and colours.
+// Images: resizing, blending of two by a mask, blurring, and colour conversion.
 
 #include <algorithm>
 #include <cmath>
@@ -24,12 +24,12 @@ namespace aclnn_host::vision_image_rows {
 
 namespace {
 
-// Numbers as bytes, rounded to the nearest, ties to even, and saturated.
+// Converts numbers to bytes: rounded to nearest, ties to even, and saturated.
 at::Tensor as_bytes(const at::Tensor& numbers) {
   return at::clamp(at::round(at::nan_to_num(numbers, 0.0, 255.0, 0.0)), 0, 255).to(at::kByte);
 }
 
-// Tensors that end with the channels, of which there are so many.
+// Requires a last dimension of this many channels.
 void expect_channels(const char* name, const at::Tensor& image, int64_t channels) {
   EXPECT(image.dim() > 0 && image.size(-1) == channels, name, " has shape ", image.sizes(),
          ", expected a last dimension of ", channels, ", the channels");
@@ -39,8 +39,8 @@ void expect_channels(const char* name, const at::Tensor& image, int64_t channels
 
 constexpr int64_t kConstant = 0, kReplicate = 1, kReflect = 2, kReflect101 = 4;
 
-// The number of elements that the kernel spans along one dimension of `size` elements; 0 means as
-// many as the deviation needs.
+// The size of the kernel along a dimension of `size` elements; 0 means as many as the deviation
+// needs.
 int64_t kernel_size(int64_t given, double sigma, int64_t size, int64_t border) {
   constexpr int64_t kSizes[] = {1, 3, 5, 7, 9, 11, 15, 21, 31};
   constexpr double kMostSigma = 1e6;
@@ -81,10 +81,10 @@ std::vector<float> gaussian(int64_t size, double sigma) {
   return weights;
 }
 
-// The element that stands for one beside the image.
+// The index of the element that replaces one outside the image.
 int64_t mirrored(int64_t place, int64_t size, int64_t border) {
   if (border == kReplicate || size == 1) return std::clamp<int64_t>(place, 0, size - 1);
-  const int64_t skipped = border == kReflect101 ? 1 : 0;  // whether the border is not repeated
+  const int64_t skipped = border == kReflect101 ? 1 : 0;  // 1 if the border element is not repeated
   while (place < 0 || place >= size) {
     place = place < 0 ? -place - 1 + skipped : 2 * size - place - 1 - skipped;
   }
@@ -114,7 +114,7 @@ at::Tensor blurred(const at::Tensor& image, int64_t dim, const std::vector<float
 
 // ---- sizes
 
-// The size of an image in one direction, times the scale; the scale is a rounded number.
+// Checks the size of an image in one direction times the scale; the scale is a rounded number.
 void check_scaled(const char* direction, int64_t size, double scale, int64_t result) {
   constexpr double kError = 1e-5;
   const auto scaled = [size](double factor) {
@@ -128,7 +128,8 @@ void check_scaled(const char* direction, int64_t size, double scale, int64_t res
 
 }  // namespace
 
-// Without aligned corners; bilinear samples at half pixels, nearest at the element before.
+// Corners are not aligned: bilinear mode samples at half-pixel centres, nearest mode takes the
+// element before.
 ACLNN(Resize, (Stored<In>, self), (Floats, scales), (const char*, mode), (Stored<Out>, out)) {
   const at::Tensor& x = self.elements;
   EXPECT(self.dtype == ACL_FLOAT || self.dtype == ACL_FLOAT16 || self.dtype == ACL_BF16,
@@ -178,7 +179,7 @@ ACLNN(BackgroundReplace, (In, bkg), (In, src), (In, mask), (Out, out)) {
   const at::Tensor result = bkg.to(at::kFloat) * (1 - share) + src.to(at::kFloat) * share;
   out = bkg.scalar_type() == at::kByte ? as_bytes(result) : result;
 }
-// Rounded to the nearest.
+// Rounds to nearest.
 ACLNN(BlendImagesCustom, (In, rgb), (In, alpha), (In, frame), (Out, out)) {
   for (const auto& [name, tensor] :
        {std::pair("rgb", &rgb), std::pair("alpha", &alpha), std::pair("frame", &frame)}) {
@@ -192,7 +193,7 @@ ACLNN(BlendImagesCustom, (In, rgb), (In, alpha), (In, frame), (Out, out)) {
   const at::Tensor sum = rgb.to(at::kInt) * share + frame.to(at::kInt) * (255 - share);
   out = at::div(sum + 127, 255, "floor").to(at::kByte);
 }
-// Rounded down.
+// Rounds down.
 ACLNN(MrgbaCustom, (In, rgb), (In, alpha), (Out, out)) {
   expect_dtype("rgb", rgb, at::kByte);
   expect_dtype("alpha", alpha, at::kByte);
@@ -202,7 +203,7 @@ ACLNN(MrgbaCustom, (In, rgb), (In, alpha), (Out, out)) {
   out = at::div(rgb.to(at::kInt) * alpha.to(at::kInt), 255, "floor").to(at::kByte);
 }
 
-// As OpenCV blurs images of FLOAT: ksize is width, height.
+// Blurs as OpenCV does for FLOAT images: ksize is width, height.
 ACLNN(GaussianBlur, (In, src), (Ints, ksize), (double, sigmaX), (double, sigmaY),
       (int64_t, borderType), (Out, dst)) {
   expect_dtype("src", src, at::kFloat);
@@ -227,8 +228,8 @@ ACLNN(GaussianBlur, (In, src), (Ints, ksize), (double, sigmaX), (double, sigmaY)
   dst = blurred(rows, 0, gaussian(height, sigma_y), borderType);
 }
 
-// Pairs of elements share U, which stands at the first, and V of the first, which stands at the
-// second. Without a format, the channels are last.
+// Pairs of pixels share U, stored with the first, and the first pixel's V, stored with the second.
+// Without a format, the channels are last.
 ACLNN(Rgb2yuv422, (In, x), (char*, dataFormatOptional), (Out, out)) {
   const auto type = x.scalar_type();
   EXPECT(type == at::kByte || type == at::kHalf || type == at::kFloat, "x has dtype ",

@@ -1,5 +1,5 @@
-// Sets of points: the gradient of the Chamfer distance, which is of each point to the nearest one
-// of the other set, and the gradient of an interpolation among points.
+// Point clouds: the gradient of the Chamfer distance, which takes the distance of each point to the
+// nearest one of the other set, and the gradient of an interpolation between points.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/zeros.h>
@@ -20,8 +20,8 @@ void check_points(const char* name, const at::Tensor& points, const at::Tensor& 
   expect_dtype(name, points, like);
 }
 
-// Adds the gradients of the distances of points to their partners: to the points, and negative to
-// the partners. An index of no partner has no gradient.
+// Adds the gradients of the distances between points and partners to the points, and subtracts them
+// from the partners. An index out of range has no gradient.
 void add_gradients(const at::Tensor& points, const at::Tensor& partners, const at::Tensor& index,
                    const at::Tensor& gradient, at::Tensor& of_points, at::Tensor& of_partners) {
   const at::Tensor is_valid = (index >= 0) & (index < c10::Scalar(partners.size(1)));
@@ -35,7 +35,7 @@ void add_gradients(const at::Tensor& points, const at::Tensor& partners, const a
 
 }  // namespace
 
-// Adds each gradient, times its three weights, at its three points. grad_x and grad_y may have a
+// Adds each gradient, times its three weights, to its three points. grad_x and grad_y may have a
 // fourth dimension of size 1.
 ACLNN(ThreeInterpolateBackward, (Floating<In>, grad_x), (IndexIn, idx), (Floating<In>, weight),
       (int, m), (Out, grad_y)) {

@@ -1,4 +1,4 @@
-// Rasterizer: the nearest triangle at each pixel of a screen, and the place in it.
+// Rasterizer: the nearest triangle at each pixel of a screen, and the barycentric coordinates.
 
 #include <algorithm>
 #include <array>
@@ -22,7 +22,7 @@ struct Point {
 };
 
 struct Screen {
-  // Where a vertex (x, y, z, w) is on the screen.
+  // The position of a vertex (x, y, z, w) on the screen.
   Point place(const float* v) const {
     const double x = v[0], y = v[1], z = v[2], w = v[3];
     return {(x / w * 0.5 + 0.5) * static_cast<double>(width - 1) + 0.5,
@@ -38,7 +38,7 @@ double signed_area(const Point& a, const Point& b, const Point& c) {
 struct Triangle {
   std::array<Point, 3> corners;
 
-  // The weights of the corners at a point, all -1 in a triangle without area.
+  // The barycentric weights of a point; all -1 in a triangle without area.
   Weights3 weights(const Point& p) const {
     const double area = signed_area(corners[0], corners[1], corners[2]);
     if (area == 0) return {-1, -1, -1};
@@ -46,7 +46,8 @@ struct Triangle {
     const double gamma = signed_area(corners[0], corners[1], p) / area;
     return {1 - beta - gamma, beta, gamma};
   }
-  // The pixels along one direction among which are all that have their centre in the triangle.
+  // A range of pixels along one direction that contains all pixels with their centre in the
+  // triangle.
   std::array<int64_t, 2> span(double Point::* along, int64_t size) const {
     const auto [low, high] = std::minmax({corners[0].*along, corners[1].*along, corners[2].*along});
     if (!std::isfinite(low) || !std::isfinite(high)) return {0, size};
@@ -60,7 +61,7 @@ Point center(int64_t x, int64_t y) {
   return {static_cast<double>(x) + 0.5, static_cast<double>(y) + 0.5, 0};
 }
 
-// What is drawn: the depth of each pixel and the number of the face there, from 1.
+// The result: the depth of each pixel and the number of its face, from 1.
 struct Drawing {
   Drawing(const Screen& screen, int32_t* faces)
       : screen(screen),
@@ -78,7 +79,7 @@ struct Drawing {
         const auto& c = triangle.corners;
         const double depth = w[0] * c[0].z + w[1] * c[1].z + w[2] * c[2].z;
         const int64_t pixel = y * screen.width + x;
-        // Faces are drawn in order, so that the first of those with one depth remains.
+        // Of several faces with the same depth, the first one drawn remains.
         if (!(depth < depths[static_cast<size_t>(pixel)])) continue;
         depths[static_cast<size_t>(pixel)] = depth;
         faces[pixel] = number;
@@ -93,8 +94,8 @@ struct Drawing {
 
 }  // namespace
 
-// findicesOut has the numbers of the faces from 1, and 0 where there is none; the weights there are
-// 0. dOptional and occlusionTruncation are for depth priors, which are not supported.
+// findicesOut has the numbers of the faces from 1, and 0 for pixels without a face, whose weights
+// are 0. dOptional and occlusionTruncation are for depth priors, which are not supported.
 ACLNN(Rasterizer, (In, v), (In, f), (Optional<In>, dOptional), (int64_t, width), (int64_t, height),
       (double, occlusionTruncation), (int64_t, useDepthPrior), (Out, findicesOut),
       (Out, barycentricOut)) {

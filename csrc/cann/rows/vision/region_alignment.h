@@ -9,11 +9,13 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
-// What the cells of boxes in images take of the elements (RoiAlign).
+// The weights of image elements in the cells of boxes (RoiAlign).
 namespace aclnn_host {
 
-inline constexpr int64_t kMostRegionSamples = 4096;       // per cell and direction, where given
-inline constexpr double kMostOwnRegionSamples = 1 << 20;  // where the size of the box says how many
+inline constexpr int64_t kMostRegionSamples = 4096;       // for each cell and direction, if the
+                                                          // caller gives the number
+inline constexpr double kMostOwnRegionSamples = 1 << 20;  // if the size of the box determines the
+                                                          // number
 
 struct AlignOptions {
   AlignOptions(int64_t height, int64_t width, double scale, int64_t ratio, bool aligned)
@@ -27,8 +29,9 @@ struct AlignOptions {
   bool aligned;
 };
 
-// What each cell of a box takes of the elements along one dimension of the image: [cells, size]. A
-// sample more than 1 beside the image is 0; otherwise the elements at the borders continue.
+// The weights of the elements along one dimension of the image in each cell of a box: [cells,
+// size]. A sample more than 1 outside the image is 0; otherwise the border elements extend beyond
+// the image.
 inline at::Tensor cell_weights(double low, double high, int64_t cells, int64_t size,
                                const AlignOptions& options) {
   if (options.aligned) low -= 0.5, high -= 0.5;

@@ -1,4 +1,4 @@
-// Boxes in images: pooling of what is in them, their overlap, and the choice among them.
+// Boxes in images: pooling, overlap, and non-maximum suppression.
 
 #include <algorithm>
 #include <cmath>
@@ -27,16 +27,16 @@ namespace aclnn_host::vision_regions_rows {
 
 namespace {
 
-// The product of the two extents of boxes, which are [..., 4], or of their overlaps.
+// The product of both extents of boxes, which are [..., 4], or of their intersections.
 at::Tensor area(const at::Tensor& low, const at::Tensor& high, double eps) {
   const at::Tensor extents = high - low + eps;
   return extents.select(-1, 0) * extents.select(-1, 1);
 }
 
-constexpr int64_t kMostRegions = 1024;  // of the functions with argmax
-constexpr int64_t kMostSelected = 700;  // per class
+constexpr int64_t kMostRegions = 1024;  // the limit of functions with argmax
+constexpr int64_t kMostSelected = 700;  // for each class
 
-// ---- pooling of the largest elements
+// ---- max pooling
 
 struct PooledSizes {
   int64_t boxes, channels, height, width;
@@ -45,7 +45,7 @@ struct PooledSizes {
 struct Span {
   int64_t begin, end;
 };
-// The elements along one dimension that belong to a cell of a box.
+// The elements along one dimension in a cell of a box.
 Span cell_span(double low, double high, int64_t cell, int64_t cells, int64_t size) {
   const double step = (high - low) / static_cast<double>(cells);
   const auto clipped = [size](double place) {
@@ -83,7 +83,7 @@ void pool_box(const float* box, const at::Tensor& x, double scale_h, double scal
   }
 }
 
-// The images of boxes, in the first of their numbers.
+// The image index of each box, which is its first number.
 at::Tensor images_of(const at::Tensor& rois, int64_t images) {
   const at::Tensor first = wide(rois).select(1, 0);
   const bool fits = ((first >= 0) & (first < c10::Scalar(images))).all().item<bool>();
@@ -103,7 +103,7 @@ at::Tensor extents_of(const at::Tensor& corners) {
   return corners.slice(0, 2, 4) - corners.slice(0, 0, 2);
 }
 
-// Boxes as y1, x1, y2, x2.
+// A box as y1, x1, y2, x2.
 struct Box {
   explicit Box(const float* box, bool has_center) {
     for (int i = 0; i < 2; ++i) {
@@ -122,12 +122,12 @@ struct Box {
   float low[2], high[2];
 };
 
-// The boxes that remain of one class, the best first.
+// The boxes of one class that remain after suppression, the best first.
 std::vector<int64_t> selected(const std::vector<Box>& boxes, const float* scores, int64_t most,
                               float iou, float least_score) {
   std::vector<int64_t> order;
   for (int64_t i = 0; i < static_cast<int64_t>(boxes.size()); ++i) {
-    if (scores[i] > least_score) order.push_back(i);  // not nan
+    if (scores[i] > least_score) order.push_back(i);  // false for NaN
   }
   std::stable_sort(order.begin(), order.end(),
                    [scores](int64_t a, int64_t b) { return scores[a] > scores[b]; });
@@ -152,8 +152,8 @@ float threshold(const char* name, const std::vector<double>& values) {
 
 }  // namespace
 
-// Intersection over union, or over the area of gtBoxes. eps is added to every extent, that of the
-// intersection too.
+// Intersection over union, or over the area of gtBoxes. eps is added to every extent, including
+// that of the intersection.
 ACLNN(Iou, (Floating<In>, bBoxes), (Floating<In>, gtBoxes), (const char*, mode), (float, eps),
       (bool, aligned), (Out, overlap)) {
   for (const at::Tensor* boxes : {&bBoxes, &gtBoxes}) {
@@ -216,7 +216,7 @@ ACLNN(RoiPoolingWithArgMax, (Image<Floating<In>>, x), (Floating<In>, rois), (int
   y = values;
   argmax = places;
 }
-// gradInputRef is overwritten; what it held does not count. An argmax of -1 has no gradient.
+// gradInputRef is overwritten without being read. An argmax of -1 has no gradient.
 ACLNN(RoiPoolingGradWithArgMax, (Image<Floating<In>>, gradOutput),
       (Image<Floating<InOut>>, gradInputRef), (Floating<In>, rois), (Image<In>, argmax),
       (int64_t, pooledH), (int64_t, pooledW), (double, spatialScale)) {
@@ -294,8 +294,8 @@ ACLNN(NonMaxSuppression, (Floating<In>, boxes), (Floating<In>, scores),
   selectedIndices = result;
 }
 
-// Where the boxes have the same proportions, the last term is 0, also where it would be 0 / 0. iof
-// is the common area over that of gtBoxes, as in aclnnIou.
+// If the boxes have the same proportions, the last term is 0, also where it would be 0 / 0. The
+// mode iof divides the intersection by the area of gtBoxes, as in aclnnIou.
 ACLNN(CIoU, (Floating<In>, bBoxes), (Floating<In>, gtBoxes), (bool, trans), (bool, isCross),
       (const char*, mode), (Out, overlap), (Out, atanSub)) {
   EXPECT(!isCross, "isCross is true, expected false");

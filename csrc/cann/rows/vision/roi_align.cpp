@@ -19,10 +19,11 @@ namespace aclnn_host::vision_roi_align_rows {
 
 namespace {
 
-constexpr int64_t kMostSamples = 4096;  // per cell and direction, where the caller says how many
-constexpr int64_t kMostOwnSamples = 1 << 20;  // where the size of the box does
+constexpr int64_t kMostSamples = 4096;  // for each cell and direction, if the caller gives the
+                                        // number
+constexpr int64_t kMostOwnSamples = 1 << 20;  // if the size of the box determines the number
 
-// The places of the samples in one dimension of a box: so many for each of its cells.
+// The sample positions in one dimension of a box, the same number for each cell.
 struct Samples {
   Samples(double low, double high, int64_t cells, int64_t ratio)
       : low(low), cell(std::max(high - low, 1.0) / static_cast<double>(cells)) {
@@ -34,8 +35,8 @@ struct Samples {
   double low, cell, per_cell;
 };
 
-// What each cell of a box takes of the elements along one dimension of the image: [cells,
-// elements], of the elements from the first sample to the last one.
+// The weights of the elements along one dimension of the image in each cell of a box: [cells,
+// elements], from the first to the last sampled element.
 struct Weights {
   Weights(const Samples& samples, int64_t cells, int64_t size, at::ScalarType dtype)
       : first_(element(samples.place(0, 0), size)),
@@ -51,18 +52,18 @@ struct Weights {
     matrix_ = weights.to(dtype);
   }
   const at::Tensor& matrix() const { return matrix_; }
-  // The elements of an image [channels, height, width].
+  // Selects the elements of an image [channels, height, width].
   at::Tensor of(const at::Tensor& image, int64_t dim) const {
     return image.narrow(dim, first_, count_);
   }
 
  private:
-  // The last element that is not beyond a place, or the first one.
+  // The last element not after a position, or the first element.
   static int64_t element(double place, int64_t size) {
     return static_cast<int64_t>(std::clamp(place, 0.0, static_cast<double>(size - 1)));
   }
-  // Adds a sample, which is weighted, to the weights of the elements around it. More than 1 beside
-  // the image it is 0; otherwise the elements at the image's borders continue.
+  // Adds a weighted sample to the weights of the elements around it. A sample more than 1 outside
+  // the image is 0; otherwise the border elements extend beyond the image.
   void add(float* weights, int64_t size, double place, double weight) const {
     if (!(place >= -1 && place <= static_cast<double>(size))) return;
     place = std::clamp(place, 0.0, static_cast<double>(size - 1));
@@ -91,7 +92,7 @@ Samples samples_of(const double* box, int64_t i, bool along_y, int64_t cells, in
 
 }  // namespace
 
-// Boxes are at least 1 wide and high, and not moved by half an element.
+// Boxes are at least 1 wide and high, and not shifted by half an element.
 // Limit of RoiAlign: The mode is "avg"; "max" is refused with 161002.
 ACLNN(RoiAlign, (Image<Floating<In>>, self), (Floating<In>, rois), (IndexIn, batchIndices),
       (const char*, mode), (int, outputHeight), (int, outputWidth), (int, samplingRatio),
@@ -135,7 +136,7 @@ ACLNN(RoiAlign, (Image<Floating<In>>, self), (Floating<In>, rois), (IndexIn, bat
   }
   out = result;
 }
-// Without aligned, boxes are at least 1 wide and high, and not moved by half an element.
+// Without aligned, boxes are at least 1 wide and high, and not shifted by half an element.
 ACLNN(RoiAlignV2, (Image<Floating<In>>, self), (Floating<In>, boxes), (int64_t, pooledHeight),
       (int64_t, pooledWidth), (float, spatialScale), (int64_t, samplingRatio), (bool, aligned),
       (Image<Out>, out)) {

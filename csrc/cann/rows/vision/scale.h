@@ -8,8 +8,8 @@
 
 namespace aclnn_host {
 
-// How many times as large an image becomes along a dimension, as ATen takes it: CANN has 0 and less
-// for none. ATen computes places from its reciprocal and trusts that they are integers.
+// The scale of an image along a dimension, as ATen takes it; in CANN 0 and less mean no scale. ATen
+// computes positions from the reciprocal and assumes that they fit into integers.
 inline std::optional<double> scale(double factor) {
   constexpr double kLeast = 1.0 / (1 << 24);
   if (!(factor > 0)) return std::nullopt;
@@ -18,8 +18,8 @@ inline std::optional<double> scale(double factor) {
   return factor;
 }
 
-// The same for interpolation with antialiasing, where the reciprocal says of how many elements of
-// `size` one is computed.
+// The same for interpolation with antialiasing, where the reciprocal is the number of elements of
+// `size` from which one is computed.
 inline std::optional<double> scale(double factor, int64_t size) {
   if (!(factor > 0)) return std::nullopt;
   EXPECT(1 / factor <= static_cast<double>(size) + 1, "a scale is ", factor, " for ", size,
@@ -27,7 +27,7 @@ inline std::optional<double> scale(double factor, int64_t size) {
   return factor;
 }
 
-// Refuses sizes that are not those of images: batch, channels, height, width.
+// Requires four sizes: batch, channels, height, width.
 inline void expect_image(c10::IntArrayRef input_size) {
   EXPECT(input_size.size() == 4, "inputSize is ", input_size, ", expected four sizes");
 }

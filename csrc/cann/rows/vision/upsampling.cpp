@@ -1,5 +1,5 @@
-// Interpolation, which gives images and volumes another size, and its gradients. A scale that is
-// not positive is taken from the sizes.
+// Interpolation, which resizes images and volumes, and its gradients. A scale that is not positive
+// is computed from the sizes.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_upsample_bicubic2d_aa.h>

@@ -1,4 +1,4 @@
-/* What the result of aclnnNpuFormatCast looks like. */
+/* The shape and the format of aclnnNpuFormatCast's result. */
 #ifndef ACLNN_TORCH_ACLNN_NPU_FORMAT_CAST_H_
 #define ACLNN_TORCH_ACLNN_NPU_FORMAT_CAST_H_
 
@@ -8,8 +8,9 @@
 extern "C" {
 #endif
 
-/* The sizes in memory (freed by the caller with delete[]) and the format of what aclnnNpuFormatCast
- * makes of a tensor. additionalDtype decides the width of the blocks; -1 takes srcTensor's type. */
+/* The sizes in memory (the caller frees them with delete[]) and the format of the tensor that
+ * aclnnNpuFormatCast makes. additionalDtype decides the width of the blocks; -1 stands for
+ * srcTensor's type. */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnNpuFormatCastCalculateSizeAndFormat(
     const aclTensor* srcTensor, const int dstFormat, int additionalDtype, int64_t** dstShape,
     uint64_t* dstShapeSize, int* actualFormat);

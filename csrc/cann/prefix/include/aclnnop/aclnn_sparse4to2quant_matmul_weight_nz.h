@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Leaves two zeros out of every four elements of weight, which is [n, k], for
+/* Removes two zeros from every four elements of weight, which is [n, k], for
  * aclnnSparse4to2QuantMatmulWeightNz. sparseWeight is [ceil(k / 64), ceil(n / 16), 16, 32], index
  * the same with 8 as the last size. The caller frees all four arrays with free(). */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnTransSparse4to2Para(

@@ -1,4 +1,4 @@
-/* How much memory the result of aclnnTransConvolutionWeight takes. */
+/* The memory size of aclnnTransConvolutionWeight's result. */
 #ifndef ACLNN_TORCH_ACLNN_TRANS_CONVOLUTION_WEIGHT_H_
 #define ACLNN_TORCH_ACLNN_TRANS_CONVOLUTION_WEIGHT_H_
 

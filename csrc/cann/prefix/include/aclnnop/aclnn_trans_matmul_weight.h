@@ -1,4 +1,4 @@
-/* How much memory the result of aclnnTransMatmulWeight takes. */
+/* The memory size of aclnnTransMatmulWeight's result. */
 #ifndef ACLNN_TORCH_ACLNN_TRANS_MATMUL_WEIGHT_H_
 #define ACLNN_TORCH_ACLNN_TRANS_MATMUL_WEIGHT_H_
 
@@ -13,7 +13,7 @@ extern "C" {
 ACL_FUNC_VISIBILITY aclnnStatus aclnnCalculateMatmulWeightSize(const aclIntArray* tensorShape,
                                                                uint64_t* weightTensorSize);
 
-/* The same of a weight of another type. */
+/* The same for a weight of any type. */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnCalculateMatmulWeightSizeV2(const aclIntArray* tensorShape,
                                                                  aclDataType dataType,
                                                                  uint64_t* weightTensorSize);

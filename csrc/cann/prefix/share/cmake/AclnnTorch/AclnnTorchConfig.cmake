@@ -7,10 +7,10 @@
 # And for programs that use libtorch:
 #
 #   AclnnTorch::torch      the operators of torch.ops.aclnn, registered when the program starts; brings torch, without
-#                          the CUDA toolkit, which torch's own package wants of a build for CUDA
+#                          the CUDA toolkit, which the CMake package of torch's CUDA build requires
 #
-# AclnnTorch_INCLUDE_DIR and AclnnTorch_LIBRARY_DIR hold the directories. AclnnTorch_TORCH_DIR is torch's folder: what
-# the package was built with, or the torch beside it; set it where torch is elsewhere.
+# AclnnTorch_INCLUDE_DIR and AclnnTorch_LIBRARY_DIR hold the directories. AclnnTorch_TORCH_DIR is torch's folder: the
+# one that the package was built with, or the torch beside it; set it if torch is elsewhere.
 
 cmake_policy(PUSH)
 cmake_policy(VERSION 3.13)
@@ -42,7 +42,7 @@ _aclnn_torch_library(ascendcl)
 _aclnn_torch_library(nnopbase ascendcl)
 _aclnn_torch_library(opapi nnopbase ascendcl)
 
-# Its library is kept though the program calls nothing in it: it is there to be loaded.
+# The linker keeps the library of AclnnTorch::torch although the program calls nothing in it: loading it is enough.
 get_filename_component(_aclnn_torch_package "${CMAKE_CURRENT_LIST_DIR}/../../../.." ABSOLUTE)
 if(NOT AclnnTorch_TORCH_DIR)
   set(AclnnTorch_TORCH_DIR "@TORCH_OF_PACKAGE@")
@@ -55,8 +55,8 @@ if(EXISTS "${_aclnn_torch_package}/libaclnn_torch.so" AND EXISTS "${AclnnTorch_T
   add_library(AclnnTorch::torch INTERFACE IMPORTED)
   set(_aclnn_torch_lib "${AclnnTorch_TORCH_DIR}/lib")
   set(_aclnn_torch_include "${AclnnTorch_TORCH_DIR}/include")
-  # Options, since of libraries only paths are quoted for the shell; they stand before what uses them. What torch's
-  # libraries need, they find by themselves.
+  # Link options, because CMake quotes only paths of libraries for the shell; options precede the libraries that use
+  # them. torch's libraries find their own dependencies.
   set_target_properties(AclnnTorch::torch PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES "${_aclnn_torch_include};${_aclnn_torch_include}/torch/csrc/api/include"
     INTERFACE_LINK_OPTIONS

@@ -1,4 +1,4 @@
-# find_package(AclnnTorch 0.1): before 1.0 every minor version may change what there is.
+# find_package(AclnnTorch 0.1): before 1.0 every minor version may change the interface.
 set(PACKAGE_VERSION "@VERSION@")
 string(REGEX MATCH "^[0-9]+\\.[0-9]+" _minor "${PACKAGE_VERSION}")
 if("${PACKAGE_FIND_VERSION_MAJOR}.${PACKAGE_FIND_VERSION_MINOR}" STREQUAL _minor AND

@@ -1,9 +1,9 @@
-"""msprof of the host CANN: makes tables and a timeline of what a profile recorded.
+"""msprof of the host CANN: makes tables and a timeline of a profile's records.
 
-``msprof --export=on --output=DIR``: DIR is a folder PROF_..., or has some. Their files go to the folder
-mindstudio_profiler_output of each, under the names and with the columns of CANN's msprof. What a device alone knows is
-"N/A" there. ``msprof --analyze=on --output=DIR`` has nothing to add to them. The records themselves are described in
-docs/emulation/profiling.md of aclnn_torch. Times are those of the host, which computes what a device would.
+``msprof --export=on --output=DIR``: DIR is a folder PROF_..., or contains some. The files are written to the folder
+mindstudio_profiler_output of each, with the names and columns of CANN's msprof. Values that only a device knows are
+"N/A". ``msprof --analyze=on --output=DIR`` has nothing to add to them. docs/emulation/profiling.md of aclnn_torch
+describes the records. Times are those of the host, which computes in place of a device.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Event = dict[str, Any]
 Interval = tuple[int, int]
 
 RECORDS = "host/data/profile.jsonl"
-FOLDER = os.O_RDONLY | os.O_DIRECTORY  # how one is opened
-LONGEST_RECORD = 2 << 20  # characters; the host CANN writes none of more than 1.25 MiB
+FOLDER = os.O_RDONLY | os.O_DIRECTORY  # the flags to open a folder
+LONGEST_RECORD = 2 << 20  # characters; the host CANN writes at most 1.25 MiB
 OUTPUT = "mindstudio_profiler_output"
 UNKNOWN = "N/A"
 
-# What tasks are that no operator is, by the function that brings them.
+# The types of tasks that are no operators, by the function that submits them.
 TASK_TYPES = {
     "aclrtMemcpyAsync": "MEMCPY_ASYNC",
     "aclrtMemsetAsync": "MEMSET_ASYNC",
@@ -43,7 +43,7 @@ TASK_TYPES = {
 }
 COMMUNICATION = "COMMUNICATION"  # tasks of functions Hccl...
 
-# As the tables call types that have another name in the documents, and formats by their number (aclFormat).
+# The tables' names of types that differ from the documents' names, and of formats by their number (aclFormat).
 DTYPES = {"BFLOAT16": "DT_BF16"}
 FORMATS = {
     -1: "UNDEFINED",
@@ -63,22 +63,22 @@ FORMATS = {
     47: "NCL",
 }
 
-# The layers of the timeline, in their order; a process of the viewer each.
+# The layers of the timeline, in their order; each is a process in the viewer.
 CANN, HARDWARE, OVERLAP, MARKS = range(1, 5)
 LAYERS = {CANN: "CANN", HARDWARE: "Ascend Hardware", OVERLAP: "Overlap Analysis", MARKS: "MsTx"}
-HOST = -1  # in the place of a device
+HOST = -1  # instead of a device
 MOST_DEVICES = 64
 
-# torch_npu looks for a table every tenth of a second while this program runs, and makes nothing of one that it did not
-# see in time.
+# torch_npu looks for a table every tenth of a second while this program runs, and ignores a table that it did not see
+# in time.
 SEEN_AFTER = 0.5  # seconds
 
 
 @contextlib.contextmanager
 def opened(path: Path, flags: int, folder: int | None = None) -> Iterator[int]:
-    """Opens what stands under the last name of a path in an open folder, or without one under the path itself.
+    """Opens the file with the last name of a path in an open folder, or without a folder the path itself.
 
-    What somebody else may have put there is not followed, if it is a symbolic link, nor waited for, if it is a pipe.
+    Another user may have put a file there: symbolic links are not followed, and opening a pipe does not block.
     """
     if folder is not None:
         flags |= os.O_NOFOLLOW
@@ -112,7 +112,7 @@ def records_of(folder: Path) -> Iterator[IO[str]]:
 
 
 def whole_lines(file: IO[str]) -> Iterator[str]:
-    """The lines of a file of records, but the last one if its process was ended while it wrote that."""
+    """The lines of a file of records, except for an incomplete last one, which a killed process may leave."""
     while (line := file.readline(LONGEST_RECORD)).endswith("\n"):
         yield line
     if len(line) == LONGEST_RECORD:
@@ -157,7 +157,7 @@ class Profile:
 
 
 def type_of(task: Event) -> str:
-    """What the tables call a task's type. A device has units of several kinds, which the host does not tell apart."""
+    """The tables' name of a task's type. A device has units of several kinds, which the host does not distinguish."""
     if task["operator"]:
         return "AI_CORE"
     name: str = task["name"]
@@ -181,7 +181,7 @@ def duration(record: Event) -> float:
 
 
 def union(intervals: Iterable[Interval]) -> list[Interval]:
-    """The times that any of them covers, in order."""
+    """The union of the intervals, in order."""
     merged: list[Interval] = []
     for begin, end in sorted(intervals):
         if merged and begin <= merged[-1][1]:
@@ -192,7 +192,7 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def without(intervals: list[Interval], others: list[Interval]) -> list[Interval]:
-    """The parts that no other covers; both are unions."""
+    """The parts outside the others; both are unions."""
     rest = []
     at = 0
     for begin, end in intervals:
@@ -213,13 +213,13 @@ def without(intervals: list[Interval], others: list[Interval]) -> list[Interval]
 
 
 def process_of(profile: Profile, layer: int, device: int = HOST) -> int:
-    """The number that the viewer knows a layer by, of 32 bits at most, and none of torch_npu's own."""
+    """The viewer's number of a layer, of 32 bits at most, and different from torch_npu's own numbers."""
     place = 2 * MOST_DEVICES + layer if device == HOST else (layer - HARDWARE) * MOST_DEVICES + device
     return profile.process << 8 | place
 
 
 def metadata(process: int, layer: int, label: str, threads: dict[int, str]) -> Iterator[Event]:
-    """What the viewer calls a process and its threads."""
+    """The viewer's names of a process and its threads."""
 
     def event(name: str, thread: int, key: str, value: Any) -> Event:
         return {"ph": "M", "name": name, "pid": process, "tid": thread, "args": {key: value}}
@@ -256,7 +256,7 @@ def host_events(profile: Profile) -> Iterator[Event]:
 
 
 def tensor_columns(task: Event) -> dict[str, str]:
-    """What the tables say of an operator's tensors."""
+    """The tables' columns of an operator's tensors."""
     columns: dict[str, str] = {}
     for side, key in (("Input", "inputs"), ("Output", "outputs")):
         tensors = task.get(key)
@@ -302,7 +302,7 @@ def device_events(profile: Profile, device: int) -> Iterator[Event]:
 
 
 def overlap_events(profile: Profile, device: int) -> Iterator[Event]:
-    """When a device computed, when it communicated, when neither."""
+    """The times at which a device computed, communicated, and did neither."""
     tasks = [task for task in profile.tasks if task["device"] == device]
     computing = union((task["begin"], task["end"]) for task in tasks if task["operator"])
     communication = union((task["begin"], task["end"]) for task in tasks if task["type"] == COMMUNICATION)
@@ -322,7 +322,7 @@ def overlap_events(profile: Profile, device: int) -> Iterator[Event]:
 
 
 def mark_events(profile: Profile) -> Iterator[Event]:
-    """What the program marked on its threads."""
+    """The marks that the program set on its threads."""
     marks = [mark for mark in profile.marks if "stream" not in mark]
     if not marks:
         return
@@ -334,7 +334,7 @@ def mark_events(profile: Profile) -> Iterator[Event]:
 
 
 def timeline(profile: Profile) -> Iterator[Event]:
-    """All of it."""
+    """All events of the timeline."""
     yield from host_events(profile)
     for device in profile.devices:
         yield from device_events(profile, device)
@@ -346,7 +346,7 @@ def timeline(profile: Profile) -> Iterator[Event]:
 
 
 def name_of(task: Event) -> str:
-    """What a task is called: an operator by its function, communication by its operation, others by what they are."""
+    """The name of a task: an operator's function, a communication's operation, or the type of another task."""
     if task["type"] == COMMUNICATION:
         return operator_type(task)
     name: str = task["name"] if task["operator"] else task["type"]
@@ -354,9 +354,9 @@ def name_of(task: Event) -> str:
 
 
 def operator_type(task: Event) -> str:
-    """Add of aclnnAdd, hcom_allReduce_ of HcclAllReduce, as torch_npu looks for hcom_receive_.
+    """For example Add for aclnnAdd, and hcom_allReduce_ for HcclAllReduce; torch_npu looks for hcom_receive_.
 
-    A device has the names of the kernels that a function takes, which are not known here.
+    A device reports the names of the kernels that a function runs, which are not known here.
     """
     function: str = task["name"]
     if task["type"] != COMMUNICATION:
@@ -368,7 +368,7 @@ def operator_type(task: Event) -> str:
 def op_summary(profile: Profile) -> Iterator[Event]:
     """Each operator and communication that a device ran.
 
-    How long its stream was idle before it is the time that it waited.
+    The wait time is the time for which its stream was idle before.
     """
     last: dict[tuple[int, int], int] = {}
     for task in profile.tasks:
@@ -398,7 +398,7 @@ def op_summary(profile: Profile) -> Iterator[Event]:
 
 
 def op_statistic(profile: Profile) -> Iterator[Event]:
-    """How often each type of operator ran on each device, and how long; the longest in all first."""
+    """The number and the duration of runs of each type of operator on each device; the longest total first."""
     times: dict[tuple[int, str, str], list[float]] = defaultdict(list)
     for task in profile.operators():
         times[task["device"], operator_type(task), task["type"]].append(duration(task))
@@ -436,7 +436,7 @@ def task_time(profile: Profile) -> Iterator[Event]:
 
 
 def api_statistic(profile: Profile) -> Iterator[Event]:
-    """How often each function of the host was called, and how long it took."""
+    """The number and the duration of calls of each function of the host."""
     times: dict[tuple[str, str], list[float]] = defaultdict(list)
     for record in profile.calls:
         times["acl", record["name"]].append(duration(record))
@@ -457,7 +457,7 @@ def api_statistic(profile: Profile) -> Iterator[Event]:
 
 
 def msprof_tx(profile: Profile) -> Iterator[Event]:
-    """What the program marked, and when a stream was there, if the mark named one."""
+    """The marks of the program, with the time at which a stream reached them, if the mark has a stream."""
     on_streams = {mark["mark"]: mark for mark in profile.marks if "stream" in mark}
     for mark in profile.marks:
         if "stream" in mark:
@@ -486,10 +486,10 @@ TABLES = (op_summary, op_statistic, task_time, api_statistic, msprof_tx)
 
 @contextlib.contextmanager
 def whole_file(path: Path, folder: int) -> Iterator[IO[str]]:
-    """A file to be written in an open folder, which has its name when it is whole.
+    """A file to write in an open folder, which gets its name when it is complete.
 
-    torch_npu waits for names, and reads then.
-    It is made anew: what was put there, such as a symbolic link, is not written to.
+    torch_npu waits for names, and reads the files then.
+    The file is created: an existing one, such as a symbolic link, is not written to.
     """
     part = path.with_name(f".{path.name}.part")
     try:
@@ -507,7 +507,7 @@ def whole_file(path: Path, folder: int) -> Iterator[IO[str]]:
 def export(folder: Path) -> None:
     """Writes the files of one profile: the timeline, and the tables that have rows.
 
-    That of functions is written in any case, because torch_npu waits for a table.
+    The table of functions is always written, because torch_npu waits for a table.
     """
     profile = Profile(folder)
     path = folder / OUTPUT
@@ -519,7 +519,7 @@ def export(folder: Path) -> None:
 
 
 def write(profile: Profile, path: Path, output: int) -> None:
-    """Writes a profile's files to an open folder, whose path texts name."""
+    """Writes a profile's files to an open folder; error texts use its path."""
     stamp = datetime.now().strftime("%Y%m%d%H%M%S")
     with whole_file(path / f"msprof_{stamp}.json", output) as file:
         separator = "["
@@ -538,14 +538,14 @@ def write(profile: Profile, path: Path, output: int) -> None:
 
 
 def folders(output: Path) -> list[Path]:
-    """The profiles that are meant."""
+    """The profiles in a folder, or the folder itself if it is one."""
     if os.path.lexists(output / RECORDS):
         return [output]
     return sorted(path.parent.parent.parent for path in output.glob(f"PROF_*/{RECORDS}"))
 
 
 def main() -> int:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(
         prog="msprof",
         description="msprof of the host CANN: tables and a timeline of what a profile recorded. "
@@ -555,7 +555,7 @@ def main() -> int:
     parser.add_argument("--export", choices=("on", "off"), default="off", help="write mindstudio_profiler_output")
     parser.add_argument("--analyze", choices=("on", "off"), default="off", help="accepted; there is nothing to add")
     parser.add_argument("--output", type=Path, required=True, help="a folder PROF_..., or one that has some")
-    parser.add_argument("--type", choices=("text",), help=argparse.SUPPRESS)  # torch_npu takes it for one of databases
+    parser.add_argument("--type", choices=("text",), help=argparse.SUPPRESS)  # torch_npu passes it
     options = parser.parse_args()
     found = folders(options.output)
     if not found:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tests.aten_ops.limits import line_of, samples_by_function
-from tests.aten_ops.sweep import run_calls
+from tests.aten_ops.sweep import run_call, run_calls
 from tests.cabi import PARAM_INVALID, SUCCESS
 
 LARGEST = 2**63 - 1
@@ -46,7 +46,7 @@ def described(value: Tensor) -> str:
 
 def call(name: str, inputs: dict[str, Any], outputs: dict[str, Tensor | None]) -> list[Tensor]:
     """The outputs of a call that must succeed; an output's value says its dtype and shape alone."""
-    stage1, stage2, message, results = run_calls([call_line(name, inputs, outputs)])[0]
+    stage1, stage2, message, results = run_call(call_line(name, inputs, outputs))
     assert (stage1, stage2, message) == (SUCCESS, SUCCESS, "")
     return [torch.tensor(result, dtype=torch.float64) for result in results]
 
@@ -559,7 +559,7 @@ def test_what_a_gradient_is_not_given_is_computed_anew(layout: str, given: tuple
     passed.append(ring.stored(forward[2]).float())
     passed = [tensor if i in given else None for i, tensor in enumerate(passed)]
     line = ring.call("aclnnFlashAttentionScoreGradV4", 0, "", dict(zip(FORWARD, passed, strict=True)))
-    stage1, stage2, message, results = run_calls([line])[0]
+    stage1, stage2, message, results = run_call(line)
     assert (stage1, stage2, message) == (SUCCESS, SUCCESS, "")
     for result, parts in zip(results, wanted, strict=True):
         torch.testing.assert_close(torch.tensor(result).double(), ring.stored(parts), rtol=1e-5, atol=1e-5)

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from tests.aten_ops.sweep import run_calls
+from tests.aten_ops.sweep import run_call
 from tests.cabi import SUCCESS
 
 COUNT = 32768
@@ -15,7 +15,7 @@ COUNT = 32768
 def call(name: str, **arguments: str) -> list[np.ndarray]:
     """The outputs of a call that must succeed."""
     line = " ".join([name, *(f"{argument}={value}" for argument, value in arguments.items())])
-    stage1, stage2, text, outputs = run_calls([line])[0]
+    stage1, stage2, text, outputs = run_call(line)
     assert (stage1, stage2, text) == (SUCCESS, SUCCESS, "")
     return [np.array(output, np.float32).ravel() for output in outputs]
 

@@ -38,7 +38,7 @@ def test_16_bit_results_are_rounded_once() -> None:
 
 
 @pytest.mark.test_all
-def test_inputs_need_not_be_contiguous() -> None:
+def test_tensors_need_not_be_contiguous() -> None:
     assert [(result.function, result.dtype, result.strided) for result in results() if result.strided] == []
 
 

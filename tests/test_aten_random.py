@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from tests.aten_ops import sweep
-from tests.aten_ops.sweep import run_calls
+from tests.aten_ops.sweep import run_call, run_calls
 from tests.cabi import SUCCESS
 
 MASK = 0xFFFFFFFF
@@ -127,9 +127,9 @@ def test_every_number() -> None:
 def test_threads_do_not_matter(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough numbers for all of them."""
     text = call("aclnnInplaceNormal selfRef=FLOAT[100001] mean=0 std=1", 5, 0)
-    ((*statuses, _, (numbers,)),) = run_calls([text])
+    *statuses, _, (numbers,) = run_call(text)
     monkeypatch.setattr(sweep, "ENVIRONMENT", sweep.ENVIRONMENT | {"OMP_NUM_THREADS": threads})
-    assert run_calls([text])[0][3] == [numbers]
+    assert run_call(text)[3] == [numbers]
     assert statuses == [SUCCESS, SUCCESS]
     np.testing.assert_allclose(numbers[-5:], stats.norm.ppf(units(5, 0, 100_001)[-5:]), rtol=2.0**-23)
 

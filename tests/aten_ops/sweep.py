@@ -177,7 +177,7 @@ class Caller:
         dtype = Dtype[value.dtype.replace("BFLOAT16", "BF16")]
         layout = value.format if value.format in FORMATS else ""
         apart = is_stored_apart(dtype, layout)
-        gaps = strided and not is_output(kind) and not apart
+        gaps = strided and not apart
         strides = [2 * stride for stride in cabi.contiguous_strides(value.shape)] if gaps else None
         memory = (
             StoredMemory(dtype, value.shape, layout)
@@ -191,7 +191,7 @@ class Caller:
         return memory.descriptor(cabi.Format[value.format]) if value.format and not layout else memory.descriptor()
 
     def call(self, name: str, arguments: dict[str, Any], strided: bool = False, only_stage1: bool = False) -> Outcome:
-        """Runs both stages on new memory; strided inputs have a gap after each element."""
+        """Runs both stages on new memory; strided tensors have a gap after each element."""
         lib = self.library
         destroy: list[tuple[Any, Any]] = []
         memories: list[tuple[cabi.Memory, str]] = []
@@ -306,7 +306,7 @@ class Result:
     verdict: str
     text: str
     rounding: float = 0.0  # of REDUCED: how far from the result in FLOAT, in units of the last place
-    strided: str = ""  # what is wrong where the inputs are not contiguous
+    strided: str = ""  # what is wrong where the tensors are not contiguous
 
 
 def outs_for(dtype: str) -> Sequence[str]:
@@ -363,7 +363,7 @@ def rounding_of(caller: Caller, name: str, arguments: dict[str, Any], dtype: str
 
 
 def strided_difference(caller: Caller, name: str, arguments: dict[str, Any], expected: Outcome) -> str:
-    """How the call differs where its inputs are not contiguous; empty if it does not."""
+    """How the call differs where its tensors are not contiguous; empty if it does not."""
     found = caller.call(name, arguments, strided=True)
     if found.stage1 or found.stage2:
         return found.text
@@ -408,7 +408,7 @@ def main() -> None:
     """Prints the results as JSON lines; names after the command select functions.
 
     - runs the calls of the input instead, each as it comes, on the product that comes next, and once torch is imported
-    if that is last.
+    if that is last. A line of the input is the name of the test, for mutants, the call, and whether it is strided.
     """
     runs_input, *options = sys.argv[1:] or [""]
     if options[1:] == ["torch"]:
@@ -417,8 +417,9 @@ def main() -> None:
     product = options[0] if runs_input == "-" else "host"
     assert caller.library.aclHostSetProduct(product.encode()) == SUCCESS
     if runs_input == "-":
-        for line in sys.stdin:
-            outcome = caller.call(*parse(line))
+        for text in sys.stdin:
+            os.environ["PYTEST_CURRENT_TEST"], line, strided = json.loads(text)
+            outcome = caller.call(*parse(line), strided=strided)
             outputs = (
                 [as_reals(output).tolist() for output in outcome.outputs]
                 if outcome.stage2 == SUCCESS == outcome.stage1
@@ -468,9 +469,9 @@ class _Server:
         self.process.wait()
         self.errors.close()
 
-    def run(self, line: str) -> tuple[int, int, str, list[Any]]:
+    def run(self, line: str, strided: bool) -> tuple[int, int, str, list[Any]]:
         assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.write(json.dumps([os.environ.get("PYTEST_CURRENT_TEST", ""), line, strided]) + "\n")
         return tuple(json.loads(self.process.stdout.readline()))
 
     def said(self) -> str:
@@ -482,24 +483,29 @@ class _Server:
 _server = functools.lru_cache(maxsize=None)(_Server)
 
 
-def run_calls(
-    lines: Sequence[str], product: str = "host", with_torch: bool = False
-) -> list[tuple[int, int, str, list[Any]]]:
-    """Both statuses, the text and the outputs, complex numbers as pairs, of calls that are written as in samples.txt.
+def run_call(
+    line: str, product: str = "host", *, with_torch: bool = False, strided: bool = False
+) -> tuple[int, int, str, list[Any]]:
+    """Both statuses, the text and the outputs, complex numbers as pairs, of a call that is written as in samples.txt.
 
-    They run one after the other in a process that a session of tests has for each product. It has torch's libraries,
-    and with_torch also Python's torch.
+    It runs in a process that a session of tests has for each product. That has torch's libraries, and with_torch also
+    Python's torch. Strided tensors have a gap after each element.
     """
     server = _server(product, *(["torch"] if with_torch else []))
-    outcomes = []
-    for line in lines:
-        try:
-            outcomes.append(server.run(line))
-        except (BrokenPipeError, json.JSONDecodeError):
-            _server.cache_clear()
-            raise AssertionError(f"{line} ended the process with {server.process.wait()}: {server.said()}") from None
+    try:
+        outcome = server.run(line, strided)
+    except (BrokenPipeError, json.JSONDecodeError):
+        _server.cache_clear()
+        raise AssertionError(f"{line} ended the process with {server.process.wait()}: {server.said()}") from None
     assert server.said() == ""  # the host CANN prints nothing
-    return outcomes
+    return outcome
+
+
+def run_calls(
+    lines: Sequence[str], product: str = "host", *, with_torch: bool = False
+) -> list[tuple[int, int, str, list[Any]]]:
+    """The outcomes of several calls, one after the other."""
+    return [run_call(line, product, with_torch=with_torch) for line in lines]
 
 
 if __name__ == "__main__":

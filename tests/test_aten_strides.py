@@ -1,0 +1,27 @@
+"""Every function that is a row on ATen, on tensors with gaps: the result is the same, and no gap is written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.aten_ops.sweep import SAMPLES, run_call
+from tests.cabi import PARAM_INVALID, SUCCESS
+
+LINES = SAMPLES.read_text().splitlines()
+# Their outputs have as many elements as the data says, which are written one behind the other.
+OF_DATA = ("MaskedSelect", "Nonzero", "NonzeroV2", "Unique", "Unique2", "UniqueConsecutive", "UniqueDim")
+
+
+@pytest.mark.parametrize("line", LINES, ids=[line.partition(" ")[0] for line in LINES])
+def test_gaps_change_nothing(line: str) -> None:
+    *statuses, _, expected = run_call(line)
+    *found, text, outputs = run_call(line, strided=True)
+    if line.partition(" ")[0].removeprefix("aclnn") in OF_DATA:
+        assert found == [PARAM_INVALID, SUCCESS]
+        assert "is not contiguous, expected a contiguous output because the shape of the result depends on" in text
+        return
+    assert found == statuses
+    for output, other in zip(outputs, expected, strict=True):
+        # The order of a sum may depend on the strides.
+        np.testing.assert_allclose(output, other, rtol=1e-6, atol=1e-6)

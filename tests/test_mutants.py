@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 
 from aclnn_torch import host
-from tests.mutants.__main__ import KINDS, ROOT, SURVIVORS, Mutant, Run, noticed, read_log, read_survivors
+from tests.mutants.__main__ import (
+    KINDS,
+    ROOT,
+    SURVIVORS,
+    Mutant,
+    Run,
+    functions_in,
+    noticed,
+    read_log,
+    read_survivors,
+    scores,
+)
 
 # Two calls of a test, one of which had a result changed, and one of another test.
 LOG = """\
@@ -23,21 +34,35 @@ def test_a_log_is_read() -> None:
     assert changed == {"aclnnElu", "aclnnSort"}
 
 
-def test_a_test_named_after_a_function_is_about_that_alone() -> None:
-    run = Run({}, *read_log(LOG))
-    assert run.about("tests/test_b.py::test_further[aclnnTopk-3]") == {"aclnnTopk"}
-    assert run.about("tests/test_b.py::test_further[aclnnSort-4]") == {"aclnnSort"}  # called while another one ran
-    assert run.about("tests/test_a.py::test_pair") == {"aclnnElu", "aclnnEluBackward"}
-
-
 def test_a_failure_of_a_test_about_one_function_counts() -> None:
-    names = ["t.py::test[aclnnElu-0]", "t.py::test[aclnnSelu-1]", "t.py::test_pair"]
-    called = {"t.py::test_pair": {"aclnnTopk", "aclnnSort"}}
-    sound = Run(dict.fromkeys(names, "passed"), called, {}, set())
-    spoilt = Run({names[0]: "failed", names[1]: "passed", names[2]: "failed"}, called, {}, set())
+    called = {"t.py::test_elu": {"aclnnElu"}, "t.py::test_selu": {"aclnnSelu"}}
+    called |= {"t.py::test_pair": {"aclnnTopk", "aclnnSort"}, "t.py::test_flaky": {"aclnnGelu"}}
+    sound = Run(dict.fromkeys(called, "passed") | {"t.py::test_flaky": "failed"}, called, {}, set())
+    spoilt = Run(dict.fromkeys(called, "failed") | {"t.py::test_selu": "passed"}, called, {}, set())
     assert noticed(spoilt, sound) == {"aclnnElu"}
-    # All failed: a process ended that computes for all of them.
-    assert noticed(Run(dict.fromkeys(names, "failed"), called, {}, set()), sound) == set()
+
+
+def test_functions_of_files() -> None:
+    """Rows, of a file or of a header's folder; an operator's, and those whose kernels a file has."""
+    csrc = ROOT / "csrc"
+    rows = csrc / "cann" / "rows" / "activation"
+    of_file, of_folder = functions_in([rows / "shrink.cpp"]), functions_in([rows / "shrinking.h"])
+    assert "aclnnShrink" in of_file < of_folder and "aclnnSigmoid" in of_folder and "aclnnAdd" not in of_folder
+    elu = functions_in([csrc / "host_cann" / "ops" / "elu.cpp"])
+    assert elu >= {"aclnnElu", "aclnnInplaceElu", "aclnnEluBackward"}
+    assert functions_in([csrc / "host_cann" / "kernels" / "elu.cpp"]) == elu
+    assert "aclnnConvolutionBackward" in functions_in([csrc / "host_cann" / "kernels" / "convolution_direct.cpp"])
+    assert functions_in([ROOT / "README.md", csrc / "gone.cpp"]) == set()
+
+
+def test_scores() -> None:
+    found = {Mutant("aclnnA", 0, "sign"): True, Mutant("aclnnB", 0, "sign"): False, Mutant("aclnnB", 0, "one"): True}
+    assert scores(found) == [
+        "kind sign: 1 of 2 killed",
+        "kind one: 1 of 1 killed",
+        "function aclnnB: 1 of 2 killed",
+        "2 of 3 killed, 66.7 %",
+    ]
 
 
 def test_survivors_are_read() -> None:

@@ -4,9 +4,10 @@ A variant of the host CANN, build/mutants, changes an output of every function i
 zeros, one number everywhere, an input instead, one element, two exchanged, the sign, an error of four times what tests
 allow, the last row left out, a byte written between the elements. All functions are changed at once; a mutant is
 killed if a test fails that calls its function alone. What none of these kills is tried on its own, with all tests that
-call the function. ARGS are functions (a pattern such as ``aclnnElu*``), ``--tests`` and ``--kinds``.
+call the function. ARGS are functions (a pattern such as ``aclnnElu*``), ``--changed``, ``--tests`` and ``--kinds``.
 
-Survivors are compared with tests/mutants/survivors.tsv, which has a reason for each.
+Survivors are compared with tests/mutants/survivors.tsv, which has a reason for each. At the end stands how many were
+killed of each kind, and of the functions that have survivors.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests import builds
+from tests.aten_ops.files import ROWS, row_files
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "build" / "mutants" / "python"
+HOST = ROOT / "csrc" / "host_cann"
 SURVIVORS = Path(__file__).with_name("survivors.tsv")
 KINDS = ("zeros", "constant", "input", "one", "exchange", "sign", "error", "tail", "gap")
-# The tests of rows, whose functions are most of all.
-TESTS = ("tests/test_aten_*.py", "tests/test_private_formats.py")
+# Those that make calls of the C interface and look at what they compute.
+TESTS = ("tests/conformance", "tests/test_aten_*.py", "tests/test_named_operators.py", "tests/test_private_formats.py")
 
 
 class Mutant(NamedTuple):
@@ -52,14 +55,6 @@ class Run(NamedTuple):
     @property
     def failed(self) -> set[str]:
         return {test for test, outcome in self.outcomes.items() if outcome == "failed"}
-
-    def about(self, test: str) -> set[str]:
-        """The functions that can make a test fail.
-
-        A test whose name has one is about that alone: where one process computes for many tests, the first calls all.
-        """
-        named = re.search(r"\[(aclnn\w+)", test)
-        return {named[1]} if named else self.called.get(test, set())
 
 
 def read_log(text: str) -> tuple[dict[str, set[str]], dict[str, int], set[str]]:
@@ -103,38 +98,72 @@ def run(tests: Iterable[str], mutant: Mutant | None = None) -> Run:
 
 
 def noticed(spoilt: Run, sound: Run) -> set[str]:
-    """The functions for which a test about them alone failed.
-
-    None if nearly all tests failed: a process that computes for many of them has ended then, as a test of a refusal
-    fails for no change of a value.
-    """
+    """The functions for which a test that calls no other one failed."""
     failed = spoilt.failed - sound.failed
-    if len(failed) > 0.9 * len(spoilt.outcomes):
-        return set()
-    return {next(iter(of)) for test in failed if len(of := sound.about(test)) == 1}
+    return {next(iter(of)) for test in failed if len(of := sound.called.get(test, set())) == 1}
 
 
-def survivors_of(kind: str, output: int, wanted: str, sound: Run) -> list[Mutant]:
-    """The mutants of one kind that no test notices."""
-    possible = {name for name, count in sound.outputs.items() if count > output and fnmatch.fnmatch(name, wanted)}
+def mutants_of(kind: str, output: int, functions: set[str], sound: Run) -> dict[Mutant, bool]:
+    """The mutants of one kind, and whether a test notices them."""
+    possible = {name for name in functions if sound.outputs[name] > output}
     if not possible:
-        return []
+        return {}
 
     def tests_of(functions: set[str]) -> list[str]:
-        return [t for t in sound.outcomes if functions & (sound.about(t) | sound.called.get(t, set()))]
+        return [test for test in sound.outcomes if functions & sound.called.get(test, set())]
 
     spoilt = run(tests_of(possible), Mutant("", output, kind))
+    killed = noticed(spoilt, sound)
+    found = {Mutant(function, output, kind): True for function in spoilt.changed & possible & killed}
     called = set().union(*spoilt.called.values())
-    found = []
     # Alone, too, those that were not called, because a test or a process ended before.
-    for function in sorted((spoilt.changed & possible | possible - called) - noticed(spoilt, sound)):
+    for function in sorted((spoilt.changed & possible | possible - called) - killed):
         mutant = Mutant(function, output, kind)
         alone = run(tests_of({function}), mutant)
-        if function in alone.changed and not alone.failed - sound.failed:
-            found.append(mutant)
-    count = len(spoilt.changed & possible)
-    print(f"{kind} of output {output}: {count} functions changed, {len(found)} not noticed", flush=True)
+        if function in alone.changed:
+            found[mutant] = bool(alone.failed - sound.failed)
+    survivors = list(found.values()).count(False)
+    print(f"{kind} of output {output}: {len(found)} functions changed, {survivors} not noticed", flush=True)
     return found
+
+
+def functions_in(paths: Iterable[Path]) -> set[str]:
+    """The functions of source files: rows, all rows of a folder for its headers, operators, and those of kernels."""
+    names: set[str] = set()
+    for path in paths:
+        if path.is_relative_to(ROWS):
+            file = str(path.relative_to(ROWS))
+            folder = file.rpartition("/")[0] if path.suffix == ".h" else file
+            names |= {name for name, files in row_files().items() if any(f.startswith(folder) for f in files)}
+        elif path.is_relative_to(HOST):
+            for source in (HOST / "ops").rglob("*.cpp"):
+                operator = source.relative_to(HOST / "ops").parts[0].removesuffix(".cpp")
+                if path.stem.startswith(operator) or operator in path.parts:
+                    names |= set(re.findall(r"\baclnn[A-Z]\w*(?=GetWorkspaceSize)", source.read_text()))
+    return names
+
+
+def changed_files(since: str) -> list[Path]:
+    """The files that differ from a commit."""
+    command = ["git", "diff", "--name-only", since, "--", "csrc"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in done.stdout.splitlines()]
+
+
+def scores(found: dict[Mutant, bool]) -> list[str]:
+    """How many mutants of each kind were killed, and of each function that has survivors."""
+    lines = []
+    for number, called in ((2, "kind"), (0, "function")):
+        of = collections.defaultdict(list)
+        for mutant, is_killed in found.items():
+            of[str(mutant[number])].append(is_killed)
+        lines += [
+            f"{called} {name}: {sum(killed)} of {len(killed)} killed"
+            for name, killed in of.items()
+            if called == "kind" or not all(killed)
+        ]
+    share = 100 * sum(found.values()) / max(len(found), 1)
+    return [*lines, f"{sum(found.values())} of {len(found)} killed, {share:.1f} %"]
 
 
 def read_survivors(text: str) -> dict[Mutant, str]:
@@ -146,7 +175,8 @@ def read_survivors(text: str) -> dict[Mutant, str]:
 def main() -> int:
     """Returns 0 if only mutants survived that the list has."""
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
-    parser.add_argument("functions", nargs="?", default="aclnn*", help="a pattern of their names")
+    parser.add_argument("functions", nargs="?", default="*", help="a pattern of their names")
+    parser.add_argument("--changed", metavar="COMMIT", help="only those in files of csrc that differ from a commit")
     parser.add_argument("--tests", nargs="+", default=TESTS, help="files, as patterns")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     options = parser.parse_args()
@@ -155,15 +185,18 @@ def main() -> int:
     builds.copy_sources(PACKAGE)
     files = [str(path.relative_to(ROOT)) for pattern in options.tests for path in sorted(ROOT.glob(pattern))]
     sound = run(files)
-    found = []
-    for output in range(max(sound.outputs.values())):
+    functions = set(fnmatch.filter(sound.outputs, options.functions))
+    if options.changed:
+        functions &= functions_in(changed_files(options.changed))
+    found: dict[Mutant, bool] = {}
+    for output in range(max((sound.outputs[name] for name in functions), default=0)):
         for kind in options.kinds:
-            found += survivors_of(kind, output, options.functions, sound)
+            found |= mutants_of(kind, output, functions, sound)
+    print("\n".join(scores(found)))
     reasons = read_survivors(SURVIVORS.read_text())
-    new = [mutant for mutant in found if mutant not in reasons]
+    new = [mutant for mutant, is_killed in found.items() if not is_killed and mutant not in reasons]
     for mutant in new:
         print(f"not noticed: {mutant.function}, output {mutant.output}, {mutant.kind}")
-    print(f"{len(found)} survivors, {len(new)} of them without a reason")
     return int(bool(new))
 
 

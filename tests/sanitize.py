@@ -8,6 +8,7 @@ tests run on a copy of the package with the extension and the host CANN of the f
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -77,6 +78,8 @@ def run(variant: str, program: Path, options: dict[str, str]) -> Outcome:
         passed, output = False, f"{(late.stdout or b'').decode(errors='replace')}\nnot done in {LONGEST_SESSION} s\n"
     outcome = Outcome(variant, program.name, passed, time.monotonic() - start)
     print(f"{'ok    ' if passed else 'FAILED'} {variant:8} {program.name} ({outcome.seconds:.1f} s)", flush=True)
+    for line in re.findall("^skipped .*$", output, re.MULTILINE):
+        print(f"       {variant:8} {program.name}: {line}", flush=True)
     if not passed:
         print(output, flush=True)
     return outcome

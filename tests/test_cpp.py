@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import warnings
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,5 @@ def test_program(programs: Path, name: str) -> None:
     )
     if result.returncode != 0:
         pytest.fail(f"{name} ended with {result.returncode}\n{result.stdout}", pytrace=False)
+    for line in re.findall("^skipped .*$", result.stdout, re.MULTILINE):
+        warnings.warn(f"{name}: {line}", stacklevel=1)

@@ -26,6 +26,12 @@ inline int& failures() {
   return count;
 }
 
+// Why the rest of the test that runs is left out; empty if it is not.
+inline std::string& skipped() {
+  static std::string reason;
+  return reason;
+}
+
 inline bool report(bool ok, const char* file, int line, const std::string& text) {
   if (!ok) {
     ++failures();
@@ -54,6 +60,13 @@ struct Registration {
   static void name()
 #define CHECK(condition) check::report(static_cast<bool>(condition), __FILE__, __LINE__, #condition)
 #define CHECK_EQ(got, expected) check::equal((got), (expected), __FILE__, __LINE__, #got)
+// Leaves out the rest of a test. The program prints the reason; test_cpp.py and `make sanitize`
+// repeat it.
+#define SKIP_IF(condition, reason) \
+  if (condition) {                 \
+    check::skipped() = reason;     \
+    return;                        \
+  }
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {
@@ -66,9 +79,12 @@ int main(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], test.name) == 0;
     if (!wanted) continue;
     const int before = check::failures();
+    check::skipped().clear();
     test.body();
     ++ran;
     std::printf("%s %s\n", check::failures() == before ? "ok    " : "FAILED", test.name);
+    if (!check::skipped().empty())
+      std::printf("skipped %s: %s\n", test.name, check::skipped().c_str());
   }
   std::printf("%d tests, %d failed checks\n", ran, check::failures());
   return ran > 0 && check::failures() == 0 ? 0 : 1;

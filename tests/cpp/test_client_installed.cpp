@@ -174,14 +174,14 @@ TEST(what_a_group_may_write_to_is_refused) {
   const std::string path = folder.write(kCustom);
   fs::permissions(path, fs::perms::group_write, fs::perm_options::add);
   set("ASCEND_CUSTOM_OPP_PATH", folder / "");
-  if (geteuid() != 0) return;                     // only root can give it to another group
+  SKIP_IF(geteuid() != 0, "only root can give a file to another group");
   CHECK(!names(refusal(), "may be written by"));  // root's own group
   CHECK_EQ(chown(path.c_str(), 0, 4242), 0);
   CHECK(names(refusal(), std::string(kCustom) + " may be written by its group, so "));
 }
 
 TEST(what_belongs_to_another_user_is_refused) {
-  if (geteuid() != 0) return;  // only root can give files away
+  SKIP_IF(geteuid() != 0, "only root can give files away");
   for (const char* part : {kCustom, "op_api/lib", "op_api"}) {
     const Folder folder;
     folder.write(kCustom);

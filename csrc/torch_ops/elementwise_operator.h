@@ -354,10 +354,21 @@ struct Overwriting<Forward, Backward, InPlace, Tensor(const Tensor&, Coefficient
   }
 };
 
+// The tags that ATen gives its own elementwise operators. Versions of torch before 2.13 have no tag
+// for in-place ones.
+template <class Tag = at::Tag>
+std::vector<Tag> tags_of(const std::string& name) {
+  std::vector<Tag> tags = {Tag::pt2_compliant_tag, Tag::pointwise};
+  if constexpr (requires { Tag::inplace; }) {
+    if (name.ends_with('_')) tags.push_back(Tag::inplace);
+  }
+  return tags;
+}
+
 template <class Kernels>
 void add(torch::Library& m, const char* schema) {
-  m.def(schema, {at::Tag::pt2_compliant_tag});
   const std::string name = name_in(schema);
+  m.def(schema, tags_of(name));
   for (const auto device : {c10::DispatchKey::CPU, c10::DispatchKey::PrivateUse1}) {
     m.impl(name.c_str(), device, &Kernels::device);
   }

@@ -2,18 +2,18 @@
 # make demo-npu  the same under the real torch_npu on a simulated NPU, in an environment of its own, .venv-npu
 # make test      builds and runs the tests for every change: the operator families in depth, of all else a part
 # make test-all  runs the others, too, but for those that take long
-# All make their environments first and rebuild only what changed.
+# Each makes its environment first and rebuilds only what changed.
 
 ifneq ($(shell test -w . && echo yes),yes)
 $(error $(CURDIR) is not writable for $(shell id -un), and make builds in it; clone it to a folder of your own)
 endif
 
 PYTHON ?= python3
-# An index with torch's builds for CPUs, which take 1 GB instead of 5; tools/install_torch.py asks it once.
+# An index with torch's builds for CPUs (1 GB instead of 5); tools/install_torch.py checks once if it is reachable.
 export TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
-# Python keeps what it compiles, which hundreds of processes import; pip compiles nothing, for most is never imported.
+# Python caches bytecode, which hundreds of processes import; pip compiles none, because most is never imported.
 unexport PYTHONDONTWRITEBYTECODE
-# make TORCH=2.14.1 makes the environments anew, and builds for that.
+# make TORCH=2.14.1 recreates the environments and builds for that version.
 TORCH := 2.13.0
 TORCH_NPU := $(basename $(TORCH)).*
 VENV := .venv
@@ -27,12 +27,11 @@ HAS_CLANG := $(shell echo 'int main() {}' | $(CLANG) -fopenmp -x c++ -include om
 PIP_INSTALL := -m pip --disable-pip-version-check install --quiet --no-compile
 PIP := $(RUN) $(PIP_INSTALL)
 
-# An environment is of one torch and one Python, and does not move; one that is another's is made anew, and CMake
-# forgets what it had found for that.
+# An environment is for one torch, one Python and one folder; otherwise it is recreated, and CMake's cache is cleared.
 MADE_FOR := torch $(TORCH) in $(CURDIR)
 remake = $(if $(wildcard $(1)/made_for),$(shell test "$$(cat $(1)/made_for)" = "$(MADE_FOR)" || echo remake))
 
-# With -j, two builds would run in one folder, and two pips in one environment.
+# With -j, two builds would use one folder, and two pips one environment.
 .NOTPARALLEL:
 
 .PHONY: remake tidy tidy-rows demo demo-npu test test-all test-rest test-deep reliability properties clients commands soak stock build build-cost cann npu \
@@ -44,7 +43,7 @@ demo: build
 demo-npu: npu
 	$(NPU_VENV)/bin/python -m aclnn_torch run examples/train_digits.py --device npu
 
-# ninja counts on a terminal, in one line.
+# On a terminal, ninja shows its progress in one line.
 QUIET := $$(test -t 2 || echo --quiet)
 CPP_TESTS = $(CMAKE) --build build/release --target cpp_tests -- $(QUIET)
 PYTEST := $(RUN) -m pytest tests --numprocesses=2 --dist=worksteal
@@ -52,7 +51,7 @@ test: npu
 	$(CPP_TESTS)
 	$(PYTEST) -m "not test_all and not deep"
 
-# What `make test` leaves out: every session of torch_npu, sweeps over all rows and headers, larger examples.
+# The tests that `make test` leaves out: all sessions of torch_npu, sweeps over all rows and headers, larger examples.
 test-rest: npu
 	$(CPP_TESTS)
 	$(PYTEST) -m "test_all and not deep"
@@ -61,9 +60,9 @@ test-all:
 	$(MAKE) test
 	$(MAKE) test-rest
 
-# All of docs/reliability.md but the mutants, within an hour on two cores: the tests that it is about, those that take
-# long too, every property on many more examples, a million calls, clang-tidy on what `make lint` leaves out, the tests
-# under the sanitizers, the fuzzer, libraries on simulated NPUs, and the C++ tests as clang builds them, where it has its
+# All checks of docs/reliability.md except the mutants, within an hour on two cores: its tests, including slow ones,
+# every property on many more examples, a million calls, clang-tidy on the files that `make lint` leaves out, the tests
+# under the sanitizers, the fuzzer, libraries on simulated NPUs, and the C++ tests built by clang, if clang has its
 # OpenMP.
 test-deep: reliability properties soak tidy-rows sanitize $(FUZZ) clients $(if $(HAS_CLANG),clang)
 	@test -n "$(HAS_CLANG)" || echo "clang: left out, $(CLANG) is not here or has no OpenMP"
@@ -85,19 +84,19 @@ soak: cann
 properties: cann
 	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep --numprocesses=2 --dist=worksteal
 
-# Programs of accelerate, Transformers, PEFT, timm and torch on simulated NPUs, beside the CPU; docs/npu.md. They have an
-# environment of their own, .venv-clients, and look for nothing on the network.
+# Programs of accelerate, Transformers, PEFT, timm and torch on simulated NPUs, compared with the CPU; docs/npu.md. They
+# have their own environment, .venv-clients, and do not use the network.
 clients: cann $(CLIENTS_VENV)/installed
 	HF_HUB_OFFLINE=1 $(CLIENTS_VENV)/bin/python -m aclnn_torch run --devices 2 --memory 2G \
 	  -m pytest -p torch_npu -p no:cacheprovider --disable-warnings tests/clients
 
-# The commands of the documents that `make test` leaves out because they take long.
+# The slow commands of the documents, which `make test` leaves out.
 commands: npu
 	$(CPP_TESTS)
 	$(RUN) -m pytest tests/test_documents.py -m deep --numprocesses=2 --dist=worksteal
 
-# Made-up calls of the C interface under ASan + UBSan, ten minutes for each operator, three at a time.
-# ARGS are passed on.
+# Generated calls of the C interface under ASan + UBSan, ten minutes per operator, three operators at a time. ARGS are
+# passed on.
 fuzz: cann $(VENV)/libfuzzer
 	$(CPP_TESTS)
 	$(RUN) -m tests.fuzz $(ARGS)
@@ -106,25 +105,25 @@ $(VENV)/libfuzzer: $(VENV)/installed
 	$(PIP) atheris
 	@touch $@
 
-# Source distribution, wheel, a fresh environment: see tests/wheel.py. Downloads torch.
+# Tests source distribution and wheel in a fresh environment: see tests/wheel.py. Downloads torch.
 wheel-test: $(VENV)/installed
 	$(RUN) -m tests.wheel
 
-# Wheels for every Python on PATH and, after test-aarch64, for aarch64, into dist; tests/wheels.py. ARGS=--release leaves
-# nothing out.
+# Wheels for every Python on PATH and, after test-aarch64, for aarch64, into dist; tests/wheels.py. ARGS=--release
+# builds all of them.
 wheels: build
 	$(RUN) -m tests.wheels $(ARGS)
 
-# What compiling the core costs, with ARGS=--all everything. Where nothing is built yet, that is the build.
+# The time to compile the core, or with ARGS=--all everything. In a clean tree, this is the build.
 build-cost: $(VENV)/tools
 	$(RUN) tools/build_cost.py $(ARGS)
 
-# Each version of torch, torch_npu and Python that the package is for, into docs/compatibility.md. Downloads them.
+# Tests each supported version of torch, torch_npu and Python, and writes docs/compatibility.md. Downloads them.
 matrix:
 	$(PYTHON) tools/matrix.py $(ARGS)
 
-# README's commands as someone has them for the first time: a clone of what is committed, in a folder with a space, an
-# empty home, pip without a setting but the certificate, and the way to the network. Downloads torch, takes an hour and
+# Runs README's commands as a new user would: in a clone of the committed tree, in a folder with a space, with an empty
+# home, and with pip unconfigured except for the certificate and the network's proxy. Downloads torch, takes an hour and
 # 8 GB.
 KEPT := PIP_CERT SSL_CERT_FILE TORCH_INDEX http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY
 stock:
@@ -140,13 +139,13 @@ stock:
 sanitize: build
 	$(RUN) -m tests.sanitize
 
-# Changes what each function on ATen computes, in nine ways, and says which changes no test notices; tests/mutants. All
-# take hours; ARGS="aclnnIndex* --kinds sign" is a part.
+# Changes the results of each function on ATen in nine ways, and reports the changes that no test detects;
+# tests/mutants. All of it takes hours; ARGS="aclnnIndex* --kinds sign" selects a part.
 mutants: build
 	$(RUN) -m tests.mutants $(ARGS)
 
-# The C++ tests as clang 16 or newer builds them, which needs its OpenMP (libomp): make clang CLANG=clang++-16. But for
-# test_faults: what it makes fail meets the start of libomp, too, which then does not end.
+# The C++ tests built by clang 16 or newer, with its OpenMP (libomp): make clang CLANG=clang++-16. Leaves out
+# test_faults, whose injected failures also hit the start of libomp, which then hangs.
 clang: build
 	$(CMAKE) --fresh --preset clang -DCMAKE_CXX_COMPILER="$(CLANG)" -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(VENV)/bin/ninja" \
 	  -DACLNN_PYTHON="$(CURDIR)/$(RUN)" > /dev/null
@@ -158,22 +157,22 @@ clang: build
 test-aarch64: build
 	$(RUN) -m tests.aarch64
 
-# Every condition of every operator on every product, and every function on ATen with every dtype: prints a status that
-# is not expected, writes the dtypes that are computed into tests/aten_ops/dtypes.tsv, and the lists of operators in
-# README, functional.py and nn.py.
+# Every condition of every operator on every product, and every function on ATen with every dtype: prints unexpected
+# statuses, writes the computed dtypes to tests/aten_ops/dtypes.tsv, and updates the lists of operators in README,
+# functional.py and nn.py.
 conformance: cann
 	$(RUN) -m tests.conformance.report
 	$(RUN) -m tests.listings
 	$(RUN) -m tests.aten_ops.report
 
-# Speed beside every peer; docs/benchmarks.md says what and how. ARGS are passed on.
+# Speed compared with every peer; docs/benchmarks.md explains the method. ARGS are passed on.
 bench: cann
 	$(RUN) -m benchmarks.run $(ARGS)
 
 bench-quick: cann
 	$(RUN) -m benchmarks.run --quick $(ARGS)
 
-# Ends with code 1 when a bar is missed.
+# Exits with 1 if a performance bar is missed.
 bench-check: cann
 	$(RUN) -m benchmarks.run --check --threads 2 --threads 1 $(ARGS)
 
@@ -185,11 +184,11 @@ $(VENV)/documents: $(VENV)/installed
 	$(PIP) --no-build-isolation --editable ".[docs]"
 	@touch $@
 
-# What CPU tensors need, and what else was built before.
+# Builds the part for CPU tensors, and whatever else was built before.
 build: $(VENV)/installed
 	@$(BUILD)
 
-# And the folder that looks like an installed CANN, for C++ programs and torch_npu.
+# Also builds the prefix, laid out as an installed CANN, for C++ programs and torch_npu.
 cann: $(VENV)/installed
 	@$(BUILD) --cann
 
@@ -213,14 +212,14 @@ $(VENV)/installed: $(VENV)/tools
 	$(PIP) --no-build-isolation --editable ".[test]"
 	@touch $@
 
-# An environment of its own for torch_npu: beside it, `import torch` needs a CANN. The package is used from here, as
-# built for the default environment; torch is the same. What the operators need of torch_npu is built with it.
+# A separate environment for torch_npu, because with it `import torch` needs a CANN. It uses the package from this tree,
+# as built for the default environment, with the same torch, and also builds the part that needs torch_npu.
 npu: cann $(NPU_VENV)/installed
 	@$(CMAKE) build/release -DACLNN_TORCH_NPU="$(CURDIR)/$$(echo $(NPU_VENV)/lib/python*/site-packages/torch_npu)" > /dev/null
 	@$(CMAKE) --build build/release -- $(QUIET)
 	@$(CMAKE) --install build/release > /dev/null
 
-# An environment with torch_npu for the folder $(1), with the packages $(2).
+# Makes an environment with torch_npu in the folder $(1), with the packages $(2).
 define make_npu_environment
 	$(call make_environment,$(1))
 	$(1)/bin/python tools/install_torch.py $(TORCH) "$(RUN)"
@@ -234,13 +233,13 @@ NPU_PACKAGES := expecttest scikit-learn matplotlib rich "transformers>=5,<6"
 $(NPU_VENV)/installed: Makefile $(call remake,$(NPU_VENV))
 	$(call make_npu_environment,$(NPU_VENV),$(NPU_PACKAGES))
 
-# timm needs torchvision, which belongs to one torch; TORCH_INDEX has its builds for CPUs.
+# timm needs torchvision, which must match torch; TORCH_INDEX has its builds for CPUs.
 CLIENTS_PACKAGES := accelerate peft timm torchvision "transformers>=5,<6" "torch==$(TORCH)" \
   $(if $(TORCH_INDEX),--retries 0 --extra-index-url "$(TORCH_INDEX)")
 $(CLIENTS_VENV)/installed: Makefile $(call remake,$(CLIENTS_VENV))
 	$(call make_npu_environment,$(CLIENTS_VENV),$(CLIENTS_PACKAGES))
 
-# The quick ones first.
+# Quick checks first.
 lint: $(VENV)/linters
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
@@ -249,8 +248,8 @@ lint: $(VENV)/linters
 	  'benchmarks/*' 'examples/*' | grep -zE '\.(cpp|h)$$' | xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
 	$(MAKE) tidy
 
-# clang-tidy, of what is compiled once, several files at a time as the build has them; the kernels are GCC's vector
-# extensions. OpenMP's header is GCC's, too. The rows on ATen, more files than all others together, are left to test-deep.
+# clang-tidy on code that is compiled once, several files at a time as in the build; the kernels use GCC's vector
+# extensions. OpenMP's header is GCC's, too. The rows on ATen, most of the files, are left to test-deep.
 ROWS := csrc/cann/(rows|named_ops)/
 tidy: $(VENV)/linters
 	$(call run_tidy,grep -vE 'csrc/(torch_npu|host_cann/kernels)/|$(ROWS)')

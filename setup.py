@@ -1,11 +1,11 @@
-"""Builds the package; CMakeLists.txt says what, and is driven from here.
+"""Builds the package by running CMake; CMakeLists.txt defines the targets.
 
-In the source tree that is what CPU tensors need, the core. With ``--cann``, or where it was built before, it is also
-the folder that looks like an installed CANN, for C++ programs and torch_npu. A wheel has both.
+In the source tree this builds the core, for CPU tensors. With ``--cann``, or if it was built before, it also builds the
+prefix, laid out as an installed CANN, for C++ programs and torch_npu. A wheel has both.
 
-For another interpreter or machine than the one that builds, variables say what differs, as tests/wheels.py sets them:
-ACLNN_TORCH_DIR, the folder of the torch to build against, and ACLNN_PYTHON_INCLUDE, those of Python's headers;
-CMAKE_TOOLCHAIN_FILE, which CMake reads; and _PYTHON_HOST_PLATFORM, which is Python's own.
+To build for another interpreter or machine, set these variables, as tests/wheels.py does: ACLNN_TORCH_DIR, the folder
+of the torch to build against, and ACLNN_PYTHON_INCLUDE, the folders of Python's headers; CMAKE_TOOLCHAIN_FILE, which
+CMake reads; and Python's own _PYTHON_HOST_PLATFORM.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ELSEWHERE = ("ACLNN_TORCH_DIR", "ACLNN_PYTHON_INCLUDE")
 
 
 def run(purpose: str, *command: str | Path, quiet: bool = True) -> None:
-    """Runs a command whose errors are on stderr, and ends the build in one sentence if it fails."""
+    """Runs a command that reports errors on stderr; if it fails, ends the build with one sentence."""
     if subprocess.run(command, stdout=subprocess.DEVNULL if quiet else None).returncode != 0:
         raise ExecError(
             f"aclnn_torch: {purpose} failed; what is missing or wrong is said above. Run the same again then"
@@ -38,7 +38,7 @@ def run(purpose: str, *command: str | Path, quiet: bool = True) -> None:
 
 
 class CMakeBuild(build_ext):
-    """Hands everything to CMake, which rebuilds only what changed."""
+    """Runs CMake, which rebuilds only what changed."""
 
     user_options: ClassVar = [*build_ext.user_options, ("cann", None, "build what looks like an installed CANN, too")]
     boolean_options: ClassVar = [*build_ext.boolean_options, "cann"]
@@ -49,7 +49,7 @@ class CMakeBuild(build_ext):
         self.cann = False
 
     def run(self) -> None:
-        """Installs into the source tree for an editable install, else into the wheel's tree."""
+        """Installs into the source tree for an editable install, otherwise into the wheel's tree."""
         in_place = self.inplace or self.editable_mode
         package = ROOT / "aclnn_torch" if in_place else Path(self.build_lib).resolve() / "aclnn_torch"
         elsewhere = {name: os.environ[name] for name in ELSEWHERE if name in os.environ}
@@ -62,14 +62,14 @@ class CMakeBuild(build_ext):
             "ACLNN_RELOCATABLE": "OFF" if in_place else "ON",
         }
         if not in_place:
-            options["ACLNN_TORCH_NPU"] = ""  # a wheel is for the torch_npu beside its torch, if there is one
+            options["ACLNN_TORCH_NPU"] = ""  # a wheel supports any torch_npu for its torch
         options |= elsewhere
         defines = [f"-D{name}={value}" for name, value in options.items()]
         cache = directory / "CMakeCache.txt"
         if cache.exists() and f"CMAKE_CACHEFILE_DIR:INTERNAL={directory}\n" not in cache.read_text():
-            defines.append("--fresh")  # the tree was somewhere else
+            defines.append("--fresh")  # the tree was moved
         run("configuring", program, "-S", ROOT, "-B", directory, "-G", "Ninja", *defines)
-        quiet = [] if sys.stdout.isatty() else ["--quiet"]  # ninja counts on a terminal, in one line
+        quiet = [] if sys.stdout.isatty() else ["--quiet"]  # on a terminal, ninja shows progress in one line
         components = {"core": "core"}
         libraries = package / "cann" / "lib64"
         if self.cann or not in_place or libraries.exists() or importlib.util.find_spec("torch_npu"):
@@ -81,7 +81,7 @@ class CMakeBuild(build_ext):
             run("installing", program, "--install", directory, "--component", component)
 
     def get_outputs(self) -> list[str]:
-        """Nothing for setuptools to copy: the files are where they belong."""
+        """Returns nothing for setuptools to copy: the files are already in place."""
         return []
 
     def get_output_mapping(self) -> dict[str, str]:
@@ -90,14 +90,14 @@ class CMakeBuild(build_ext):
 
 
 def requirements() -> list[str]:
-    """What to install: torch of the series that the binary part is built for."""
+    """The requirement on torch: the series that the binary part is built for."""
     try:
         if folder := os.environ.get("ACLNN_TORCH_DIR"):
             version = (Path(folder) / "version.py").read_text().partition("__version__ = '")[2]
         else:
             version = importlib.metadata.version("torch")
     except (OSError, importlib.metadata.PackageNotFoundError):
-        return ["torch"]  # CMake says what is missing
+        return ["torch"]  # CMake reports the missing torch
     return [f"torch=={'.'.join(version.split('.')[:2])}.*"]
 
 

@@ -1,7 +1,7 @@
 """PyTorch operators over CANN's two-stage aclnn API, with a host CANN inside.
 
-``torch.ops.aclnn.*`` holds the operators, :mod:`aclnn_torch.functional` and :mod:`aclnn_torch.nn` their faces in the
-style of ``torch.nn``. Every failing call raises :class:`AclnnError`.
+``torch.ops.aclnn.*`` holds the operators; :mod:`aclnn_torch.functional` and :mod:`aclnn_torch.nn` offer them with the
+interfaces of ``torch.nn``. Every failing call raises :class:`AclnnError`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ try:
 except (ImportError, OSError) as error:
     if not is_command_line():
         raise ImportError(f"aclnn_torch: {explain(error)}") from error
-    problem: str | None = explain(error)  # which `aclnn-torch doctor` tells
+    problem: str | None = explain(error)  # reported by `aclnn-torch doctor`
 else:
     problem = None
 

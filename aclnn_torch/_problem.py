@@ -1,4 +1,4 @@
-"""Why the package cannot be imported, in words, and what to do; needs neither torch nor the binary part."""
+"""Explains why the package cannot be imported, and what to do; needs neither torch nor the binary part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent
 
 
 class TorchNpuError(ImportError):
-    """torch_npu, which torch loads by itself, cannot be loaded."""
+    """torch_npu, which torch loads automatically, cannot be loaded."""
 
     def __init__(self, reason: BaseException) -> None:
         home = os.environ.get("ASCEND_HOME_PATH")
@@ -30,12 +30,12 @@ def built_for() -> str | None:
 
 
 def series_of(version: str) -> str:
-    """2.13 of 2.13.0+cpu: what versions of torch and torch_npu that fit together have in common."""
+    """2.13 of 2.13.0+cpu: the part of the version that torch and torch_npu must have in common."""
     return ".".join(version.split(".")[:2])
 
 
 def other_torch(version: str) -> str | None:
-    """What is wrong with a torch of this version: its binary interface changes with every 2.x."""
+    """The problem with a torch of this version: its binary interface changes with every 2.x."""
     built = built_for()
     if built is None or series_of(version) == series_of(built):
         return None
@@ -47,7 +47,7 @@ def other_torch(version: str) -> str | None:
 
 
 def explain(error: ImportError | OSError) -> str:
-    """What is missing or does not fit, and the way out."""
+    """The missing or incompatible package, and the remedy."""
     if isinstance(error, TorchNpuError):
         return str(error)
     try:
@@ -66,7 +66,7 @@ def explain(error: ImportError | OSError) -> str:
 
 
 def is_command_line() -> bool:
-    """Whether the package is being imported for its command line, which tells of problems instead of failing."""
+    """True if the package is being imported for its command line, which reports problems instead of failing."""
     arguments = sys.orig_argv
     script = any(Path(argument).name == "aclnn-torch" for argument in arguments)
     return script or ("-m", "aclnn_torch") in itertools.pairwise(arguments)

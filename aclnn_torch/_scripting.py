@@ -1,4 +1,4 @@
-"""The refusal of ``torch.jit.script``, which would otherwise end somewhere within the functions."""
+"""Refuses ``torch.jit.script``, which would otherwise fail somewhere inside the functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 
 def not_scriptable(name: str) -> Callable[..., NoReturn]:
-    """What ``torch.jit.script`` calls, by the name ``__prepare_scriptable__``, before it compiles a thing."""
+    """``torch.jit.script`` calls this, by the name ``__prepare_scriptable__``, before it compiles anything."""
 
     def refuse(*_: Any) -> NoReturn:
         raise NotImplementedError(

@@ -1,8 +1,8 @@
-"""Imports torch before anything else of the package does, also where torch_npu is installed and finds no CANN.
+"""Imports torch before the rest of the package, even if torch_npu is installed and finds no CANN.
 
-By itself torch would load torch_npu with it. Where no CANN is set up, torch_npu is left alone: the import would fail,
-and `aclnn_torch.host.enable()`, which brings the host CANN, could never be reached. Where one is, torch_npu is loaded
-after torch, so that torch stays whole if that fails, and the error can say what to do.
+By default torch loads torch_npu automatically. If no CANN is set up, torch_npu is not loaded: its import would fail,
+and with it that of `aclnn_torch.host.enable()`, which provides the host CANN. If a CANN is set up, torch_npu is loaded
+after torch, so that torch remains usable if that fails, and the error can say what to do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _import_torch() -> None:
     """Imports torch.
 
     Raises:
-        ImportError: it is of a series that the binary part is not built for, or torch_npu cannot be loaded.
+        ImportError: the binary part is not built for this series of torch, or torch_npu cannot be loaded.
     """
     if "torch" in sys.modules or importlib.util.find_spec("torch_npu") is None:
         import torch

@@ -1,4 +1,4 @@
-"""Logits that are not computed unless somebody looks at them: a loss can do without."""
+"""Logits that are computed on first use: a loss can do without them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from .ops.linear_cross_entropy import has_functions, loss_of_rows
 
 
 class WaitingLogits(Tensor):
-    """``linear(hidden, weight, bias)``, of which the cross entropy is :func:`functional.linear_cross_entropy`.
+    """``linear(hidden, weight, bias)`` on first use; its cross entropy is :func:`functional.linear_cross_entropy`.
 
-    It may be cast to float32, and its rows may be taken, joined and left out; whatever else is done with it is done
-    with the logits, which are computed once then, as if they had been at once. What is a view of logits is one of these
-    as well, once they are computed: both see what is written to either.
+    It may be cast to float32, and its rows may be rearranged, joined and selected. Any other operation uses the logits,
+    which are then computed once, as if they had been computed immediately. Once they are computed, views of the logits
+    are views of one memory: each sees the writes to the other.
     """
 
-    # What __new__ sets.
+    # Set by __new__.
     parts: tuple[Tensor, Tensor, Tensor | None]
     form: Tensor  # on meta: the shape, strides and dtype of the logits
-    view_of: tuple[WaitingLogits, Callable[..., Tensor], tuple[Any, ...]] | None  # those, by a function and arguments
-    versions: list[tuple[Tensor, int]]  # of what the head was called with
+    # The base, and a function with arguments.
+    view_of: tuple[WaitingLogits, Callable[..., Tensor], tuple[Any, ...]] | None
+    versions: list[tuple[Tensor, int]]  # of the head's arguments
     autocast: torch.dtype | None
     whole: Tensor | None
 
@@ -35,7 +36,7 @@ class WaitingLogits(Tensor):
     def __new__(
         cls, hidden: Tensor, weight: Tensor, bias: Tensor | None, form: Tensor, origin: WaitingLogits | None = None
     ) -> WaitingLogits:
-        """Made by :class:`WaitingHead`, and from another one by what changes it."""
+        """Made by :class:`WaitingHead`, and by operations on other instances."""
         made: Any = torch.Tensor._make_wrapper_subclass(
             cls, form.shape, strides=form.stride(), dtype=form.dtype, device=hidden.device
         )
@@ -51,13 +52,13 @@ class WaitingLogits(Tensor):
 
     @classmethod
     def of_head(cls, hidden: Tensor, weight: Tensor, bias: Tensor | None) -> WaitingLogits:
-        """Those of a layer and its input."""
+        """The logits of a layer and its input."""
         dtype = autocast_dtype(hidden) or hidden.dtype
         form = torch.empty((*hidden.shape[:-1], weight.shape[0]), dtype=dtype, device="meta")
         return cls(hidden, weight, bias, form)
 
     def changed(self, function: Callable[..., Tensor], args: tuple[Any, ...]) -> WaitingLogits | None:
-        """What one of _CHANGES makes of it; None: this needs the logits."""
+        """Applies an operation of _CHANGES; None if it needs the logits."""
         hidden = _CHANGES[function](self.parts[0], self, *args)
         if hidden is None:
             return None
@@ -71,7 +72,7 @@ class WaitingLogits(Tensor):
         return made
 
     def context(self) -> Any:
-        """Autocast as it was when the head was called, once it is known that nothing has changed since."""
+        """Restores autocast as it was at the head's call, after checking that nothing has changed since."""
         if any(part._version != version for part, version in self.versions):
             raise RuntimeError(
                 "the logits of a converted model are asked for after its head's weight, or what it was called with, "
@@ -82,7 +83,7 @@ class WaitingLogits(Tensor):
         return torch.autocast(kind, dtype=self.autocast, enabled=self.autocast is not None)
 
     def is_computed(self) -> bool:
-        """Whether there are logits, which somebody may have written to."""
+        """True if the logits exist; they may have been written to."""
         return self.whole is not None or (self.view_of is not None and self.view_of[0].is_computed())
 
     def compute(self) -> Tensor:
@@ -106,7 +107,7 @@ class WaitingLogits(Tensor):
             with torch._C.DisableTorchFunctionSubclass():
                 return func(*args, **kwargs)
         first = args[0] if args else None
-        # Once there are logits, they are what counts.
+        # Once the logits exist, they are authoritative.
         if isinstance(first, WaitingLogits) and not first.is_computed() and torch.is_grad_enabled():
             found: Tensor | None = None
             if func in _LOSSES:
@@ -124,18 +125,18 @@ class WaitingLogits(Tensor):
         return func(*args, **kwargs)
 
 
-# What is known without the logits.
+# Properties that are known without the logits.
 _DESCRIPTIONS = {
     *(getattr(Tensor, name).__get__ for name in ("shape", "dtype", "device", "ndim", "is_cpu", "layout")),
     *(Tensor.size, Tensor.dim, Tensor.numel, Tensor.__len__, Tensor.is_floating_point, torch.is_floating_point),
 }
 
 
-# What functions make of the hidden states of logits that wait, given these, those and further arguments.
+# Operations on waiting logits, expressed on the hidden states: given these, the logits and further arguments.
 
 
 def _same(hidden: Tensor, logits: WaitingLogits, *args: Any) -> Tensor | None:
-    """In float32, or contiguous."""
+    """Casts to float32, or makes contiguous."""
     return None if args else hidden
 
 
@@ -144,7 +145,7 @@ def _to(hidden: Tensor, logits: WaitingLogits, *args: Any) -> Tensor | None:
 
 
 def _view(hidden: Tensor, logits: WaitingLogits, *shape: Any) -> Tensor | None:
-    """Rows in another arrangement."""
+    """Rearranges rows."""
     sizes = list(shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape)
     if len(sizes) < 2 or sizes[-1] != logits.form.shape[-1]:
         return None
@@ -152,7 +153,7 @@ def _view(hidden: Tensor, logits: WaitingLogits, *shape: Any) -> Tensor | None:
 
 
 def _rows(hidden: Tensor, logits: WaitingLogits, index: Any) -> Tensor | None:
-    """Some of the rows: ``[..., :-1, :]``."""
+    """Selects rows: ``[..., :-1, :]``."""
     places = index if isinstance(index, tuple) else (index,)
     if not places or not all(place is Ellipsis or isinstance(place, slice) for place in places):
         return None
@@ -171,14 +172,14 @@ def _loss(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor | None:
-    """The cross entropy of rows with class indices; None: all else, and what is refused, is for the logits."""
+    """The cross entropy of rows with class indices; None for other and invalid calls, which use the logits."""
     hidden, matrix, bias = logits.parts
     labels = target.dim() == 1 and target.dtype in (torch.int64, torch.int32)
     if hidden.dim() != 2 or not labels or size_average is not None or reduce is not None:
         return None
     if reduction not in ("mean", "sum", "none") or not 0 <= label_smoothing <= 1:
         return None
-    # In float32 autocast computes losses.
+    # Autocast computes losses in float32.
     dtype = logits.form.dtype if autocast_dtype(hidden) is None else torch.float32
     with logits.context():
         if not has_functions(hidden, label_smoothing):
@@ -198,7 +199,7 @@ _CHANGES: dict[Callable[..., Any], Callable[..., Tensor | None]] = {
 
 
 class WaitingHead(torch.nn.Linear):
-    """A linear layer that ends a language model. In training its logits wait for somebody who looks at them."""
+    """The final linear layer of a language model. In training, its logits are computed on first use."""
 
     def forward(self, input: Tensor) -> Tensor:
         """The logits."""
@@ -210,7 +211,7 @@ class WaitingHead(torch.nn.Linear):
         )
         plain = {type(tensor) for tensor in (input, self.weight)} <= {Tensor, torch.nn.Parameter}
         traced = is_compiling() or torch._C._is_tracing() or input.is_meta
-        # A hook, or what a weight is wrapped in, may put the weight away when this returns.
+        # A hook, or a wrapper of the weight, may release the weight after this call.
         if not self.training or not torch.is_grad_enabled() or any(hooks) or not plain or traced:
             return super().forward(input)
         return WaitingLogits.of_head(input, self.weight, self.bias)

@@ -1,4 +1,4 @@
-"""Warnings that show the line of the user's program, not one of the package's own."""
+"""Warnings that point to the line of the user's program, not one of the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 
 
 def warn(message: str) -> None:
-    """Warns of the nearest caller outside the package; of an import, the line that imports the package."""
+    """Warns at the nearest caller outside the package; during an import, at the line that imports the package."""
     frame = sys._getframe(1)
     while frame.f_back is not None:
         file = frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""Swapping the modules of a model for this package's, in place, and back."""
+"""Swaps the modules of a model for this package's, in place, and back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .ops import OPERATORS
 
 __all__ = ["convert", "revert"]
 
-# torch's class -> ours, which is its subclass and adds nothing to an instance. An older torch lacks some.
+# torch's class -> our subclass, which adds nothing to an instance. An older torch lacks some.
 _OURS: dict[type, type] = {
     getattr(torch.nn, ours.__name__): ours
     for operator in OPERATORS.values()
@@ -29,45 +29,45 @@ _OURS: dict[type, type] = {
 }
 _TORCHS = {ours: torchs for torchs, ours in _OURS.items()}
 
-# What RMSNorm classes of model libraries call their epsilon.
+# Names of the epsilon in the RMSNorm classes of model libraries.
 _EPSILONS = ("variance_epsilon", "eps", "epsilon")
 
-# Where an RMSNorm of 16 bits rounds: CANN's once, at the end; libraries' also before the weight multiplies.
+# Where a 16-bit RMSNorm rounds: CANN's once, at the end; libraries' also before the multiplication by the weight.
 _ROUNDINGS = ("cann", "library")
 
 
 def convert(model: torch.nn.Module, rounding: str = "cann", linear_loss: bool = False) -> dict[str, Any]:
     """Makes the modules of a model compute through aclnn, in place.
 
-    Swapped are instances of exactly the ``torch.nn`` classes that :mod:`aclnn_torch.nn` has, so neither subclasses nor
-    modules with parametrizations, and of other libraries' RMSNorm classes: a class whose name ends in ``RMSNorm``, with
-    nothing but a ``weight`` and an epsilon and a forward of one argument, that is found to compute
+    Swapped are instances of exactly the ``torch.nn`` classes that :mod:`aclnn_torch.nn` has, but neither subclasses nor
+    modules with parametrizations; and of other libraries' RMSNorm classes: a class whose name ends in ``RMSNorm``, that
+    has only a ``weight`` and an epsilon and a forward of one argument, and that is found to compute
     ``x / sqrt(mean(x^2) + eps) * weight`` over the last dimension. (Classes that scale by ``1 + weight``, for instance,
-    are left alone.) Parameters, buffers, hooks and the state_dict stay as they are: only the class changes, to a
-    subclass of what it was. Where the input's dtype is not the weight's, the library's own forward computes, because
-    libraries differ in the result's dtype.
+    are not swapped.) Parameters, buffers, hooks and the state_dict are unchanged: only the class changes, to a subclass
+    of the original. If the input's dtype is not the weight's, the library's own forward is called, because libraries
+    differ in the result's dtype.
 
-    A model of Transformers also gets its loss function replaced, through ``model.loss_function``: the library's own
-    still prepares logits and labels, and every cross entropy with class indices that it asks torch for is
+    The loss function of a model of Transformers is replaced, too, through ``model.loss_function``: the library's
+    function still prepares logits and labels, and its calls of torch's cross entropy with class indices become
     :func:`aclnn_torch.functional.cross_entropy`.
 
-    With ``linear_loss``, of a language model with a loss (``ForCausalLM``) the head is swapped, too, if it is a
+    With ``linear_loss``, the head of a language model with a loss (``ForCausalLM``) is swapped, too, if it is a
     ``torch.nn.Linear``. In training it does not compute its logits: the loss is
-    :func:`aclnn_torch.functional.linear_cross_entropy` of the hidden states and the head's weight, tied or not.
-    Whatever else is done with the logits, as models do that cap theirs, computes them after all, until the weight
-    changes. They are computed at once where the head has hooks, and compiled. It is for training by ``outputs.loss``:
-    an ``autograd.Function`` that is given the logits, such as that of ``DataParallel``, sees no gradient.
+    :func:`aclnn_torch.functional.linear_cross_entropy` of the hidden states and the head's weight, tied or not. Any
+    other use of the logits, as in models that cap theirs, computes them after all, until the weight changes. They are
+    computed immediately if the head has hooks, and under compilation. It is meant for training by ``outputs.loss``: an
+    ``autograd.Function`` that receives the logits, such as that of ``DataParallel``, gets no gradient.
 
     Args:
-        model: a module, itself swapped if its class is one of these.
-        rounding: where a library's RMSNorm of 16 bits rounds. ``"cann"``: once, at the end, as aclnnRmsNorm does.
-            ``"library"``: as the libraries that were found to compute the formula do, before the weight multiplies, and
-            after; aclnnRmsNorm then gets a gamma of ones, and torch multiplies. The same in wider dtypes.
+        model: a module; it is itself swapped if its class is one of these.
+        rounding: where a library's 16-bit RMSNorm rounds. ``"cann"``: once, at the end, as aclnnRmsNorm does.
+            ``"library"``: as the libraries do, before and after the multiplication by the weight; aclnnRmsNorm then
+            gets a gamma of ones, and torch multiplies. No difference in wider dtypes.
         linear_loss: whether the heads of language models are swapped.
 
     Returns:
-        The qualified name of each module that was swapped (``""`` for the model itself), and its class before; for a
-        loss, the model's name with ``loss_function``, and the function before.
+        The qualified name of each swapped module (``""`` for the model itself), and its previous class; for a loss, the
+        model's name with ``loss_function``, and the previous function.
 
     Raises:
         ValueError: another ``rounding``.
@@ -93,17 +93,17 @@ def convert(model: torch.nn.Module, rounding: str = "cann", linear_loss: bool = 
 
 
 def revert(model: torch.nn.Module) -> dict[str, Any]:
-    """Undoes :func:`convert`, also for modules that were made from :mod:`aclnn_torch.nn` in the first place.
+    """Undoes :func:`convert`, and swaps modules that were created from :mod:`aclnn_torch.nn` for torch's.
 
     Returns:
-        The qualified name of each module or loss that was swapped, and its class or function before.
+        The qualified name of each module or loss that was swapped, and its previous class or function.
     """
     swapped: dict[str, Any] = {}
     for name, owner in _owners_of_losses(model):
         if isinstance(owner.loss_function, _Loss):
             swapped[name] = owner.loss_function
             owner.loss_function = owner.loss_function.original
-    for name, head in model.named_modules():  # wherever a library has put it meanwhile
+    for name, head in model.named_modules():  # a library may have moved it
         if type(head) is WaitingHead:
             head.__class__ = torch.nn.Linear  # type: ignore[assignment]
             swapped[name] = WaitingHead
@@ -118,7 +118,7 @@ def revert(model: torch.nn.Module) -> dict[str, Any]:
 
 
 class _CrossEntropy(TorchFunctionMode):
-    """While it is on, cross entropies with class indices are aclnn's."""
+    """While it is active, cross entropies with class indices are aclnn's."""
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -132,7 +132,7 @@ class _CrossEntropy(TorchFunctionMode):
 
 
 class _Loss:
-    """A loss function of Transformers, its cross entropies by aclnn."""
+    """A loss function of Transformers that computes its cross entropies with aclnn."""
 
     def __init__(self, original: Callable[..., Any]) -> None:
         self.original = original
@@ -143,8 +143,8 @@ class _Loss:
 
 
 def _owners_of_losses(model: torch.nn.Module) -> Iterator[tuple[str, Any]]:
-    """The models of Transformers in a model that have a loss, and the name of each one's loss."""
-    library: Any = sys.modules.get("transformers")  # not imported: there is no model of it
+    """The models of Transformers in a model that have a loss, and each loss's name."""
+    library: Any = sys.modules.get("transformers")  # not imported means that there is no such model
     if library is None:
         return
     for name, module in model.named_modules():
@@ -161,7 +161,7 @@ def _heads(model: torch.nn.Module) -> Iterator[tuple[str, Any]]:
 
 
 class _ForeignRMSNorm:
-    """What a class made from another library's RMSNorm class has of ours."""
+    """The members that are added to another library's RMSNorm class."""
 
     _aclnn_torch_original: Any
     _aclnn_torch_rounding: str
@@ -169,7 +169,7 @@ class _ForeignRMSNorm:
     __prepare_scriptable__ = not_scriptable("a converted RMSNorm module")
 
     def _aclnn_torch_forward(self, *args: Tensor, **kwargs: Tensor) -> Tensor:
-        """The forward, of the one argument that the original's has."""
+        """The forward, with one argument like the original's."""
         (x,) = (*args, *kwargs.values())
         if isinstance(x, torch.fx.Proxy):
             return self._aclnn_torch_node(x)
@@ -177,25 +177,25 @@ class _ForeignRMSNorm:
             if self._aclnn_torch_rounding == "library" and x.element_size() == 2:
                 return self.weight * F.rms_norm(x, self.weight.shape, torch.ones_like(self.weight), _epsilon(self))
             return F.rms_norm(x, self.weight.shape, self.weight, _epsilon(self))
-        # Libraries differ in what they make of two dtypes.
+        # Libraries differ in the result's dtype for mixed dtypes.
         result: Tensor = self._aclnn_torch_original.forward(self, x)
         return result
 
     def _aclnn_torch_node(self, x: Any) -> Any:
-        """A node of torch.fx's graph for the whole module: which way it goes depends on a dtype of the run."""
+        """A node of torch.fx's graph for the whole module: the choice of a branch depends on a dtype at run time."""
         path = x.tracer.path_of_module(self)
         if path:
             return x.tracer.create_proxy("call_module", path, (x,), {})
-        return self._aclnn_torch_original.forward(self, x)  # the graph's own root cannot be a node of it
+        return self._aclnn_torch_original.forward(self, x)  # the root of the graph cannot be a node in it
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The class has no name to be found by; its original has.
+        # The class cannot be found by name; its original can.
         return _restore, (self._aclnn_torch_original, self._aclnn_torch_rounding, self.__dict__.copy())
 
 
 @functools.cache
 def _subclass_of(original: Any, rounding: str) -> Any:
-    @functools.wraps(original.forward)  # inspect and torch.fx look for the names of the arguments
+    @functools.wraps(original.forward)  # inspect and torch.fx read the argument names
     def forward(self: Any, *args: Tensor, **kwargs: Tensor) -> Any:
         return self._aclnn_torch_forward(*args, **kwargs)
 
@@ -221,7 +221,7 @@ def _epsilon(module: Any) -> float | None:
 
 
 def _rms_norm_class(module: torch.nn.Module, rounding: str) -> Any:
-    """A class of ours for another library's RMSNorm module, if it is one, else None."""
+    """A subclass for another library's RMSNorm module; None if the module is not one."""
     cls: Any = type(module)
     if isinstance(module, _ForeignRMSNorm):
         return _subclass_of(module._aclnn_torch_original, rounding)
@@ -235,8 +235,8 @@ def _rms_norm_class(module: torch.nn.Module, rounding: str) -> Any:
 
 
 def _computes_rms_norm(module: torch.nn.Module) -> bool:
-    """Whether a copy of the module, in float32 and with a weight of its own, gives what the formula gives."""
-    float32: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}  # whatever the defaults are
+    """True if a copy of the module, in float32 and with its own weight, agrees with the formula."""
+    float32: dict[str, Any] = {"dtype": torch.float32, "device": "cpu"}  # whatever the current defaults
     try:
         with torch.no_grad():
             probe: Any = copy.deepcopy(module).to_empty(device="cpu").float()
@@ -246,5 +246,5 @@ def _computes_rms_norm(module: torch.nn.Module) -> bool:
             expected = torch.nn.functional.rms_norm(x, [size], probe.weight, _epsilon(module))
             results = [probe.train(training).forward(x) for training in (True, False)]
             return all(torch.allclose(result, expected, rtol=1e-5, atol=1e-6) for result in results)
-    except Exception:  # a forward that needs what a copy lacks: not ours to replace
+    except Exception:  # the copy lacks something that the forward needs: do not replace it
         return False

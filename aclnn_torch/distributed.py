@@ -1,11 +1,11 @@
-"""The operators on tensors that are spread over processes; importing this module is what teaches DTensor about them.
+"""The operators on tensors sharded over processes; importing this module registers them with DTensor.
 
 ::
 
     import aclnn_torch.distributed
 
 gives every operator of ``torch.ops.aclnn`` a sharding rule, through ``torch.distributed.tensor.experimental``'s
-``register_sharding``. A rule says how an operator works on each process's part alone, without communication:
+``register_sharding``. A rule states which shards an operator can process locally, without communication:
 
 =============================  =========================================================================================
 operator                       parts that it works on
@@ -28,10 +28,10 @@ convolution_backward           as its forward; the gradients of weight and bias 
                                channels only where the bias gets no gradient
 =============================  =========================================================================================
 
-What comes in other parts is gathered first, as everywhere in DTensor; so is what leaves a process without any rows,
-examples or channels, since most of CANN's operators refuse empty tensors. "mean" divides by a sum over all rows, of
-which one process knows nothing, so there all logits are gathered; :func:`cross_entropy` avoids that, and takes logits
-whose classes are spread too. :func:`linear_cross_entropy` has no logits at all: the head's weight is spread.
+Tensors sharded in other ways are gathered first, as usual in DTensor; so are shardings that leave a process without
+rows, examples or channels, since most of CANN's operators refuse empty tensors. "mean" divides by a sum over all rows,
+which no single process has, so all logits are gathered; :func:`cross_entropy` avoids that, and also accepts logits with
+sharded classes. :func:`linear_cross_entropy` has no logits at all: the head's weight is sharded.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _SomeTensor = TypeVar("_SomeTensor", bound=Tensor)
 
 
 def _placement(stated: _operator.Placement | None) -> Placement | None:
-    """A placement of a rule as DTensor's."""
+    """Converts a placement of a rule to DTensor's."""
     if stated is None:
         return None
     if stated.dim is not None:
@@ -70,7 +70,7 @@ def _placement(stated: _operator.Placement | None) -> Placement | None:
 
 
 def _register(overload: _operator.Overload) -> None:
-    """Gives DTensor the rule of an operator."""
+    """Registers the rule of an operator with DTensor."""
     rule, operator = overload.sharding, overload.operator
     assert rule is not None
 
@@ -83,8 +83,8 @@ def _register(overload: _operator.Overload) -> None:
         return found if overload.accepts_empty else [each for each in found if _all_get_some(tensors, each[1])]
 
     register_sharding(operator)(shardings)
-    # By itself it would remember a decision for all calls whose integers are the same, though it also depends on words,
-    # lists and flags.
+    # By default DTensor caches a decision for all calls with equal integers, but it also depends on strings, lists and
+    # flags.
     options = [argument.name for argument in operator._schema.arguments if argument.kwarg_only]
     DTensor._op_dispatcher.sharding_propagator.op_to_schema_info[operator] = RuntimeSchemaInfo(
         static_argnum=1, static_kwargkey=options, needs_pytree=True
@@ -92,7 +92,7 @@ def _register(overload: _operator.Overload) -> None:
 
 
 def _all_get_some(tensors: Sequence[DTensorSpec], placements: Sequence[Placement | None]) -> bool:
-    """Whether no tensor that is spread already in this way leaves a process without any of it."""
+    """True if no tensor already sharded in this way leaves a process with an empty shard."""
     for tensor, placement in zip(tensors, placements, strict=True):
         if isinstance(placement, Shard):
             sizes = zip(tensor.mesh.shape, tensor.placements, strict=True)
@@ -116,28 +116,29 @@ def cross_entropy(
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""Cross entropy of logits whose rows, classes or both are spread over processes; no logits are exchanged.
+    r"""Cross entropy of logits whose rows, classes or both are sharded over processes; no logits are exchanged.
 
-    For rows it calls aclnnCrossEntropyLoss on each process's. For classes, as a vocabulary's in tensor parallelism,
-    too: a process's logits and one more, the log of the sum of the exponentials of everyone else's, have the same
-    softmax as all together. One number per row and process is exchanged for that, and one loss per row. In FLOAT, for
-    float16 and bfloat16 too, and differentiable once in that case. The checks of both are aclnn's, process by process.
+    For sharded rows, each process calls aclnnCrossEntropyLoss on its rows. For sharded classes, as in tensor
+    parallelism, too: a process's logits plus one more, the log of the sum of the exponentials of all other processes',
+    have the same softmax as all logits together. This exchanges one number per row and process, and one loss per row.
+    It is computed in FLOAT, for float16 and bfloat16 too, and is then differentiable once. The checks are aclnn's, on
+    each process.
 
     Args:
-        input: logits ``(N, C)``, as a DTensor. Not more than one dimension of the mesh may spread the classes, evenly
-            or not, and every process needs some rows.
+        input: logits ``(N, C)``, as a DTensor. At most one dimension of the mesh may shard the classes, evenly or not,
+            and every process needs some rows.
         target: class indices ``(N)``, int64: a DTensor, or a tensor that is the same on every process.
         weight: a factor for each class, ``(C)``, likewise. Not differentiable.
-        ignore_index: the target that counts for nothing.
+        ignore_index: the target that is ignored.
         reduction: ``"mean"`` (over the sum of the targets' weights, of all processes), ``"sum"`` or ``"none"``.
 
     Returns:
         The loss as a DTensor, a number or ``(N)``; ``full_tensor()`` is the same on every process. Its dtype is the
-        input's where only rows are spread, float32 (float64 for float64) where classes are.
+        input's if only rows are sharded, float32 (float64 for float64) if classes are.
 
     Raises:
         AclnnError: as :func:`aclnn_torch.functional.cross_entropy`.
-        ValueError: another reduction, or the input is not two-dimensional, or its classes are spread over several
+        ValueError: another reduction, or the input is not two-dimensional, or its classes are sharded over several
             dimensions of the mesh.
     """
     if reduction not in ("mean", "sum", "none"):
@@ -164,20 +165,20 @@ def cross_entropy(
 
 
 def _as_in_autocast(tensor: _SomeTensor) -> _SomeTensor:
-    """As autocast makes a linear layer's tensor, if it is on."""
+    """Casts a tensor as autocast does for a linear layer, if it is active."""
     dtype = autocast_dtype(tensor)
     return tensor if dtype is None else tensor.to(dtype)  # type: ignore[return-value]
 
 
 def _on_mesh(tensor: Tensor, mesh: DeviceMesh) -> DTensor:
-    """A tensor that is the same on every process, as a DTensor."""
+    """A tensor that is equal on every process, as a DTensor."""
     if isinstance(tensor, DTensor):
         return tensor
     return DTensor.from_local(tensor, mesh, [_REPLICATED] * mesh.ndim, run_check=False)
 
 
 def _reduced(losses: Tensor, labels: DTensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
-    """What a reduction makes of the losses of rows, each times the weight of its label."""
+    """Reduces the losses of rows, each times the weight of its label."""
     counts = labels != ignore_index
     if weight is None:
         factors = counts.to(losses.dtype)
@@ -193,14 +194,14 @@ def _reduced(losses: Tensor, labels: DTensor, weight: Tensor | None, ignore_inde
 
 
 class _ShardedClasses(torch.autograd.Function):
-    """The loss of each row, 0 where it is ignored, from some of the classes and what others tell of theirs."""
+    """The loss of each row, 0 if it is ignored, from this process's classes and the other processes' statistics."""
 
     @staticmethod
     def forward(
         ctx: Any, input: Tensor, target: Tensor, classes: int, mesh: DeviceMesh, mesh_dim: int, ignore_index: int
     ) -> Tensor:
         own, rank = input.shape[1], mesh.get_local_rank(mesh_dim)
-        first = min(-(-classes // mesh.size(mesh_dim)) * rank, classes)  # of its classes, as DTensor divides them
+        first = min(-(-classes // mesh.size(mesh_dim)) * rank, classes)  # of its classes, as DTensor shards them
         wide = input.to(torch.promote_types(input.dtype, torch.float32))
         sums = collectives.all_gather_single(torch.logsumexp(wide, 1, keepdim=True), 1, (mesh, mesh_dim))
         others = torch.logsumexp(torch.cat([sums[:, :rank], sums[:, rank + 1 :]], 1), 1, keepdim=True)
@@ -208,7 +209,7 @@ class _ShardedClasses(torch.autograd.Function):
         is_own = (target >= first) & (target < first + own)
         counts = target != ignore_index
         is_class = (target >= 0) & (target < classes)
-        # A target that is no class stays none, for the operator to refuse.
+        # An invalid target stays invalid, so that the operator refuses it.
         label = torch.where(is_own, target - first, torch.where(is_class, own, own + 1))
         label = torch.where(counts, label, -1)
         loss, log_prob, _, _ = torch.ops.aclnn.cross_entropy_loss(logits, label, None, "none", -1)
@@ -234,21 +235,21 @@ def linear_cross_entropy(
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
-    r"""Cross entropy of ``linear(input, linear_weight)`` where the weight's classes are spread; no logits exist whole.
+    r"""Cross entropy of ``linear(input, linear_weight)`` with the weight's classes sharded; logits are never stored.
 
-    A process computes with its classes: of each row the log of the sum of their exponentials, and the logit of the
-    label if it is one of these. Three numbers per row are reduced over the processes, one after the other: the largest
-    of these logs, the sum of their exponentials, and the label's logit; and in the backward pass the input's gradient.
-    In float32 (float64 for float64), for 16-bit tensors too; differentiable once. Under autocast input and weight are
-    cast as for a linear layer.
+    A process computes with its classes: for each row the log of the sum of their exponentials, and the logit of the
+    label if it is one of its classes. Three numbers per row are reduced over the processes in turn: the maximum of
+    these logs, the sum of their exponentials, and the label's logit; in the backward pass, the input's gradient.
+    Computed in float32 (float64 for float64), for 16-bit tensors too; differentiable once. Under autocast, input and
+    weight are cast as for a linear layer.
 
     Args:
-        input: ``(N, D)``, a DTensor whose rows may be spread over the dimensions of the mesh that the classes are not.
-        linear_weight: ``(C, D)``, a DTensor whose classes are spread over at most one dimension of the mesh, evenly or
+        input: ``(N, D)``, a DTensor; its rows may be sharded over the dimensions of the mesh that do not shard classes.
+        linear_weight: ``(C, D)``, a DTensor whose classes are sharded over at most one dimension of the mesh, evenly or
             not, and replicated over the others.
         target: class indices ``(N)``, int64: a DTensor, or a tensor that is the same on every process.
         weight: a factor for each class, ``(C)``, likewise. Not differentiable.
-        ignore_index: the target that counts for nothing.
+        ignore_index: the target that is ignored.
         reduction: ``"mean"`` (over the sum of the targets' weights, of all processes), ``"sum"`` or ``"none"``.
 
     Returns:
@@ -256,9 +257,9 @@ def linear_cross_entropy(
 
     Raises:
         AclnnError: status 161002 for dtypes and shapes, 507015 for a target outside ``[0, C)``, except on an NPU, where
-            it is no process's: its logit counts as 0.
+            its logit counts as 0.
         TypeError: input or weight is no DTensor.
-        ValueError: another reduction, or the tensors are spread in another way, or over different meshes.
+        ValueError: another reduction, or the tensors are sharded in another way, or over different meshes.
     """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"linear_cross_entropy: reduction is {reduction!r}, expected 'mean', 'sum' or 'none'")
@@ -287,7 +288,7 @@ def linear_cross_entropy(
     ]
     x = input.redistribute(placements=rows)
     labels = _on_mesh(target, mesh).redistribute(placements=rows)
-    # A process's gradient of the weight is of its rows.
+    # A process's gradient of the weight is from its rows.
     of_weight = [
         place if dim in spread or rows[dim].is_replicate() else Partial()
         for dim, place in enumerate(linear_weight.placements)
@@ -311,20 +312,20 @@ def linear_cross_entropy(
 def vocabulary_parallel_linear_cross_entropy(
     input: Tensor, linear_weight: Tensor, target: Tensor, group: ProcessGroup, ignore_index: int = -100
 ) -> Tensor:
-    r"""The losses of rows that every process of a group has, of a vocabulary that they share, as Megatron has it.
+    r"""The losses of rows that every process of a group has, with a sharded vocabulary, as in Megatron.
 
-    The same as :func:`linear_cross_entropy` without DTensor, under autocast, too. The input's gradient is that of the
-    whole vocabulary on every process.
+    The same as :func:`linear_cross_entropy` without DTensor, also under autocast. Every process gets the input's
+    gradient with respect to the whole vocabulary.
 
     Args:
         input: ``(N, D)``, the same on every process.
-        linear_weight: ``(C, D)``, this process's classes; all have as many, in the order of their ranks.
+        linear_weight: ``(C, D)``, this process's classes; every process has as many, in the order of ranks.
         target: ``(N)``, int64, indices into the whole vocabulary, the same on every process.
         group: the processes.
-        ignore_index: the target that counts for nothing.
+        ignore_index: the target that is ignored.
 
     Returns:
-        The losses ``(N)``, float32 (float64 for float64), 0 where the target is ignored.
+        The losses ``(N)``, float32 (float64 for float64), 0 if the target is ignored.
 
     Raises:
         AclnnError: as :func:`linear_cross_entropy`.
@@ -338,7 +339,7 @@ def vocabulary_parallel_linear_cross_entropy(
 
 
 class _ShardedVocabulary(torch.autograd.Function):
-    """The loss of each row, 0 where it is ignored, from some of the classes and what others tell of theirs."""
+    """The loss of each row, 0 if it is ignored, from this process's classes and the other processes' statistics."""
 
     @staticmethod
     def forward(
@@ -358,7 +359,7 @@ class _ShardedVocabulary(torch.autograd.Function):
                 input, weight, target, ignore_index=ignore_index, first_class=first, vocabulary_size=classes
             )
         else:
-            # One class of zeros, for the labels to be looked at here as well.
+            # One class of zeros, so that the labels are checked here as well.
             losses, *_ = torch.ops.aclnn._linear_cross_entropy(
                 input,
                 weight.new_zeros([1, weight.shape[1]]),
@@ -397,7 +398,7 @@ class _ShardedVocabulary(torch.autograd.Function):
                 vocabulary_size=ctx.shard[1],
             )
         if ctx.needs_input_grad[0] and ctx.group is not None:
-            # Rounded once, when it is whole.
+            # Rounded once, after the reduction.
             of_input = collectives.all_reduce(of_input.to(lse.dtype), "sum", ctx.group).to(input.dtype)
         return (
             of_input if ctx.needs_input_grad[0] else None,

@@ -1,4 +1,4 @@
-"""The exception of every failing aclnn call."""
+"""The exception that every failing aclnn call raises."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 class AclnnError(RuntimeError):
     """An aclnn function returned a status other than 0.
 
-    The text names the function, the argument, what was expected, what came, the product and what to do.
+    The text names the function, the argument, the expected and the actual value, the product and the remedy.
 
     Attributes:
         api: the C function that failed, e.g. ``aclnnEluBackwardGetWorkspaceSize``.

@@ -1,7 +1,7 @@
 """The operators as functions with ``torch.nn.functional``'s signatures.
 
-An argument of a wrong kind is a :class:`TypeError`, which names it. Each function stands with all else of its operator
-in :mod:`aclnn_torch.ops`, and is imported here by name so that type checkers know it.
+An argument of a wrong kind raises a :class:`TypeError`, which names it. Each function is defined in its operator's
+module in :mod:`aclnn_torch.ops`, and is imported here by name for type checkers.
 """
 
 from __future__ import annotations

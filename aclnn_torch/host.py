@@ -24,7 +24,7 @@ from ._problem import explain, series_of
 
 PREFIX = Path(__file__).resolve().parent / "cann"
 
-# In the order in which they depend on one another; torch_npu finds each by its name once it is loaded.
+# In order of dependency; once they are loaded, torch_npu finds each by its name.
 LIBRARIES = (
     "ascendcl",
     "nnopbase",
@@ -49,7 +49,7 @@ def _library(name: str) -> Path:
 
 
 def missing_libraries() -> list[str]:
-    """Names of the libraries that are not there: of a source tree, all until they are built."""
+    """Names of the missing libraries; in a source tree, all until they are built."""
     return [path.name for path in map(_library, LIBRARIES) if not path.exists()]
 
 
@@ -59,20 +59,20 @@ def environment(
     memory: int | str | None = None,
     strict: bool | None = None,
 ) -> dict[str, str]:
-    """What the environment of a process must be for torch_npu to run on the host CANN.
+    """The environment variables with which torch_npu runs on the host CANN.
 
     Args:
-        product: which product the NPUs are, e.g. ``Ascend910B``; a SoC name such as ``Ascend910B2`` selects its
-            product. None leaves it to ``ACLNN_TORCH_PRODUCT``.
-        devices: how many NPUs there are, 1 to 64. None leaves it to ``ACLNN_TORCH_DEVICES``.
-        memory: how much memory each has, in bytes, or as a text such as ``"2G"`` (K, M, G, T are powers of 1024).
-            None leaves it to ``ACLNN_TORCH_DEVICE_MEMORY``.
-        strict: whether device memory is closed to the host, as on a machine with NPUs: a host access is then a
+        product: the product of the NPUs, e.g. ``Ascend910B``; a SoC name such as ``Ascend910B2`` selects its product.
+            None leaves it to ``ACLNN_TORCH_PRODUCT``.
+        devices: the number of NPUs, 1 to 64. None leaves it to ``ACLNN_TORCH_DEVICES``.
+        memory: the memory of each NPU, in bytes, or as a text such as ``"2G"`` (K, M, G, T are powers of 1024). None
+            leaves it to ``ACLNN_TORCH_DEVICE_MEMORY``.
+        strict: make device memory inaccessible to the host, as on a machine with NPUs: a host access is then a
             segmentation fault, and an operator on host memory an error. None leaves it to ``ACLNN_TORCH_STRICT``.
 
     Raises:
         RuntimeError: the host CANN is not built.
-        ValueError: no such product, a number of devices out of range, or an amount of memory that is none.
+        ValueError: an unknown product, a number of devices out of range, or an invalid amount of memory.
     """
     if missing := missing_libraries():
         raise RuntimeError(
@@ -82,13 +82,13 @@ def environment(
         "ASCEND_HOME_PATH": str(PREFIX),
         "ASCEND_TOOLKIT_HOME": str(PREFIX),
         "ASCEND_OPP_PATH": str(PREFIX / "opp"),
-        # torch_npu prepares what it calls by name (aclop) at the first such call, and not as it starts.
+        # torch_npu initialises operators called by name (aclop) at the first such call, not at its start.
         "ACL_OP_INIT_MODE": "1",
-        # From level 2 on torch_npu tells the host CANN which operator that is, and the error names it.
+        # From level 2 on, torch_npu passes the host CANN the name of a missing operator, for the error text.
         "ASCEND_GLOBAL_LOG_LEVEL": min(os.environ.get("ASCEND_GLOBAL_LOG_LEVEL", "2"), "2"),
         "LD_LIBRARY_PATH": _search_path("LD_LIBRARY_PATH", PREFIX / "lib64"),
         "PATH": _search_path("PATH", PREFIX / "tools" / "profiler" / "bin"),  # torch_npu's profiler runs msprof
-        # glibc shall keep the memory that operators free and soon take again. Otherwise each of them gets fresh pages.
+        # glibc keeps freed memory for the operators' next allocations; otherwise each would get fresh pages.
         "MALLOC_TRIM_THRESHOLD_": os.environ.get("MALLOC_TRIM_THRESHOLD_", str(256 << 20)),
         "MALLOC_MMAP_THRESHOLD_": os.environ.get("MALLOC_MMAP_THRESHOLD_", str(32 << 20)),
     }
@@ -109,7 +109,7 @@ def environment(
 
 
 def torch_npu_problem() -> str | None:
-    """Why this Python cannot import torch_npu, whatever CANN there is, and what to do; None if it can."""
+    """The reason why this Python cannot import torch_npu with any CANN, and the remedy; None if it can."""
     try:
         torch = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError as error:
@@ -129,9 +129,9 @@ def enable(
     memory: int | str | None = None,
     strict: bool | None = None,
 ) -> None:
-    """Puts the host CANN into this process, so that torch_npu finds it. Call it before torch_npu is imported.
+    """Loads the host CANN into this process, so that torch_npu finds it. Call it before importing torch_npu.
 
-    Processes that this one starts find it too.
+    Child processes find it, too.
 
     Args:
         product: see :func:`environment`.
@@ -140,8 +140,8 @@ def enable(
         strict: see :func:`environment`.
 
     Raises:
-        RuntimeError: torch_npu is imported already, with whatever CANN it found, cannot be imported at all, or the host
-            CANN is not built.
+        RuntimeError: torch_npu is already imported, with another CANN, or cannot be imported at all, or the host CANN
+            is not built.
         ValueError: see :func:`environment`.
     """
     if "torch_npu" in sys.modules:
@@ -157,14 +157,14 @@ def enable(
 
 
 def _search_path(variable: str, own: Path) -> str:
-    """The variable's folders, with one of the host CANN in front, once."""
+    """The variable's folders, with one of the host CANN prepended, without duplicates."""
     default = os.defpath if variable == "PATH" else ""
     others = [path for path in os.environ.get(variable, default).split(":") if path and path != str(own)]
     return ":".join([str(own), *others])
 
 
 def _check_product(name: str) -> None:
-    """Asks the host CANN whether it knows the product."""
+    """Asks the host CANN if it knows the product."""
     runtime = ctypes.CDLL(str(_library("ascendcl")))
     if runtime.aclHostSetProduct(name.encode()) != 0:
         runtime.aclGetRecentErrMsg.restype = ctypes.c_char_p

@@ -1,7 +1,7 @@
 """The memory of the operators' results on CPU.
 
-The C library gives large blocks back to the system when they are freed, and to get fresh ones costs more than most
-operators do. So blocks from 64 KiB on are kept here and used again; the functions are those of ``torch.cuda.memory``.
+The C library returns large blocks to the system when they are freed, and fresh ones cost more than most operators. So
+blocks from 64 KiB on are kept and reused; the functions are named as in ``torch.cuda.memory``.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ VARIABLE = "ACLNN_TORCH_MEMORY_POOL"
 
 
 def memory_stats() -> dict[str, int]:
-    """What the pool has and had, named after ``torch.cuda.memory_stats``, without its pools.
+    """Statistics of the pool, named as in ``torch.cuda.memory_stats``, without its pools.
 
     Returns:
-        ``allocations`` counts the blocks of results and workspaces that are in use, ``allocated_bytes`` their bytes,
-        and ``reserved_bytes`` those of the kept ones too: each as ``.current``, ``.peak``, and ``.allocated`` and
-        ``.freed``, the sums of what was added and of what was taken away. ``num_reuses`` are allocations that got a
-        block that was kept, ``num_alloc_retries`` those for which the kept ones had to go. ``limit_bytes`` is what
-        :func:`set_memory_limit` has set. Results below 64 KiB are not counted: they are PyTorch's own memory.
+        ``allocations`` counts the blocks of results and workspaces in use, ``allocated_bytes`` their bytes, and
+        ``reserved_bytes`` also those of kept blocks: each as ``.current``, ``.peak``, and ``.allocated`` and
+        ``.freed``, the totals added and removed. ``num_reuses`` counts allocations that reused a kept block,
+        ``num_alloc_retries`` those that succeeded only after kept blocks were freed. ``limit_bytes`` is the value of
+        :func:`set_memory_limit`. Results below 64 KiB are not counted: they are PyTorch's own memory.
     """
     return _C.memory_stats()
 
 
 def reset_peak_memory_stats() -> None:
-    """Lets the peaks of :func:`memory_stats` begin anew at what is current."""
+    """Resets the peaks of :func:`memory_stats` to the current values."""
     _C.reset_peak_memory_stats()
 
 
 def empty_cache() -> None:
-    """Gives all memory that no result uses back to the system."""
+    """Returns all memory that no result uses to the system."""
     _C.empty_cache()
 
 
 def set_memory_limit(bytes: int | str | None) -> None:
-    """Sets how much memory may be reserved before blocks that no result uses go back to the system.
+    """Sets the reserved memory above which blocks that no result uses are returned to the system.
 
-    Results themselves are not limited. Of what is kept, blocks of 16 MiB and more are the system's to take when memory
-    is short, whatever the limit.
+    Results themselves are not limited. The system may reclaim kept blocks of 16 MiB and more when memory is short,
+    whatever the limit.
 
     Args:
         bytes: the limit, as a number or a text such as ``"512M"`` or ``"2G"`` (K, M, G, T are powers of 1024); 0
-            switches the pool off: results come from PyTorch's own allocator. None: the default, which is what the
-            environment variable ``ACLNN_TORCH_MEMORY_POOL`` says, such a text, or else a quarter of the memory that the
-            process may use.
+            disables the pool: results come from PyTorch's own allocator. None: the default, i.e. such a text in the
+            environment variable ``ACLNN_TORCH_MEMORY_POOL``, otherwise a quarter of the memory that the process may
+            use.
 
     Raises:
-        TypeError: the limit is neither of these.
-        ValueError: the limit is negative, or a text that is no amount.
+        TypeError: the limit has another type.
+        ValueError: the limit is negative, or an invalid text.
     """
     _C.set_memory_limit(min(_default_limit() if bytes is None else _limit(bytes), 2**63 - 1))
 
@@ -75,7 +75,7 @@ def _limit(bytes: int | str) -> int:
 
 
 def _amount(text: str) -> int | None:
-    """The number of bytes that a text stands for, None if for none."""
+    """The number of bytes that a text denotes; None if it is invalid."""
     size = re.fullmatch(r"([0-9]+)([KMGT]?)", text)
     return int(size[1]) << 10 * " KMGT".index(size[2] or " ") if size else None
 
@@ -91,20 +91,20 @@ def _default_limit() -> int:
 
 
 def _usable_memory() -> int:
-    """The machine's memory, or what the process's control groups leave of it if that is less."""
+    """The machine's memory, or the limit of the process's control groups if that is less."""
     limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for file in _limit_files():
         try:
             limits.append(int(file.read_text()))
-        except (OSError, ValueError):  # not there, or without a limit
+        except (OSError, ValueError):  # missing, or without a limit
             continue
     return min(limits)
 
 
 def _limit_files(processes_groups: Path = Path("/proc/self/cgroup")) -> Iterator[Path]:
-    """Where the limits of the process's groups would stand, in version 2 and 1, with those of the groups around them.
+    """Files that may contain the limits of the process's control groups and their parents, in versions 2 and 1.
 
-    In a container the names may be those of the machine; the files of the container's own group are then at the root.
+    In a container the names may be the machine's; the files of the container's own group are then at the root.
     """
     try:
         lines = processes_groups.read_text().splitlines()

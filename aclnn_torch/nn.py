@@ -1,7 +1,7 @@
 """Modules with ``torch.nn``'s constructors over :mod:`aclnn_torch.functional`.
 
-Each class stands with all else of its operator in :mod:`aclnn_torch.ops`, and is imported here by name so that type
-checkers know it.
+Each class is defined in its operator's module in :mod:`aclnn_torch.ops`, and is imported here by name for type
+checkers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which Ascend product's rules the host CANN follows."""
+"""Selects the Ascend product whose rules the host CANN follows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def set_product(name: str) -> None:
     """Selects the product whose dtypes and rules the operators on CPU tensors follow, for the whole process.
 
     Args:
-        name: one of ``Ascend310P``, ``Ascend910``, ``Ascend910B`` (the default, or what the environment variable
-            ``ACLNN_TORCH_PRODUCT`` says), ``Ascend910_93``, ``Ascend950``, or ``host``, which accepts whatever any
+        name: one of ``Ascend310P``, ``Ascend910``, ``Ascend910B`` (the default, unless the environment variable
+            ``ACLNN_TORCH_PRODUCT`` is set), ``Ascend910_93``, ``Ascend950``, or ``host``, which accepts whatever any
             product accepts and float64 everywhere. A SoC name such as ``Ascend910B2`` selects its product.
 
     Raises:

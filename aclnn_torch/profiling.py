@@ -1,4 +1,4 @@
-"""What a program's calls were and how long they took: for ``torch.profiler``, and as a trace of their own."""
+"""Records a program's calls and their times: for ``torch.profiler``, and as separate traces."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if os.environ.get("ACLNN_TORCH_PROFILE_STAGES", "0") not in ("", "0"):
 def profile_stages() -> Iterator[None]:
     """Shows both stages of each call to ``torch.profiler``, for the body of a ``with`` statement, in all threads.
 
-    The operators are there without this, as ``aclnn::elu`` and so on. Within each then stand the two functions of
-    CANN, ``aclnnEluGetWorkspaceSize`` and ``aclnnElu``. The environment variable ``ACLNN_TORCH_PROFILE_STAGES=1`` does
-    it for the whole process. On NPU tensors the second ends when the call is in torch_npu's task queue.
+    The operators are shown without this, as ``aclnn::elu`` and so on. With it, each contains the two functions of CANN,
+    ``aclnnEluGetWorkspaceSize`` and ``aclnnElu``. The environment variable ``ACLNN_TORCH_PROFILE_STAGES=1`` enables it
+    for the whole process. On NPU tensors, the second range ends when the call is in torch_npu's task queue.
     """
     before = _C.get_profile_stages()
     _C.set_profile_stages(True)
@@ -56,14 +56,14 @@ def trace(path: str | os.PathLike[str]) -> Iterator[None]:
     is missing, which the format allows. If it cannot be written, a warning says so, when the package is imported or
     the process ends.
 
-    Several may be on at once, within one another, in several threads, beside the environment's: each has all calls.
+    Several traces may be active at once, nested, in several threads, besides the environment's: each has all calls.
 
     Args:
         path: the file, which is its user's alone; a file or a symbolic link that exists is replaced, not written to.
 
     Raises:
-        OSError: the file cannot be written, or, at the end, lacks calls because it could not be, as on a full disk. If
-            the body raises, that is a warning.
+        OSError: the file cannot be written, or, at the end, lacks calls because of that, e.g. on a full disk. If the
+            body raises, that is a warning.
         ValueError: another trace is being written to it.
     """
     path = Path(path)
@@ -84,7 +84,7 @@ _open_lock = threading.Lock()
 
 
 def _open_itself(path: str, flags: int) -> int:
-    """As the host CANN opens it: no file that a symbolic link leads to, and no wait for a pipe's reader."""
+    """As the host CANN opens it: does not follow symbolic links, and does not wait for a pipe's reader."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
 
 
@@ -92,12 +92,12 @@ def _append(path: Path, mode: str, text: str) -> None:
     try:
         with open(path, mode, opener=_open_itself) as file:
             file.write(text)
-    except OSError as error:  # of a write, which knows no file
+    except OSError as error:  # an error of a write does not know the file
         raise OSError(error.errno, os.strerror(error.errno or 0), str(path)) from None
 
 
 def _simulated_npus() -> ctypes.CDLL | None:
-    """The host CANN of the process's simulated NPUs, which is another than that of CPU tensors, if it has them."""
+    """The host CANN of the process's simulated NPUs, if it has any; a different library than that for CPU tensors."""
     try:
         library = ctypes.CDLL(str(PREFIX / "lib64" / "libnnopbase.so"), os.RTLD_NOLOAD)
     except OSError:
@@ -107,7 +107,7 @@ def _simulated_npus() -> ctypes.CDLL | None:
 
 
 def _begin(path: Path) -> None:
-    """Begins a trace; where it cannot, nothing is left of it."""
+    """Begins a trace; on failure, leaves nothing behind."""
     with _open_lock:
         if path in _open:
             raise ValueError(
@@ -131,7 +131,7 @@ def _begin(path: Path) -> None:
 
 
 def _end(path: Path) -> OSError | None:
-    """Ends a trace, and says what its file lacks."""
+    """Ends a trace, and reports calls missing from its file."""
     problem: OSError | None = None
     try:
         _C.end_trace(os.fsencode(path))
@@ -141,7 +141,7 @@ def _end(path: Path) -> OSError | None:
     if npus and npus.aclHostTraceEnd(os.fsencode(path)) == _LACKS_CALLS and not problem:
         problem = OSError(npus.aclGetRecentErrMsg().decode())
     _open.discard(path)
-    try:  # the last event has no comma behind it
+    try:  # no comma follows the last event
         event = f'{{"ph":"M","name":"process_name","pid":{os.getpid()},"args":{{"name":"aclnn_torch"}}}}'
         _append(path, "a", f"{event}\n]\n")
     except OSError as error:
@@ -153,7 +153,7 @@ _LACKS_CALLS = 500005  # of aclHostTraceEnd
 
 
 def environments_problem() -> str | None:
-    """What is wrong with the trace that ``ACLNN_TORCH_TRACE`` asks for."""
+    """The problem with the trace that ``ACLNN_TORCH_TRACE`` requests."""
     if problem := _C.trace_problem():
         return problem
     npus = _simulated_npus()

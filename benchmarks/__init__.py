@@ -1,1 +1,1 @@
-"""Benchmarks: cases.py says what is measured, bars.py how good it must be, run.py measures it."""
+"""Benchmarks: cases.py defines the measurements, bars.py the required results, run.py measures."""

@@ -1,4 +1,4 @@
-"""How good the results must be: bars as data, and their judgement."""
+"""The required results: bars as data, and verdicts on them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ ALL = ("float32", *HALF)
 
 @dataclass(frozen=True)
 class Bar:
-    """Speed-ups over a peer (peer's time / ours, or its memory / ours) that a kind of work must reach."""
+    """Required speed-ups over a peer (peer's time / ours, or its memory / ours) for a kind of work."""
 
     work: str
-    peer: str  # several of this name and a colon, as the rooflines: the fastest counts
+    peer: str  # with several named `peer: ...`, such as rooflines, the fastest
     modes: tuple[str, ...]
-    mean: float | None = None  # the least geometric mean
-    worst: float | None = None  # the least of any row
+    mean: float | None = None  # minimum of the geometric mean
+    worst: float | None = None  # minimum over all rows
     dtypes: tuple[str, ...] = ALL
     operators: tuple[str, ...] | None = None  # all
-    each_operator: bool = False  # the mean is asked of every operator by itself
-    # Rows whose peer reaches this share of the GEMM peak, measured beside it, do not count for the mean.
+    each_operator: bool = False  # the mean applies to each operator separately
+    # Rows whose peer reaches this share of the simultaneously measured GEMM peak do not count for the mean.
     parity: float | None = None
 
     def holds(self, row: Row) -> bool:
-        """Whether it speaks of a row."""
+        """True if the bar applies to a row."""
         return (
             row.mode in self.modes
             and row.dtype in self.dtypes
@@ -44,7 +44,7 @@ class Bar:
         return ", ".join(filter(None, (mean, worst)))
 
 
-# The bars were set for these; the others are measured beside them.
+# The bars were set for these; others are measured but not judged.
 OF = (
     *("elu", "elu_backward", "selu", "selu_backward"),
     *("rms_norm", "rms_norm_grad", "cross_entropy_loss", "cross_entropy_loss_grad"),
@@ -101,26 +101,26 @@ BARS = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """What rows of one number of threads say of a bar."""
+    """A bar's verdict for the rows of one number of threads."""
 
     bar: Bar
     threads: int
     rows: int
-    mean: float | None  # geometric; of the operator with the least one where each has its own; None of no row
+    mean: float | None  # geometric; with each_operator, the smallest; None without rows
     mean_of: str  # that operator, or ""
     worst: Row
-    # What mean and worst would be if every row were as fast as its limit; None where there is none.
+    # Mean and worst if every row were as fast as its limit; None without limits.
     limit: tuple[float, float] | None
 
     @property
     def met(self) -> bool:
-        """Whether the bar is reached."""
+        """True if the bar is reached."""
         mean_met = self.bar.mean is None or self.mean is None or self.mean >= self.bar.mean
         return mean_met and (self.bar.worst is None or self.worst.speedup >= self.bar.worst)
 
 
 def judge(rows: Iterable[Row], bars: Sequence[Bar] = BARS) -> list[Verdict]:
-    """A verdict for each bar and number of threads that there are rows of."""
+    """A verdict for each bar and each measured number of threads."""
     rows = list(rows)
     verdicts = []
     for threads in sorted({row.threads for row in rows}, reverse=True):
@@ -134,7 +134,7 @@ def judge(rows: Iterable[Row], bars: Sequence[Bar] = BARS) -> list[Verdict]:
 
 
 def _limit(held: Sequence[Row], rows: Iterable[Row]) -> tuple[float, float] | None:
-    """The geometric mean and the least of the rows' limits; what is reached is possible, whatever the limit says."""
+    """The geometric mean and the minimum of the rows' limits; a measured value beyond its limit replaces it."""
     slowest: dict[tuple[str, str, str, str, int], float] = {}
     rows = list(rows)
     for name in dict.fromkeys(name for row in held for name in LIMITS.get(row.mode, ())):
@@ -154,7 +154,7 @@ def _verdict(bar: Bar, threads: int, held: list[Row], counted: list[Row], limit:
 
 
 def _fastest(rows: Iterable[Row]) -> list[Row]:
-    """Of every case the row of its fastest peer: the one ours is least faster than."""
+    """For every case, the row of its fastest peer, i.e. of our smallest speed-up."""
     found: dict[tuple[str, str, str, str, int], Row] = {}
     for row in rows:
         found[row.case] = min(found.get(row.case, row), row, key=lambda row: row.speedup)
@@ -162,6 +162,6 @@ def _fastest(rows: Iterable[Row]) -> list[Row]:
 
 
 def _at_the_peak(bar: Bar, row: Row, rows: Iterable[Row]) -> bool:
-    """Whether the peer leaves nothing to gain."""
+    """True if the peer is at the machine's limit."""
     peaks = [other.median for other in rows if other.case == row.case and other.provider == "GEMM peak"]
     return bar.parity is not None and bool(peaks) and row.median >= bar.parity * peaks[0]

@@ -1,4 +1,4 @@
-// What a call of an aclnn operator costs, part by part. Built and loaded by call_path.py.
+// Measures the parts of an aclnn operator's call. Built and loaded by call_path.py.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -7,9 +7,9 @@
 #include "aclnnop/aclnn_elu_backward.h"
 #include "functions.h"
 
-// Calls aclnnEluBackward on `size` floats that many times. `nanoseconds` gets the mean time of
-// making the descriptors, stage 1, stage 2, destroying the descriptors, and reading the clock once.
-// Returns the first status that is no success.
+// Calls aclnnEluBackward on `size` floats that many times. `nanoseconds` receives the mean times of
+// making the descriptors, stage 1, stage 2, destroying the descriptors, and one read of the clock.
+// Returns the first status other than success.
 extern "C" int call_path(void* library, const float* gradient, const float* value, float* out,
                          int64_t size, int64_t turns, double* nanoseconds) {
   FIND(aclCreateTensor);

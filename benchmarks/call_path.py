@@ -1,10 +1,10 @@
-"""What a call of an operator on a few elements costs, part by part.
+"""The cost of an operator's call on a few elements, part by part.
 
     python -m benchmarks.call_path
 
-Takes elu_backward apart: the C ABI's parts are timed in C++, what torch adds to them is the difference to a call from
-Python. ATen's operator and function stand beside ours. Then a row, a function of the host CANN that is one call of
-ATen: what its two stages cost beyond that call. Medians of many short rounds that take turns.
+Measures elu_backward: the C ABI's parts are timed in C++; torch's part is the difference to a call from Python. ATen's
+operator and function are measured, too. Then a row: a function of the host CANN that is one call of ATen; the cost of
+its two stages beyond that call. Medians of many short rounds that alternate.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROW_PARTS = ("stage 1", "stage 2", "ATen's call")
 
 
 def load(name: str, parts: int, library: ctypes.CDLL, flags: Sequence[str] = ()) -> Callable[..., list[float]]:
-    """Builds NAME.cpp, whose function NAME takes three tensors; returns one that measures the parts, in nanoseconds."""
+    """Builds NAME.cpp, whose function NAME takes three tensors; returns a measurement of its parts, in ns."""
     with tempfile.TemporaryDirectory() as directory:
         binary = Path(directory) / f"{name}.so"
         compiler = shlex.split(os.environ.get("CXX", "g++"))
@@ -70,7 +70,7 @@ def load_row() -> Callable[..., list[float]]:
 
 
 def rounds_of(candidates: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Nanoseconds a call, the median of rounds in which all take turns."""
+    """Nanoseconds per call, the median over rounds in which all alternate."""
     samples: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(ROUNDS):
         for name, call in candidates.items():

@@ -1,4 +1,4 @@
-"""As much of CANN's C ABI as a benchmark needs: the two stages of an operator, over CPU tensors."""
+"""The part of CANN's C ABI that a benchmark needs: the two stages of an operator, on CPU tensors."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def load() -> ctypes.CDLL:
 
 
 class Call:
-    """One operator, ready to run over and over into the same outputs.
+    """One operator, ready to run repeatedly into the same outputs.
 
-    Arguments are CANN's, in its order: tensors, scalars as float, bool, arrays of integers as a shape and of bools as a
-    list, absent ones as None, and what is a plain number or text in C as the ctypes object.
+    Arguments are CANN's, in its order: tensors, scalars as float, bool, integer arrays as a shape, bool arrays as a
+    list, absent arguments as None, and plain C numbers and texts as ctypes objects.
     """
 
     def __init__(self, operator: str, arguments: Sequence[Any], outputs: Sequence[Tensor]):
@@ -52,7 +52,7 @@ class Call:
         self._executor = executor
 
     def run(self) -> None:
-        """Runs stage 2, and so the kernel, on the null stream: it is done on return."""
+        """Runs stage 2, and thus the kernel, on the null stream: complete on return."""
         workspace = ctypes.c_void_p(self._workspace.data_ptr() if self._size else None)
         self._check(self._stage2(workspace, ctypes.c_uint64(self._size), self._executor, None))
 

@@ -1,8 +1,7 @@
-"""What is measured: one table of operators, one of convolution layers, one of functions, and the cases that follow.
+"""The measurements: tables of operators, convolution layers and functions, and the cases derived from them.
 
-An elementwise operator has its rows from tests/operators; another one adds a row to OPERATORS, a convolution one to
-CONVOLUTIONS.
-Every mode a row is measured in follows from these tables. bars.py says how good the results must be.
+Elementwise operators come from tests/operators; another operator adds a row to OPERATORS, a convolution layer one to
+CONVOLUTIONS. The modes of each row are derived from these tables. bars.py defines the required results.
 """
 
 from __future__ import annotations
@@ -21,78 +20,78 @@ import aclnn_torch
 from tests.operators import ELEMENTWISE, Kernel, kernels_for
 from tests.operators import OPERATORS as INFOS
 
-EPSILON = 1e-6  # of RMSNorm
+EPSILON = 1e-6  # for RMSNorm
 
 Shape = tuple[int, ...]
 Tensors = tuple[Tensor, ...]
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 
-# Elements of a call: so few that only calling counts; as many as the caches hold; a curve of sizes; and so many bytes
-# that only the memory counts.
+# Elements of a call: few, to measure the call; cache-sized; a curve of sizes; and large, to measure the memory
+# bandwidth.
 CALL_ELEMENTS = 16
 CACHED_ELEMENTS = (2**14, 2**17, 2**20)
 CURVE_ELEMENTS = (2**14, 2**16, 2**18, 2**20, 2**22)
 SCALING_ELEMENTS = CACHED_ELEMENTS[-1]
 LARGE_BYTES = 64 << 20
 
-NOISE_ELEMENTS = 999_983  # a prime, so that no row of a matrix is like another
+NOISE_ELEMENTS = 999_983  # a prime, so that no two rows of a matrix are equal
 
 aten = torch.ops.aten
 
 
 def noise(shape: Shape, dtype: torch.dtype, seed: int) -> Tensor:
-    """Makes a tensor of numbers on either side of zero; beyond so many they come again, for randomness is slow."""
+    """Makes a tensor of positive and negative numbers; repeats them beyond a size, because random numbers are slow."""
     elements = math.prod(shape)
     numbers = torch.randn(min(elements, NOISE_ELEMENTS), generator=torch.Generator().manual_seed(seed)).to(dtype)
     return numbers.repeat(-(-elements // max(numbers.numel(), 1)))[:elements].view(shape)
 
 
 def square(elements: int) -> Shape:
-    """A matrix of so many elements, a power of two, with as many rows as columns or twice as many."""
+    """A matrix of this many elements, a power of two, with as many rows as columns or twice as many."""
     columns = 2 ** ((elements.bit_length() - 1) // 2)
     return elements // columns, columns
 
 
 def line(elements: int) -> Shape:
-    """So many elements in one dimension."""
+    """One dimension with this many elements."""
     return (elements,)
 
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator of torch.ops.aclnn with one choice of its options, and what torch has in its place."""
+    """An operator of torch.ops.aclnn with one choice of options, and torch's equivalent."""
 
     operator: str
     inputs: Callable[[Shape, torch.dtype], Tensors]
-    arguments: Callable[..., tuple[Any, ...]]  # the operator's, of the inputs
-    torch: Callable[..., Any]  # torch's way to as many of the results, of the inputs; torch.compile gets it too
+    arguments: Callable[..., tuple[Any, ...]]  # of the operator, from the inputs
+    torch: Callable[..., Any]  # torch's equivalent on the inputs; torch.compile uses it, too
     variant: str = ""
-    # Where eager torch is called otherwise: of the inputs, what makes the call.
+    # If eager torch is called differently: makes the call from the inputs.
     eager: Callable[..., Callable[[], Any]] | None = None
-    # The same when no result is wanted, where torch's can be called so: what a call costs that computes nothing.
+    # The same with no result requested, if torch supports it: the cost of a call that computes nothing.
     nothing: Callable[..., Callable[[], Any]] | None = None
-    # The same into results that are there: of them and the inputs, what makes the call with out=, where torch has it.
+    # The same into existing results: makes the call with out= from results and inputs, if torch has it.
     out: Callable[..., Callable[[], object]] | None = None
-    # CANN's arguments before the outputs, where they are not `arguments`.
+    # CANN's arguments before the outputs, if they differ from `arguments`.
     cann: Callable[..., tuple[Any, ...]] | None = None
-    # Options of the function of this name in jax_child.py.
+    # Options of the function with this name in jax_child.py.
     jax: dict[str, Any] = field(default_factory=dict, hash=False)
-    # Arguments of the operator that are passed by name.
+    # Keyword arguments of the operator.
     named: dict[str, Any] = field(default_factory=dict, hash=False)
-    cann_name: str = ""  # in snake_case, where it is not the operator's
-    shape: Callable[[int], Shape] = line  # of a number of elements
-    flops: Callable[[Shape], float] | None = None  # of a call, where arithmetic counts
-    # Whether eager torch makes long sums in a 16-bit type, so that only its float32 can tell what is right.
+    cann_name: str = ""  # in snake_case, if it differs from the operator's
+    shape: Callable[[int], Shape] = line  # for a number of elements
+    flops: Callable[[Shape], float] | None = None  # of a call, for compute-bound operators
+    # True if eager torch accumulates long sums in a 16-bit type, so that only float32 gives the right result.
     sums_narrow: bool = False
 
     @property
     def name(self) -> str:
-        """Name in results."""
+        """The name in results."""
         return f"{self.operator}:{self.variant}" if self.variant else self.operator
 
     def expected(self, inputs: Tensors) -> Any:
-        """What eager torch makes of the inputs, or its float32 where that alone is right."""
+        """Eager torch's result, in float32 if only that is right."""
         return self.torch(*(tensor.float() for tensor in inputs) if self.sums_narrow else inputs)
 
     @property
@@ -103,7 +102,7 @@ class Operator:
 
 
 def row_of(kernel: Kernel) -> Operator:
-    """The row of OPERATORS that an elementwise kernel is."""
+    """The row of OPERATORS for an elementwise kernel."""
 
     def inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
         return tuple(noise(shape, dtype, seed) for seed in range(kernel.reads))
@@ -112,11 +111,11 @@ def row_of(kernel: Kernel) -> Operator:
         keywords = {**kernel.named, kernel.out_name: results[0]}
         return functools.partial(kernel.peer, *kernel.of_peer(*tensors), **keywords)
 
-    # Without a Python function between: at 16 elements it would count.
+    # Without a Python function in between, whose cost would be visible at 16 elements.
     def eager(*tensors: Tensor) -> Callable[[], Tensor]:
         return functools.partial(kernel.peer, *kernel.of_peer(*tensors), **kernel.named)
 
-    # For compilers, which see nothing of the kernel itself.
+    # For compilers, which cannot see into the kernel itself.
     peer_arguments, call_peer, named = kernel.peer_arguments or kernel.arguments, kernel.peer, dict(kernel.named)
 
     def peer(*tensors: Tensor) -> Tensor:
@@ -137,7 +136,7 @@ def row_of(kernel: Kernel) -> Operator:
     )
 
 
-# Of the elementwise operators, as tests/operators says what they are.
+# The elementwise operators, as declared in tests/operators.
 KERNELS = tuple(kernels_for("speed"))
 
 
@@ -155,7 +154,7 @@ def rms_norm(x: Tensor, gain: Tensor) -> Tensor:
 
 
 def rms_norm_grad_inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
-    """Incoming gradient, rows, what the forward operator keeps of each row, and gain."""
+    """Incoming gradient, rows, the values per row that the forward saves, and gain."""
     x, gain = rms_norm_inputs(shape, dtype)
     rstd = torch.rsqrt(x.float().square().mean(-1, keepdim=True) + EPSILON)
     return noise(shape, dtype, 2), x, rstd, gain
@@ -170,7 +169,7 @@ def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, gain: Tensor) -> Tensors:
 
 
 def rms_norm_backward(dy: Tensor, x: Tensor, _: Tensor, gain: Tensor) -> Callable[[], Tensors]:
-    """What eager torch runs instead: the backward pass of its function, whose graph is kept."""
+    """Eager torch's equivalent: the backward pass of its function, with the graph retained."""
     leaves = x.detach().requires_grad_(), gain.detach().requires_grad_()
     return functools.partial(torch.autograd.grad, rms_norm(*leaves), leaves, dy, retain_graph=True)
 
@@ -189,7 +188,7 @@ def layer_norm(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
 
 
 def layer_norm_backward_inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
-    """Incoming gradient, rows, what the forward operator keeps of each row, gain and shift."""
+    """Incoming gradient, rows, the values per row that the forward saves, gain and shift."""
     x, gain, shift = layer_norm_inputs(shape, dtype)
     variance, mean = torch.var_mean(x.float(), -1, correction=0, keepdim=True)
     return noise(shape, dtype, 2), x, mean, torch.rsqrt(variance + EPSILON), gain, shift
@@ -198,7 +197,7 @@ def layer_norm_backward_inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
 def layer_norm_backward(
     dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, gain: Tensor, shift: Tensor
 ) -> tuple[Tensor, ...]:
-    """Torch's operator, which wants what it keeps in the rows' type if gain and shift have that."""
+    """Torch's operator, which requires the saved values in the rows' dtype if gain and shift have that dtype."""
     kept = (tensor.to(x.dtype) for tensor in (mean, rstd))
     return aten.native_layer_norm_backward(dy, x, gain.shape, *kept, gain, shift, [True] * 3)
 
@@ -207,7 +206,7 @@ def layer_norm_backward(
 
 
 def cross_entropy_shape(elements: int) -> Shape:
-    """A language model's logits where they are large."""
+    """Logits of a language model's shape if they are large."""
     return square(elements) if elements < 2**24 else (2048, 32000)
 
 
@@ -218,13 +217,13 @@ def cross_entropy_inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
 
 
 def cross_entropy_loss(x: Tensor, labels: Tensor) -> Tensors:
-    """Torch's two operators; the loss and what the backward pass needs."""
+    """Torch's two operators; the loss and the values for the backward pass."""
     log_prob = aten._log_softmax(x, 1, False)
     return aten.nll_loss_forward(log_prob, labels, None, 1, -100)[0], log_prob
 
 
 def cross_entropy_loss_out(results: Tensors, x: Tensor, labels: Tensor) -> Callable[[], None]:
-    """The same into results that are there; ours has the loss in one dimension."""
+    """The same into existing results; our loss is one-dimensional."""
     loss, log_prob = results[0].view(()), results[1]
     rows = torch.empty_like(loss)
 
@@ -236,7 +235,7 @@ def cross_entropy_loss_out(results: Tensors, x: Tensor, labels: Tensor) -> Calla
 
 
 def cross_entropy_loss_grad_inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
-    """Incoming gradient, log probabilities, labels, and, which only torch wants, the number of rows."""
+    """Incoming gradient, log probabilities, labels, and the number of rows, which only torch needs."""
     x, labels = cross_entropy_inputs(shape, dtype)
     return torch.tensor(0.75, dtype=dtype), x.log_softmax(-1), labels, torch.tensor(float(shape[0]), dtype=dtype)
 
@@ -250,7 +249,7 @@ def cross_entropy_loss_grad(g: Tensor, log_prob: Tensor, labels: Tensor, rows: T
 def cross_entropy_loss_grad_out(
     results: Tensors, g: Tensor, log_prob: Tensor, labels: Tensor, rows: Tensor
 ) -> Callable[[], None]:
-    """The same into a result that is there, as is the one between."""
+    """The same into an existing result and an existing intermediate."""
     between = torch.empty_like(log_prob)
 
     def call() -> None:
@@ -371,13 +370,13 @@ class Convolution:
         return tuple(aten.convolution(*inputs, *self.options().values()).shape)
 
     def flops(self, images: Shape) -> float:
-        """Multiplications and additions of the forward pass: every pixel of the smaller side meets every weight."""
+        """Multiplications and additions of the forward pass: every pixel of the smaller side times every weight."""
         outer = images if self.transposed else self.results(images)
         weights = images[1] * self.filters // self.groups * math.prod(self.kernel)
         return 2.0 * outer[0] * math.prod(outer[2:]) * weights
 
     def rows(self) -> tuple[Operator, Operator]:
-        """Both operators: the backward pass of all three gradients, and the forward pass."""
+        """Both operators: the backward pass with all three gradients, and the forward pass."""
         options = tuple(self.options().values())
         mask = [True, True, True]
 
@@ -388,7 +387,7 @@ class Convolution:
             return g, x, filters, [self.filters], *options, mask
 
         def gradients(g: Tensor, x: Tensor, filters: Tensor) -> tuple[Tensor, ...]:
-            """torch's, but for the bias: in float32 torch adds up to 2^19 numbers one by one."""
+            """torch's, except for the bias: in float32 torch adds up to 2^19 numbers sequentially."""
             of_input, of_filters, of_bias = aten.convolution_backward(*backward(g, x, filters))
             return of_input, of_filters, g.double().transpose(0, 1).flatten(1).sum(1).to(of_bias.dtype)
 
@@ -422,7 +421,7 @@ class Convolution:
         )
 
 
-# ResNet-50's kinds of layer at a batch of 8, and what it has not.
+# The kinds of layers of ResNet-50 at a batch of 8, and kinds that it lacks.
 CONVOLUTIONS = (
     Convolution("7x7_stride_2", (8, 3, 224, 224), 64, (7, 7), stride=2, padding=3),
     Convolution("1x1_64_256", (8, 64, 56, 56), 256, (1, 1)),
@@ -451,9 +450,9 @@ CONVOLUTIONS = (
     Convolution("16x16_patches", (8, 3, 224, 224), 768, (16, 16), stride=16),
 )
 
-# Layers that came after the bars were set.
+# Layers added after the bars were set.
 LATER_LAYERS = ("3x3_rgb", "3x3_20_24", "3x3_groups_of_20", "3x3_512_stride_2", "16x16_patches")
-# The same of operators, by how their names begin.
+# The same for operators, by the prefixes of their names.
 LATER = tuple(name for name, info in INFOS.items() if info.later)
 QUICK_LAYERS = ("3x3_64", "3x3_64_channels_last", "1x1_1024_256", "3x3_depthwise", "1d", "transposed_stride_2")
 
@@ -472,9 +471,9 @@ class Function:
     """A function of aclnn_torch.functional and torch.nn.functional, run forward and backward."""
 
     name: str
-    operators: tuple[str, ...]  # those of torch.ops.aclnn that it runs
+    operators: tuple[str, ...]  # operators of torch.ops.aclnn that it runs
     inputs: Callable[[Shape, torch.dtype], Tensors]
-    call: Callable[..., Tensor]  # of the module that has it, and of the inputs
+    call: Callable[..., Tensor]  # from the module and the inputs
     shape: Shape
 
     def of(self, module: Any) -> Callable[..., Tensor]:
@@ -493,7 +492,7 @@ class Function:
 
 
 def one_input(shape: Shape, dtype: torch.dtype) -> Tensors:
-    """What an activation takes."""
+    """The arguments of an activation."""
     return (noise(shape, dtype, 0),)
 
 
@@ -541,7 +540,7 @@ FUNCTIONS = (
 
 @dataclass(frozen=True)
 class Model:
-    """A model of models.py, trained with torch's modules and with converted ones."""
+    """A model of models.py, trained with torch's modules and with converted modules."""
 
     name: str
 
@@ -562,12 +561,12 @@ class PeakMemory:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The cross entropy of a linear layer, forward and backward; its shape is rows, their width, and classes."""
+    """The cross entropy of a linear layer, forward and backward; its shape is rows, width and classes."""
 
     name: str
 
     def inputs(self, shape: Shape, dtype: torch.dtype) -> Tensors:
-        """Rows, matrix and labels; logits are of about 1."""
+        """Rows, matrix and labels; logits are about 1."""
         rows, width, classes = shape
         labels = torch.randint(classes, (rows,), generator=torch.Generator().manual_seed(2))
         return noise((rows, width), dtype, 0), noise((classes, width), dtype, 1).div_(width**0.5), labels
@@ -582,7 +581,7 @@ CURVE_CLASSES = (8000, 16000, 32000, 64000, 128000)
 VOCABULARIES = ((1503, 512, 40001), (512, 4096, 32000), (8192, 1024, 32000), (512, 2048, 151936))
 
 
-# What a mode measures, in what unit, and against whom; JAX beside them where an operator is called.
+# The metric, unit and peers of a mode; JAX is added where an operator is called.
 MODES = {
     "large": ("ms", ("eager", "eager out=", "torch.compile", "JAX", "roofline", "in cache")),
     "kernel": ("GB/s", ("roofline", "in cache")),
@@ -602,8 +601,8 @@ MODES = {
     "scaling": ("us", ("1 thread",)),
 }
 
-# The peers that ours cannot be faster than, the slowest of them: the memory, what of a training step is not ours, a
-# call that computes nothing, and the kernel's own arithmetic, which only a kernel with less of it is faster than.
+# Upper limits of our speed, of which the slowest applies: the memory bandwidth, the part of a training step that is not
+# ours, a call that computes nothing, and the kernel's own arithmetic.
 _OF_A_KERNEL = ("roofline", "in cache")
 LIMITS = {
     "large": _OF_A_KERNEL,
@@ -635,7 +634,7 @@ class Case:
 
     @property
     def quick(self) -> bool:
-        """Whether --quick measures it: not the middle sizes, of convolutions and LATER some, of float16 its own."""
+        """True if --quick measures it: without middle sizes, some convolutions, LATER rows, and most of float16."""
         if self.mode == "convolution":
             operator, _, layer = self.subject.name.partition(":")
             return operator == "convolution_backward" and layer in QUICK_LAYERS
@@ -651,7 +650,7 @@ class Case:
 
 
 def _batch(layer: Convolution, dtype: torch.dtype) -> Shape:
-    """A layer's images; one in float16, where torch takes a second for it."""
+    """A layer's images; a single one in float16, for which torch takes a second."""
     return layer.images if dtype != torch.float16 else (1, *layer.images[1:])
 
 
@@ -683,7 +682,7 @@ def cases() -> list[Case]:
     ]
     found += [Case(VOCABULARY, "vocabulary", dtype, shape) for shape in VOCABULARIES for dtype in DTYPES]
     found += [Case(model, "training", dtype) for model, dtypes in MODELS for dtype in dtypes]
-    # An exponential for every element, and so little memory that it stays in the caches.
+    # One exponential per element, and tensors small enough to stay in the caches.
     bound_by_arithmetic = ("elu", "elu_backward", "selu", "cross_entropy_loss")
     found += [
         Case(operator, "scaling", dtype, operator.shape(SCALING_ELEMENTS))

@@ -1,4 +1,4 @@
-// Functions of a library that is loaded at run time, and the clock, for the programs here.
+// Functions of a library loaded at run time, and the clock, for these programs.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,5 +12,5 @@ Function* find(void* library, Function*, const char* name) {
   return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
-// Defines name_ as the function `name` of the library.
+// Defines name_ as the library's function `name`.
 #define FIND(name) const auto name##_ = find(library, &name, #name)

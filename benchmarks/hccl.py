@@ -1,12 +1,12 @@
-"""Collective operations of simulated NPUs beside torch's gloo on CPU tensors of the same processes.
+"""Collective operations of simulated NPUs compared with torch's gloo on CPU tensors of the same processes.
 
-Starts itself on 2 and on 4 simulated NPUs, a process each, which share memory, and again, which use the network as if
-each had a host of its own::
+Starts itself on 2 and on 4 simulated NPUs, one process each, which share memory; and again, using the network as if
+each were on its own host::
 
     .venv-npu/bin/python -m benchmarks.hccl
 
-The two take turns in one run, and only their ratio is judged. A size is that of the larger buffer of a rank, in
-float32. A turn is a number of calls, and ends when the results are there; its time is that of the slowest rank.
+The two alternate in one run, and only their ratio is judged. A size is that of the larger buffer of a rank, in float32.
+A turn is a number of calls, and ends when the results are complete; its time is that of the slowest rank.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from collections.abc import Callable
 RANKS = (2, 4)
 TRANSPORTS = ("memory", "network")
 SIZES = tuple(1 << power for power in range(10, 27, 4))  # 1 KiB to 64 MiB
-LEAST_SECONDS = 0.02  # a turn
+LEAST_SECONDS = 0.02  # per turn
 OPERATIONS = ("AllReduce", "AllGather", "ReduceScatter", "AlltoAll")
 
 
@@ -53,7 +53,7 @@ def measure(turns: int, sizes: list[int], transport: str) -> None:
         }[operation]
 
     def turn(call: Callable[[], object], synchronize: Callable[[], None], count: int) -> float:
-        """Microseconds a call on the slowest rank."""
+        """Microseconds per call on the slowest rank."""
         dist.barrier(gloo)
         begin = time.perf_counter()
         for _ in range(count):
@@ -107,7 +107,7 @@ def main() -> int:
         command += ["--transport", transport, "--sizes", *map(str, arguments.sizes)]
         own = {"OMP_NUM_THREADS": "1", "HCCL_IF_IP": "127.0.0.1", "GLOO_SOCKET_IFNAME": "lo"}
         own["ACLNN_TORCH_HCCL_NETWORK"] = str(TRANSPORTS.index(transport))
-        # torch_npu's warnings are of interest only when it fails.
+        # torch_npu's warnings are shown only if it fails.
         result = subprocess.run(command, env=os.environ | own, stderr=subprocess.PIPE, text=True)
         if result.returncode != 0:
             print(result.stderr, file=sys.stderr)

@@ -1,13 +1,13 @@
-"""JAX's side of the comparison: a process that computes and times what it is told, and nothing of torch.
+"""JAX's side of the comparison: a process that computes and times on request, without torch.
 
-Started by jax_peer.py with any interpreter that has jax, and one argument, the number of threads. It answers every line
+jax_peer.py starts it with any interpreter that has jax, and one argument, the number of threads. It answers every line
 of JSON on its input with one on its output; tensors are files of raw numbers.
 
     {"load": FUNCTION, "options": {...}, "inputs": [TENSOR...]}  compiles, runs once: {"results": [TENSOR...]}
     {"time": CALLS}                                              the seconds of a call: {"seconds": S}
     {"unload": true}                                             forgets the tensors: {}
 
-The first line it writes, unasked, is {"jax": VERSION}. Any failure is answered with {"error": TEXT}.
+The first line, written unasked, is {"jax": VERSION}. Any failure is answered with {"error": TEXT}.
 """
 
 import json
@@ -20,14 +20,14 @@ from pathlib import Path
 
 
 def take_cores(threads):
-    """Leaves XLA, which asks for the cores it may use, as many as it shall use."""
+    """Limits the cores that XLA sees to the number of threads."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 
 
 def functions(jax):
-    """What can be loaded, by the operators' names. As ours, they compute in float32 and round once.
+    """The functions that can be loaded, by the operators' names. Like ours, they compute in float32 and round once.
 
-    A file in jax_functions has those of one operator; it is run, since its folder is no package for this interpreter.
+    Each file in jax_functions has those of one operator; it is executed, because its folder is not a package here.
     """
     found = {}
     for path in sorted((Path(__file__).parent / "jax_functions").glob("*.py")):
@@ -36,7 +36,7 @@ def functions(jax):
 
 
 class Worker:
-    """Does what the lines say."""
+    """Executes the lines."""
 
     def __init__(self):
         import jax
@@ -81,8 +81,8 @@ class Worker:
 
 
 def main():
-    """Answers until its input ends."""
-    # What libraries print goes elsewhere.
+    """Answers until the input ends."""
+    # Redirects the output of libraries.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     take_cores(int(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""JAX as a peer: a process of its own, which takes its turns beside this one's providers. See jax_child.py."""
+"""JAX as a peer: a separate process that alternates with this one's providers. See jax_child.py."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ CHILD = Path(__file__).with_name("jax_child.py")
 
 
 class JaxError(RuntimeError):
-    """JAX's process could not do what it was told."""
+    """JAX's process failed on a request."""
 
 
 class Jax:
-    """JAX in a process of its own, with so many threads; waits while it is not asked."""
+    """JAX in a separate process, with a number of threads; idle between requests."""
 
     def __init__(self, python: str, threads: int):
         try:
@@ -41,7 +41,7 @@ class Jax:
             raise
 
     def load(self, function: str, options: dict[str, Any], inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """Hands over a function and its inputs; its results."""
+        """Passes a function and its inputs; returns its results."""
         with tempfile.TemporaryDirectory() as directory:
             tensors = []
             for number, tensor in enumerate(inputs):
@@ -53,11 +53,11 @@ class Jax:
             return tuple(_read_tensor(result) for result in answer["results"])
 
     def time(self, calls: int) -> float:
-        """Seconds per call of what was loaded last."""
+        """Seconds per call of the function that was loaded last."""
         return float(self._ask({"time": calls})["seconds"])
 
     def unload(self) -> None:
-        """Frees the tensors of what was loaded last."""
+        """Frees the tensors of the function that was loaded last."""
         self._ask({"unload": True})
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ def _bytes(tensor: Tensor) -> Tensor:
 
 
 def _read_tensor(described: dict[str, Any]) -> Tensor:
-    """A tensor of its own from one of the child's files."""
+    """A separate tensor from one of the child's files."""
     result = torch.empty(described["shape"], dtype=getattr(torch, described["dtype"]))
     if result.numel():
         _bytes(result).copy_(torch.from_file(described["file"], size=result.nbytes, dtype=torch.uint8))

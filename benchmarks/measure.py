@@ -1,4 +1,4 @@
-"""Measures a case: its providers take turns, and speed-ups are taken within a turn."""
+"""Measures a case: its providers alternate, and speed-ups are computed within a turn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .results import Row
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a case is measured: turns for so many seconds, but no fewer and no more than these."""
+    """The duration of a case's measurement: turns for this many seconds, within these limits on their number."""
 
     seconds: float
     least: int
@@ -22,7 +22,7 @@ class Effort:
     patience: float  # seconds after which three turns are enough
 
     def turns(self, seconds: float) -> int:
-        """How many turns of so many seconds there are."""
+        """The number of turns, if each takes this many seconds."""
         least = min(self.least, max(3, int(self.patience / seconds)))
         return min(max(round(self.seconds / seconds), least), self.most)
 
@@ -44,18 +44,18 @@ class Spread:
         """Summarises at least two samples."""
         fifths = statistics.quantiles(samples, n=5, method="inclusive")
         median = statistics.median(samples)
-        return cls(median, min(fifths[0], median), max(fifths[3], median))  # between equal samples quantiles round
+        return cls(median, min(fifths[0], median), max(fifths[3], median))  # quantiles of equal samples are rounded
 
 
 def measure(case: Case, settings: Settings, effort: Effort) -> list[Row]:
-    """Lets the providers of a case take turns; a row for each."""
+    """Measures a case's providers in turns; returns a row for each."""
     metric = MODES[case.mode][0]
     with providers(case, settings) as field:
         costs = _take_turns(field, effort)
     rows = []
     for name, provider in field.items():
         value = Spread.of([_value(metric, provider.work, cost) for cost in costs[name]])
-        # What a piece of work costs the other and ours, in the same turn.
+        # The cost per piece of work of the other and of ours, in the same turn.
         share = field[OURS].work / provider.work
         speedup = Spread.of([share * other / ours for ours, other in zip(costs[OURS], costs[name], strict=True)])
         rows.append(
@@ -68,14 +68,14 @@ def measure(case: Case, settings: Settings, effort: Effort) -> list[Row]:
 
 
 def _value(metric: str, work: float, cost: float) -> float:
-    """What a sample says in a mode's metric."""
+    """Converts a sample to a mode's metric."""
     if metric in ("GB/s", "GFLOP/s"):
         return work / cost / 1e9
     return cost * {"us": 1e6, "ms": 1e3, "MiB": 1}[metric]
 
 
 def _take_turns(field: Providers, effort: Effort) -> dict[str, list[float]]:
-    """The cost of a call of each provider, one sample a turn, in random order: none always follows the same."""
+    """The cost of a call of each provider, one sample per turn, in random order: none always follows the same."""
     prepared = {name: provider.prepare() for name, provider in field.items()}
     turns = effort.turns(sum(seconds for _, seconds in prepared.values()))
     costs: dict[str, list[float]] = {name: [] for name in field}

@@ -1,14 +1,14 @@
-"""The peak of memory that a loss takes, forward and backward, measured in a process of its own.
+"""The peak memory of a loss, forward and backward, measured in a separate process.
 
     python -m benchmarks.memory PROVIDER ROWSxCLASSES THREADS
     python -m benchmarks.memory PROVIDER ROWSxWIDTHxCLASSES THREADS
     python -m benchmarks.memory PROVIDER finetune_llama THREADS
 
-The first is of cross entropy, and prints MiB: the most the process ever held, less what it held before the logits were
-made. The logits, which are the caller's, and their gradient count: no memory of the step is left out. The second is of
-the cross entropy of a linear layer, less what the process held when rows and matrix were made; their gradients count.
-The third is of training steps of the example's Llama, in models.py, less what the process held when that module was
-loaded: parameters, gradients and what the optimizer keeps count.
+The first form measures cross entropy and prints MiB: the process's peak, minus its memory before the logits were made.
+The logits, which belong to the caller, and their gradient count, so that all memory of the step is included. The second
+form measures the cross entropy of a linear layer, minus the memory after rows and matrix were made; their gradients
+count. The third form measures training steps of the example's Llama, in models.py, minus the memory after that module
+was loaded: parameters, gradients and the optimizer's state count.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if hasattr(torch.nn, "LinearCrossEntropyOptions"):
 
 
 def peak(provider: str, work: tuple[int, ...] | str, threads: int) -> float:
-    """Runs this module; MiB. `work` is a shape, or the model."""
+    """Runs this module; returns MiB. `work` is a shape, or the model."""
     size = work if isinstance(work, str) else "x".join(map(str, work))
     command = [sys.executable, "-m", "benchmarks.memory", provider, size, str(threads)]
     root = Path(__file__).parents[1]
@@ -50,7 +50,7 @@ def peak(provider: str, work: tuple[int, ...] | str, threads: int) -> float:
 
 
 def step(provider: str, rows: int, *sizes: int) -> int:
-    """Makes the inputs and runs the loss forward and backward; what the process held before, in KiB."""
+    """Makes the inputs and runs the loss forward and backward; returns the process's memory before, in KiB."""
     labels = torch.zeros(rows, dtype=torch.int64)
     if len(sizes) == 1:
         before = resident("VmRSS")
@@ -67,7 +67,7 @@ def step(provider: str, rows: int, *sizes: int) -> int:
 
 
 def train(provider: str) -> int:
-    """Trains the example's Llama, whose optimizer keeps nothing before its first step; what the process held before."""
+    """Trains the example's Llama, whose optimizer has no state before its first step; returns the memory before."""
     models.example_of("finetune_llama")
     before = resident("VmRSS")
     step = models.finetune_llama_step(provider == "aclnn", torch.float32)
@@ -77,7 +77,7 @@ def train(provider: str) -> int:
 
 
 def resident(which: str) -> int:
-    """What the kernel knows of this process, in KiB: VmRSS, now, or VmHWM, the most of it so far."""
+    """The kernel's figures for this process, in KiB: VmRSS, now, or VmHWM, the peak so far."""
     found = re.search(rf"^{which}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     assert found
     return int(found[1])
@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> None:
         before = train(provider)
     else:
         shape = tuple(map(int, size.split("x")))
-        step(provider, *(min(count, 8) for count in shape))  # what is loaded once is not the step's
+        step(provider, *(min(count, 8) for count in shape))  # excludes one-time loading from the step
         before = step(provider, *shape)
     print((resident("VmHWM") - before) / 1024)
 

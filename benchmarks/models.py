@@ -1,8 +1,8 @@
 """Training steps of whole models, with torch's modules and with the same modules converted.
 
-Two are those of examples: the digits' network of train_digits.py, and the Llama of finetune_llama.py with as many words
-as Llama has, whose loss ours computes without its logits. The third is shaped like Llama: RMSNorm, attention with
-rotary positions, a gated feed-forward, tied embeddings, and cross entropy over a large vocabulary.
+Two are from the examples: the digits' network of train_digits.py, and the Llama of finetune_llama.py with Llama's
+vocabulary, whose loss ours computes without its logits. The third is shaped like Llama: RMSNorm, attention with rotary
+positions, a gated feed-forward, tied embeddings, and cross entropy over a large vocabulary.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 Step = Callable[[], float]
 
-# How far the losses of both may lie apart in the first steps, in units of eps at the loss: everything before it rounds.
+# Tolerance of the two losses in the first steps, in multiples of eps at the loss: every earlier operation rounds.
 AGREEMENT = 64
-STEPS = 2  # the second one's loss depends on the first one's gradients
+STEPS = 2  # the second loss depends on the first gradients
 
 
 class Block(nn.Module):
@@ -54,7 +54,7 @@ class Block(nn.Module):
 
 
 def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Turns pairs of numbers by their position."""
+    """Rotates pairs of numbers by their position."""
     first, second = x.chunk(2, -1)
     return x * cosine + torch.cat((-second, first), -1) * sine
 
@@ -87,10 +87,10 @@ class LanguageModel(nn.Module):
 
 
 def steps(name: str, dtype: torch.dtype) -> tuple[Step, Step]:
-    """A training step of a model as converted and of the same in torch; each call is the next step of its own copy."""
+    """A training step of a converted model and of the same in torch; each call is the next step of its own copy."""
     ours, torchs = {"digits": digits, "llama": llama, "finetune_llama": finetune_llama}[name](dtype)
     for _ in range(STEPS):
-        # float32 sums of many steps stand behind a 16-bit loss, which is rounded as it is returned.
+        # A 16-bit loss is computed from many float32 sums and rounded when returned.
         torch.testing.assert_close(ours(), torchs(), rtol=AGREEMENT * torch.finfo(dtype).eps, atol=0)
     return ours, torchs
 
@@ -110,7 +110,7 @@ def digits(dtype: torch.dtype) -> tuple[Step, Step]:
 
 
 def example_of(name: str) -> ModuleType:
-    """A file of the examples."""
+    """A module of the examples."""
     if str(EXAMPLES) not in sys.path:
         sys.path.append(str(EXAMPLES))
     return importlib.import_module(name)
@@ -126,7 +126,7 @@ def finetune_llama(dtype: torch.dtype) -> tuple[Step, Step]:
 
 
 def finetune_llama_step(converts: bool, dtype: torch.dtype) -> Step:
-    """One of the two, from the same weights."""
+    """One of the two models, from the same weights."""
     example = example_of("finetune_llama")
     torch.manual_seed(0)
     model = example.build_model(VOCABULARY).to(dtype)
@@ -165,7 +165,7 @@ def llama(dtype: torch.dtype) -> tuple[Step, Step]:
 
 
 def converted(model: nn.Module) -> nn.Module:
-    """A copy whose modules are ours."""
+    """A copy with converted modules."""
     ours = copy.deepcopy(model)
     if not aclnn_torch.convert(ours):
         raise AssertionError("nothing is converted")

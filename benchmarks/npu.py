@@ -1,12 +1,11 @@
-"""What a call costs on the host before its result exists: ours and torch_npu's own elu_backward on 16 elements.
+"""The host's cost of a call before its result exists: ours and torch_npu's own elu_backward on 16 elements.
 
 Starts itself on simulated NPUs, once for every mode of torch_npu's task queue::
 
     .venv-npu/bin/python -m benchmarks.npu
 
-The two are measured in turns of one process, and the time includes the synchronisation at the end of a turn, so that
-work put off to another thread counts. Over a host CANN these figures say what the path to the launch costs, and nothing
-of a device.
+The two alternate in one process, and the time includes the synchronisation at the end of a turn, so that work deferred
+to another thread counts. On the host CANN these figures measure the path to the launch, not a device.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 
-CALLS = 200  # in a turn
+CALLS = 200  # per turn
 MODES = ("0", "1", "2")
 
 
@@ -80,7 +79,7 @@ def main() -> int:
     for mode in MODES:
         command = [sys.executable, "-m", "aclnn_torch", "run", "-m", "benchmarks.npu", "--in-process"]
         command += ["--turns", str(arguments.turns)]
-        # torch_npu's warnings are of interest only when it fails.
+        # torch_npu's warnings are shown only if it fails.
         result = subprocess.run(
             command, env=os.environ | {"TASK_QUEUE_ENABLE": mode}, stderr=subprocess.PIPE, text=True
         )

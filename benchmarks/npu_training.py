@@ -1,12 +1,11 @@
-"""What a training step costs on a simulated NPU, beside the same step of torch on the CPU.
+"""The cost of a training step on a simulated NPU, compared with the same step of torch on the CPU.
 
-A Llama of random weights: forward, loss, backward, AdamW. Starts itself on simulated NPUs::
+A Llama with random weights: forward, loss, backward, AdamW. Starts itself on simulated NPUs::
 
     .venv-npu/bin/python -m benchmarks.npu_training
 
-The two are measured in turns of one process, with the same number of threads, and the time includes the
-synchronisation at the end of a step. `--profile` prints instead which functions of CANN the steps on the NPU
-spend their time in.
+The two alternate in one process, with the same number of threads, and the time includes the synchronisation at the end
+of a step. `--profile` prints instead the times of CANN's functions in the steps on the NPU.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Model:
-    """A model's sizes, the tokens of a step, and how many times the CPU's time a step may take on the NPU."""
+    """A model's sizes, the tokens of a step, and the limit of the NPU's time as a multiple of the CPU's."""
 
     name: str
     hidden: int
@@ -45,7 +44,7 @@ DTYPES = ("float32", "bfloat16")
 
 
 def step_of(model: Model, dtype: str, device: str) -> Callable[[], None]:
-    """A training step, made new with the same weights for each device."""
+    """A training step, created with the same weights for each device."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -103,7 +102,7 @@ def measure(turns: int) -> None:
 
 
 def profile(turns: int) -> None:
-    """Prints what the functions took, in ms per step, of each model and dtype."""
+    """Prints the times of the functions, in ms per step, for each model and dtype."""
     import torch_npu  # noqa: F401
 
     trace = Path(os.environ["ACLNN_TORCH_TRACE"])
@@ -125,7 +124,7 @@ def profile(turns: int) -> None:
                 except ValueError:
                     continue
                 if event["cat"] == "stage 2":
-                    continue  # hands the call to its stream, which runs it
+                    continue  # only submits the call to its stream
                 spent[event["name"]] += event["dur"] / 1e3 / turns
                 calls[event["name"]] += 1
             print(f"{model.name}, {dtype}: {whole:.1f} ms per step")
@@ -134,7 +133,7 @@ def profile(turns: int) -> None:
 
 
 def main() -> int:
-    """Measures in a process of its own on simulated NPUs."""
+    """Measures in a separate process on simulated NPUs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=20, help="steps of each (default: %(default)s)")
     parser.add_argument("--profile", action="store_true", help="print what the functions of CANN take")

@@ -1,4 +1,4 @@
-"""Pictures of the results: speed-ups per operator, rates against size beside the machine's limits, costs of a call."""
+"""Plots of the results: speed-ups per operator, rates against size with the machine's limits, costs of a call."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ LINES = ("#1b3a5c", "#2f6f9f", "#6aa9cf", "#b5532a", "#f2a65a", "#c9b458", "#5a9
 
 
 def elements(row: Row) -> int:
-    """How many elements a row's tensors have."""
+    """The number of elements of a row's tensors."""
     return math.prod(map(int, row.size.split("x")))
 
 
 def draw_speedups(axes: Any, rows: Sequence[Row]) -> None:
-    """Bars per operator and peer: how many times faster ours is on large tensors, dtypes averaged."""
+    """Bars per operator and peer: our speed-up on large tensors, averaged over dtypes."""
     own = [row for row in rows if row.mode in ("large", "convolution") and row.provider != OURS]
     if not own:
         return axes.set_axis_off()
@@ -41,7 +41,7 @@ def draw_speedups(axes: Any, rows: Sequence[Row]) -> None:
             found = [row.speedup for row in own if row.provider == peer and row.operator == name]
             means.append(statistics.geometric_mean(found) if found else 1.0)
         positions = [number + (place - (len(peers) - 1) / 2) * 0.8 / len(peers) for number in range(len(names))]
-        # From parity up, or down.
+        # Bars start at parity.
         heights = [mean - 1 for mean in means]
         axes.bar(positions, heights, 0.8 / len(peers), bottom=1, label=f"over {peer}", color=COLOURS[peer])
     axes.axhline(1, color="#333333", linewidth=0.8)
@@ -53,7 +53,7 @@ def draw_speedups(axes: Any, rows: Sequence[Row]) -> None:
 
 
 def draw_bandwidth(axes: Any, rows: Sequence[Row]) -> None:
-    """GB/s of every operator into given outputs against the number of elements, and the best of the rooflines."""
+    """GB/s of every operator into existing outputs against the number of elements, and the best roofline."""
     own = [row for row in rows if row.mode in ("kernel", "curve") and row.dtype == "float32"]
     if not own:
         return axes.set_axis_off()
@@ -127,14 +127,14 @@ def draw_calls(axes: Any, rows: Sequence[Row]) -> None:
 
 
 def draw_memory(axes: Any, rows: Sequence[Row]) -> None:
-    """MiB that linear cross entropy takes over the number of classes, forward and backward."""
+    """MiB of linear cross entropy against the number of classes, forward and backward."""
     own = [row for row in rows if row.mode == "memory_curve"]
     if not own:
         return axes.set_axis_off()
     for provider in dict.fromkeys(row.provider for row in own):
         points = {int(row.size.rpartition("x")[2]): row.median for row in own if row.provider == provider}
         _line(axes, points, provider, COLOURS[provider])
-    # Nothing can do without it.
+    # The minimum for every implementation.
     gradients = {}
     for row in own:
         _, width, classes = map(int, row.size.split("x"))
@@ -161,7 +161,7 @@ OVERVIEW = ("speedups", "bandwidth", "convolutions", "calls")
 
 
 def save(rows: Sequence[Row], directory: Path) -> list[Path]:
-    """Draws every panel by itself, and four of them as overview.png; the paths. Of one number of threads, the most."""
+    """Draws every panel separately, and four of them as overview.png, for the most threads; returns the paths."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -196,7 +196,7 @@ def _line(axes: Any, points: dict[int, float], label: str, colour: str, **style:
 
 
 def _plain_numbers(axis: Any) -> None:
-    """Writes 20 for 2 x 10^1, at 1, 2 and 5 of every power."""
+    """Formats 20 as 2 x 10^1, for 1, 2 and 5 times every power."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))

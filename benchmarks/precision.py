@@ -1,10 +1,10 @@
-"""Measures how far results lie from the exact ones, in units in the last place (ULP), beside ATen's.
+"""Measures the errors of results against exact ones, in units in the last place (ULP), compared with ATen's.
 
     python -m benchmarks.precision
 
-float16 and bfloat16 are tried on all their values, float32 and float64 on a dense sample. The exact result is the
-formula in extended precision, of the inputs as they are and of coefficients rounded to the type that the operator
-computes in: CANN hands its kernels FP32 scalars.
+float16 and bfloat16 are tested on all their values, float32 and float64 on a dense sample. The exact result is the
+formula in extended precision, on the unrounded inputs and on coefficients rounded to the operator's compute type: CANN
+passes FP32 scalars to its kernels.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import aclnn_torch
 from tests.operators import Kernel, kernels_for
 from tests.operators._exact import Array, Exact
 
-# Per dtype: bits of the mantissa with the leading one, and the exponent of the smallest normal number.
+# For each dtype: bits of the mantissa with the leading one, and the exponent of the smallest normal number.
 FORMATS = {
     torch.float16: (11, -14),
     torch.bfloat16: (8, -126),
@@ -31,7 +31,7 @@ SAMPLES = 1 << 19  # in each region of a wider dtype
 
 
 def values(dtype: torch.dtype) -> Tensor:
-    """All finite values of a 16-bit dtype; of a wider one every magnitude, and the curved part densely."""
+    """All finite values of a 16-bit dtype; for a wider one every magnitude, and the curved part densely."""
     if dtype.itemsize == 2:
         every = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16).view(dtype)
         return every[every.isfinite()]
@@ -45,29 +45,29 @@ def values(dtype: torch.dtype) -> Tensor:
 
 
 def ulps(dtype: torch.dtype, got: Tensor, exact: Array) -> Array:
-    """The distance from the exact values in units of their last place."""
+    """The distance from the exact values, in ULP of those."""
     bits, least = FORMATS[dtype]
     exponent = np.maximum(np.frexp(exact)[1], least + 1)
     return np.abs(got.double().numpy().astype(Exact) - exact) / np.ldexp(Exact(1), exponent - bits)
 
 
 def largest_errors(kernel: Kernel, dtype: torch.dtype) -> list[float]:
-    """Ours and ATen's."""
+    """Our result and ATen's."""
     x = values(dtype)
     generator = torch.Generator().manual_seed(1)
-    # Gradients that neither enlarge a subnormal exponential nor lose bits below the smallest number.
+    # Gradients that neither amplify a subnormal exponential nor lose bits below the smallest number.
     gradient = torch.rand(x.shape, generator=generator, dtype=torch.float64).add(1).to(dtype)
     inputs = (gradient, x) if kernel.reads == 2 else (x,)
     exact_inputs = (tensor.double().numpy().astype(Exact) for tensor in inputs)
     exact = kernel.exact(dtype, *kernel.arguments(*exact_inputs), **kernel.named)
-    # Elsewhere the result is inf, whatever its distance.
+    # Outside, the result is inf, whatever its distance.
     inside = np.abs(exact) <= Exact(torch.finfo(dtype).max)
     results = (kernel(*inputs), kernel.by_peer(*inputs))
     return [float(ulps(dtype, result, exact)[inside].max()) for result in results]
 
 
 def main() -> int:
-    """Prints the table: per operator and dtype our largest error and ATen's."""
+    """Prints the table: for each operator and dtype our largest error and ATen's."""
     print(f"torch {torch.__version__}, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}\n")
     print(
         "| Ours, ATen's |",

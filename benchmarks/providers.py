@@ -1,4 +1,4 @@
-"""Who does the work of a case: by name, something to sample. All of a case's providers use the same inputs."""
+"""The providers of a case: by name, something to sample. All providers of a case use the same inputs."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ from .cases import KERNELS, MODES, Case, Function, Model, Operator, Tensors, Voc
 from .jax_peer import Jax
 from .roofline import allocate, rooflines
 
-# The provider that the others are held against.
+# The provider that the others are compared with.
 OURS = "aclnn"
 
-# How far results may lie apart that are not elementwise, in units of eps at the largest of them: torch's long float32
-# sums are up to 55 off, those of a weight's gradient, and 16-bit results have more than one rounding.
+# Tolerance for results of operators that are not elementwise, in multiples of eps at the largest result: torch's long
+# float32 sums of a weight's gradient are up to 55 off, and 16-bit results are rounded more than once.
 AGREEMENT = {torch.float32: 128, torch.bfloat16: 4, torch.float16: 4}
 ELEMENTWISE = {kernel.operator for kernel in KERNELS}
 
-# The product whose time says how fast the processor multiplies, where it has units for the dtype.
+# The size of the product that measures the processor's peak, for dtypes with hardware support.
 GEMM_SIZE = 2048
-# Peers that would take longer for a loss of a large vocabulary, by the time of so small a part of it, are not timed.
+# Peers whose estimated time for a loss of a large vocabulary, from a small part of it, is longer are not timed.
 LONGEST_CALL = 25.0  # seconds
 PARTS_OF_A_CALL = 16
 GEMM_DTYPES = (torch.float32, torch.bfloat16)
 
-# Of a result that stays in a core's own caches with what it is computed from.
+# A result that stays in a core's private caches together with its inputs.
 CACHED_BYTES = 256 << 10
 CACHED_COLUMNS = 4096
 
-# A sample is made of as many calls as take about this long, so that the clock's grain does not show.
+# A sample consists of as many calls as take about this long, well above the clock's resolution.
 SAMPLE_SECONDS = 5e-4
 
-# What takes so long needs no warming up.
+# Longer calls need no warm-up.
 LONG_SECONDS = 0.1
 
-# After a call idle threads look for more work so long, and would take the cores from another process.
+# Idle threads spin this long after a call, and would take cores from another process.
 SPIN_SECONDS = 5e-3
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What of the machine is used, and which of the peers that may be absent."""
+    """The part of the machine in use, and the available optional peers."""
 
     threads: int = field(default_factory=torch.get_num_threads)
     jax: Jax | None = None
@@ -64,17 +64,17 @@ class Settings:
 
 @dataclass(frozen=True)
 class Provider:
-    """Something to time. All work of a case is in one unit."""
+    """Something to time. All work of a case has one unit."""
 
     call: Callable[[], Any]
     work: float = 1.0
 
     def sample(self, calls: int) -> float:
-        """The cost of a call, in seconds: the mean of so many."""
+        """The cost of a call, in seconds: the mean over this many."""
         return timeit.timeit(self.call, number=calls) / calls
 
     def prepare(self) -> tuple[int, float]:
-        """Warms up; how many calls a sample is made of, and the seconds it takes."""
+        """Warms up; returns the number of calls of a sample, and its duration in seconds."""
         seconds = self._elapsed()
         if seconds < LONG_SECONDS:
             seconds = self._elapsed()
@@ -99,20 +99,20 @@ class OneThread(Provider):
             return super().sample(calls)
         finally:
             torch.set_num_threads(threads)
-            self.call()  # wakes the others again
+            self.call()  # wakes the other threads again
 
 
 @dataclass(frozen=True)
 class Rest(Provider):
-    """What of the same is not in our operators: the time it would take if these took none."""
+    """The part of the work outside our operators: the time if these took none."""
 
     def sample(self, calls: int) -> float:
         """The cost of a call, in seconds."""
-        with profile() as profiler:  # which takes its time when it ends
+        with profile() as profiler:  # the profiler takes time when it ends
             start = time.perf_counter()
             self.call()
             elapsed = time.perf_counter() - start
-        # One that another calls is within that one's time.
+        # The time of a nested call is included in its caller's.
         own = [
             event.cpu_time_total
             for event in profiler.function_events
@@ -122,14 +122,14 @@ class Rest(Provider):
 
 
 def _is_within_ours(event: Any) -> bool:
-    """Whether one of our operators has called it, maybe by way of others."""
+    """True if one of our operators has called it, directly or not."""
     parent = event.cpu_parent
     return parent is not None and (parent.name.startswith("aclnn::") or _is_within_ours(parent))
 
 
 @dataclass(frozen=True)
 class Jaxs(Provider):
-    """What JAX's process runs and times; `call` is ours."""
+    """Work that JAX's process runs and times; `call` is ours."""
 
     jax: Jax | None = None
 
@@ -145,14 +145,14 @@ class Jaxs(Provider):
 
 @dataclass(frozen=True)
 class Measured(Provider):
-    """What costs something else than seconds, and says how much."""
+    """A provider whose cost is not in seconds and that returns it."""
 
     def sample(self, calls: int) -> float:
         """The cost of a call."""
         return float(self.call())
 
     def prepare(self) -> tuple[int, float]:
-        """Takes as few samples as are allowed."""
+        """Takes the fewest samples allowed."""
         return 1, math.inf
 
 
@@ -161,7 +161,7 @@ Providers = dict[str, Provider]
 
 @contextlib.contextmanager
 def providers(case: Case, settings: Settings) -> Iterator[Providers]:
-    """Makes the providers of a case, ours among them; the results of those that compute the same agree."""
+    """Makes the providers of a case, including ours; checks that equivalent ones agree."""
     with contextlib.ExitStack() as stack:
         subject = case.subject
         if isinstance(subject, Operator):
@@ -181,7 +181,7 @@ def providers(case: Case, settings: Settings) -> Iterator[Providers]:
 
 
 def _operator(case: Case, operator: Operator, settings: Settings, stack: contextlib.ExitStack) -> Providers:
-    """An operator as a user calls it, and those of its mode's peers that are there."""
+    """An operator as a user calls it, and the available peers of its mode."""
     peers = MODES[case.mode][1]
     inputs = operator.inputs(case.shape, case.dtype)
     work = operator.flops(case.shape) if operator.flops else 1.0
@@ -192,7 +192,7 @@ def _operator(case: Case, operator: Operator, settings: Settings, stack: context
     found = {OURS: Provider(ours, work), "eager": Provider(eager, work)}
 
     def add(name: str, provider: Provider, results: Sequence[Tensor]) -> None:
-        # Eager torch has settled what is right.
+        # Eager torch's result is the reference.
         try:
             agree(operator, expected, results, name)
             found[name] = provider
@@ -232,7 +232,7 @@ def _gemm_peak(dtype: torch.dtype) -> Provider:
 
 
 def _kernel(case: Case, operator: Operator, settings: Settings, stack: contextlib.ExitStack) -> Providers:
-    """Stage 2 of the C ABI into results that are there, and whatever makes the same traffic fastest."""
+    """Stage 2 of the C ABI into existing results, and the fastest code with the same memory traffic."""
     inputs = tuple(_device_like(tensor) for tensor in operator.inputs(case.shape, case.dtype))
     results = _tensors(operator.call(*operator.arguments(*inputs)))
     outputs = tuple(allocate(tuple(tensor.shape), tensor.dtype) for tensor in results)
@@ -256,9 +256,9 @@ def _two_stage(operator: Operator, inputs: Tensors, outputs: Tensors, stack: con
 def _in_cache(
     case: Case, operator: Operator, traffic: float, settings: Settings, stack: contextlib.ExitStack
 ) -> Provider:
-    """What the kernel would take if memory took no time: few short rows, on one thread, as often as there are threads.
+    """The kernel's time if memory took none: a few short rows, on one thread, repeated as often as there are threads.
 
-    `traffic` is bytes moved by bytes of the largest result.
+    `traffic` is the bytes moved per byte of the largest result.
     """
     columns = tuple(min(size, CACHED_COLUMNS) for size in case.shape[1:])
     row = math.prod(columns) * case.dtype.itemsize
@@ -270,7 +270,7 @@ def _in_cache(
 
 
 def _traffic(operator: Operator, inputs: Tensors, outputs: Tensors) -> tuple[float, Providers]:
-    """The bytes of a call, every tensor once, and what makes the traffic of the large ones fastest."""
+    """The bytes of a call, every tensor once, and the fastest code for the large tensors' traffic."""
     read = [value for value in operator.arguments(*inputs) if isinstance(value, Tensor)]
     written = max(outputs, key=lambda tensor: tensor.nbytes)
     large = [tensor for tensor in read if tensor.nbytes == written.nbytes]
@@ -301,11 +301,11 @@ def _forward_backward(case: Case, function: Function) -> Providers:
 
 
 class _RowsInParts(torch.autograd.Function):
-    """What Liger-Kernel computes, in torch's operators: losses and gradients of some rows at a time, in the forward."""
+    """Liger-Kernel's algorithm in torch's operators: losses and gradients of some rows at a time, in the forward."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: Tensor, labels: Tensor) -> Tensor:
-        # As many rows as have logits of the size of x.
+        # As many rows at a time as have logits of x's size.
         parts = max(1, matrix.shape[0] // x.shape[1])
         rows = 1 << (-(-x.shape[0] // parts) - 1).bit_length()
         total = torch.zeros(())
@@ -328,7 +328,7 @@ class _RowsInParts(torch.autograd.Function):
 
 
 def _vocabulary(case: Case, subject: Vocabulary, settings: Settings, stack: contextlib.ExitStack) -> Providers:
-    """The mean loss of a linear layer and its gradients, in every way that there is."""
+    """The mean loss of a linear layer and its gradients, by all available implementations."""
     x, matrix, labels = inputs = subject.inputs(case.shape, case.dtype)
     work = subject.flops(case.shape)
     x.requires_grad_(), matrix.requires_grad_()
@@ -338,7 +338,7 @@ def _vocabulary(case: Case, subject: Vocabulary, settings: Settings, stack: cont
         return value.detach(), *torch.autograd.grad(value, (x, matrix))
 
     ours = functools.partial(step, aclnn_torch.functional.linear_cross_entropy, *inputs)
-    # In 16 bits eager torch rounds logits and their gradients; only its float32 tells what is right.
+    # In 16 bits eager torch rounds logits and their gradients; only its float32 is right.
     wide = [tensor.detach().float().requires_grad_() for tensor in (x, matrix)]
     exact = step(memory.linear_cross_entropy, *wide, labels)
     close(ours(), exact, f"{case}: eager")
@@ -371,7 +371,7 @@ def _vocabulary(case: Case, subject: Vocabulary, settings: Settings, stack: cont
 
 
 def _device_like(tensor: Tensor) -> Tensor:
-    """The same numbers in memory as a device's is."""
+    """The same numbers in memory allocated like a device's."""
     return allocate(tuple(tensor.shape), tensor.dtype).copy_(tensor)
 
 
@@ -380,7 +380,7 @@ def _tensors(results: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 
 def agree(operator: Operator, ours: Sequence[Tensor], others: Sequence[Tensor], name: str) -> None:
-    """Raises AssertionError where results differ, of as many as the other has."""
+    """Raises AssertionError if results differ, for as many results as the other has."""
     pairs = [(a, b.reshape(a.shape)) for a, b in zip(ours, others, strict=False)]
     if operator.operator in ELEMENTWISE:
         for a, b in pairs:
@@ -390,15 +390,15 @@ def agree(operator: Operator, ours: Sequence[Tensor], others: Sequence[Tensor], 
 
 
 def close(ours: Sequence[Tensor], others: Sequence[Tensor], name: str) -> None:
-    """Measures differences by the largest result: a small one may be what large terms have left."""
+    """Measures differences relative to the largest result: a small one may remain of large terms."""
     for a, b in zip(ours, others, strict=True):
-        # The coarser of the two dtypes rounded last.
+        # The coarser of the two dtypes determines the last rounding.
         dtype = max(a.dtype, b.dtype, key=lambda dtype: torch.finfo(dtype).eps)
         largest = b.abs().max().item() if b.numel() else 0.0
         _assert_close(a, b, name, rtol=0, atol=AGREEMENT[dtype] * torch.finfo(dtype).eps * largest, check_dtype=False)
 
 
 def _assert_close(a: Tensor, b: Tensor, name: str, **options: Any) -> None:
-    """In pieces that stay in the caches, which takes a fraction of the time."""
+    """In cache-sized pieces, which takes a fraction of the time."""
     for ours, other in zip(a.reshape(-1).split(2**18), b.reshape(-1).split(2**18), strict=True):
         torch.testing.assert_close(ours, other, msg=lambda text: f"{name}: {text}", **options)

@@ -1,8 +1,8 @@
-"""Shows and judges what run.py measured, from its CSV files.
+"""Shows and judges run.py's measurements, from its CSV files.
 
     python -m benchmarks.report [--plots DIRECTORY] [--markdown] [--check] [CSV...]
 
-Of a case that several files have, the last one's rows count, so that a run in pieces is read as one.
+If several files contain a case, the last one's rows count, so that a run in pieces is read as one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LATEST = RESULTS / "latest.csv"
 
 
 def show(rows: Sequence[Row], console: Console) -> None:
-    """Prints a table per mode and number of threads: what ours reaches, and how many times faster it is than others."""
+    """Prints a table per mode and number of threads: our values, and our speed-ups over the others."""
     for threads in sorted({row.threads for row in rows}, reverse=True):
         for mode, (metric, peers) in MODES.items():
             own = [row for row in rows if row.mode == mode and row.threads == threads]
@@ -61,7 +61,7 @@ def _is(row: Row, peer: str) -> bool:
 
 
 def show_verdicts(verdicts: Sequence[Verdict], console: Console) -> None:
-    """Prints the bars, the geometric means, the worst rows, and what mean and worst the machine allows."""
+    """Prints the bars, the geometric means, the worst rows, and the limits that the machine sets to mean and worst."""
     title = "Bars: how many times faster than the peer, median of the same run"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for heading in ("work", "against", "bar"):
@@ -85,7 +85,7 @@ def show_verdicts(verdicts: Sequence[Verdict], console: Console) -> None:
 
 
 def markdown(verdicts: Sequence[Verdict]) -> str:
-    """The same for a document, the numbers of threads beside one another."""
+    """The same for a document, with the numbers of threads side by side."""
     counts = sorted({verdict.threads for verdict in verdicts}, reverse=True)
     lines = [
         "| Work | Beside | Asked | "
@@ -103,7 +103,7 @@ def markdown(verdicts: Sequence[Verdict]) -> str:
 
 
 def _cell(verdict: Verdict) -> str:
-    """Mean and worst, and where the bar is missed what would be possible."""
+    """Mean and worst, and the possible values where the bar is missed."""
     reached = f"{_number(verdict.mean)}; {_number(verdict.worst.speedup)}"
     if verdict.met or verdict.limit is None:
         return reached
@@ -115,7 +115,7 @@ def _number(value: float | None) -> str:
 
 
 def report(rows: Sequence[Row], directory: Path, console: Console) -> bool:
-    """Prints tables, draws plots into a directory; whether every bar is met."""
+    """Prints tables, draws plots into a directory; returns true if every bar is met."""
     show(rows, console)
     verdicts = judge(rows)
     show_verdicts(verdicts, console)
@@ -127,12 +127,12 @@ def report(rows: Sequence[Row], directory: Path, console: Console) -> bool:
 
 
 def console() -> Console:
-    """Where to print: a file needs no wrapping."""
+    """The console; output to a file is not wrapped."""
     return Console(width=None if sys.stdout.isatty() else 180)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Reports; returns 1 when a bar is missed and --check asks."""
+    """Reports; returns 1 if a bar is missed and --check is given."""
     parser = argparse.ArgumentParser(description="Shows and judges the benchmarks' results.")
     parser.add_argument("csv", nargs="*", type=Path, default=[LATEST], metavar="CSV")
     parser.add_argument("--plots", type=Path, default=RESULTS, metavar="DIRECTORY", help="where plots are written")

@@ -1,4 +1,4 @@
-"""What measurements leave: rows of a CSV file, one per case and provider."""
+"""Results of measurements: rows of a CSV file, one per case and provider."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Row:
     median: float
     p20: float
     p80: float
-    # How many times faster ours is (or, of memory, smaller), within a turn; 1 in our own row.
+    # Our speed-up within a turn (for memory, the ratio of sizes); 1 in our own row.
     speedup: float
     speedup_p20: float
     speedup_p80: float
@@ -33,12 +33,12 @@ class Row:
 
     @property
     def operator(self) -> str:
-        """What is measured, without its variant."""
+        """The measured quantity, without its variant."""
         return self.kernel.partition(":")[0]
 
     @property
     def case(self) -> tuple[str, str, str, str, int]:
-        """What rows of the same case share."""
+        """The key shared by rows of the same case."""
         return self.mode, self.kernel, self.dtype, self.size, self.threads
 
 
@@ -46,7 +46,7 @@ COLUMNS = tuple(field.name for field in dataclasses.fields(Row))
 
 
 class Writer:
-    """A CSV file that has every row as soon as it is measured; what was there is replaced, or appended to."""
+    """A CSV file that receives every row when it is measured; an existing file is replaced or appended to."""
 
     def __init__(self, path: Path, machine: str, append: bool = False):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ class Writer:
 
 
 def read(paths: Iterable[Path]) -> list[Row]:
-    """Reads files; of a case that several have, the last one's."""
+    """Reads files; for a case in several of them, uses the last one's rows."""
     cases: dict[tuple[str, str, str, str, int], list[Row]] = {}
     for path in paths:
         found: dict[tuple[str, str, str, str, int], list[Row]] = {}

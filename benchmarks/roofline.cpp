@@ -1,6 +1,6 @@
-// The memory traffic of an elementwise operator and nothing else: two reads or one, and one write,
-// with plain stores or with stores that bypass the caches. Built for the architecture's baseline by
-// roofline.py; the widest vectors the machine has are chosen at run time.
+// The memory traffic of an elementwise operator without its arithmetic: two reads or one, and one
+// write, with plain or streaming stores. roofline.py builds it for the architecture's baseline; the
+// widest available vectors are selected at run time.
 #include <omp.h>
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 
 namespace {
 
-// Combines `bytes` bytes, a multiple of 64, of a and b, or takes those of a; all addresses are
+// Combines `bytes` bytes, a multiple of 64, of a and b, or copies those of a; all addresses are
 // aligned to 64 bytes.
 using Loop = void (*)(const char* a, const char* b, char* out, int64_t bytes);
 
 #if defined(__x86_64__)
 
-// Integers, so that no bit pattern is slower than another.
+// Integers, so that speed does not depend on bit patterns.
 #define DEFINE_LOOP(NAME, TARGET, PREFIX, SUFFIX, VECTOR)                            \
   template <bool kTwoReads, bool kStreaming>                                         \
   TARGET void NAME(const char* a, const char* b, char* out, int64_t bytes) {         \
@@ -47,7 +47,7 @@ Loop widest_loop() {
 
 #else
 
-// Without portable streaming stores both kinds of store are the plain one.
+// Without portable streaming stores, both kinds are plain stores.
 template <bool kTwoReads, bool kStreaming>
 Loop widest_loop() {
   return [](const char* a, const char* b, char* out, int64_t bytes) {
@@ -59,7 +59,7 @@ Loop widest_loop() {
 
 }  // namespace
 
-// Runs the loop on as many threads as the caller's other OpenMP regions have. With one read b is
+// Runs the loop on as many threads as the caller's other OpenMP regions use. With one read, b is
 // ignored.
 extern "C" __attribute__((visibility("default"))) void roofline(bool two_reads, bool streaming,
                                                                 const char* a, const char* b,

@@ -1,4 +1,4 @@
-"""Memory for large measurements, and the speed at which this machine can go through it."""
+"""Memory for large measurements, and the machine's memory bandwidth."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CACHE_LINE = 64
 
 
 def allocate(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Allocates a zeroed tensor as device memory is allocated: on huge pages, aligned to one, every page present."""
+    """Allocates a zeroed tensor like device memory: on huge pages, aligned to one, with every page present."""
     size = math.prod(shape) * dtype.itemsize
     memory = mmap.mmap(-1, size + HUGE_PAGE)
     with contextlib.suppress(OSError):  # a kernel without huge pages
@@ -35,7 +35,7 @@ def allocate(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
 
 
 def rooflines(inputs: Sequence[Tensor], out: Tensor) -> dict[str, Callable[[], object]]:
-    """Everything that makes the traffic of reading `inputs`, one or two, and writing `out`, by name."""
+    """All variants that read `inputs`, one or two, and write `out`, by name."""
     loop = _load()
     a, b = inputs[0], inputs[-1]
     size = out.nbytes // CACHE_LINE * CACHE_LINE

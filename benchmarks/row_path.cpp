@@ -1,5 +1,5 @@
-// What a row costs: a function of the host CANN that is one call of ATen. Built and loaded by
-// call_path.py.
+// Measures the overhead of a row: a function of the host CANN that is one call of ATen. Built and
+// loaded by call_path.py.
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -11,9 +11,9 @@
 #include "aclnnop/aclnn_mul.h"
 #include "functions.h"
 
-// Calls aclnnMul on `size` floats that many times, and at::mul beside it. `nanoseconds` gets the
-// mean time of stage 1, stage 2, ATen's call, and reading the clock once. Returns the first status
-// that is no success.
+// Calls aclnnMul on `size` floats that many times, and at::mul for comparison. `nanoseconds`
+// receives the mean times of stage 1, stage 2, ATen's call, and one read of the clock. Returns the
+// first status other than success.
 extern "C" int row_path(void* library, float* self, float* other, float* out, int64_t size,
                         int64_t turns, double* nanoseconds) {
   FIND(aclCreateTensor);

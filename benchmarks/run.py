@@ -1,9 +1,9 @@
-"""Measures the cases of cases.py and says which of the bars of bars.py are met.
+"""Measures the cases of cases.py and reports which bars of bars.py are met.
 
     python -m benchmarks.run [--quick] [--filter TEXT]... [--threads N]... [--jax PYTHON] [--output CSV] [--check]
 
-Writes a CSV row per case and provider, with the median and the 20th and 80th percentile of its metric and of ours over
-it, and plots beside the file. docs/benchmarks.md says how to read them.
+Writes a CSV row per case and provider, with the median and the 20th and 80th percentile of its metric and of our
+speed-up, and plots next to the file. docs/benchmarks.md explains how to read them.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from .results import Row, Writer
 
 
 def machine() -> str:
-    """Names the machine and what of it is used."""
+    """Names the machine and the part of it in use."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         model = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
-        pass  # an architecture that does not name its model
+        pass  # some architectures do not name their model
     capability = torch.backends.cpu.get_cpu_capability()
     return (
         f"{model}, {os.cpu_count()} cores, {capability}, torch {torch.__version__}, {torch.get_num_threads()} threads"
@@ -42,7 +42,7 @@ def machine() -> str:
 
 
 def select(filters: Sequence[str], quick: bool, threads: int, again: bool = False) -> list[Case]:
-    """The cases whose name contains one of the texts, if there are texts; `again` on another number of threads."""
+    """The cases whose name contains one of the texts, if given; `again` for another number of threads."""
     return [
         case
         for case in CASES
@@ -54,7 +54,7 @@ def select(filters: Sequence[str], quick: bool, threads: int, again: bool = Fals
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures and reports; returns 1 when a bar is missed and --check asks."""
+    """Measures and reports; returns 1 if a bar is missed and --check is given."""
     parser = argparse.ArgumentParser(description="Measures the operators against their peers and the machine's limits.")
     parser.add_argument("--quick", action="store_true", help="fewer cases and turns")
     parser.add_argument("--filter", action="append", default=[], metavar="TEXT", help="only cases whose name has it")

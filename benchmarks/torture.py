@@ -1,11 +1,11 @@
-"""Measures errors on inputs that are hard: of no finite value, of no bits to spare, and of very many terms.
+"""Measures errors on difficult inputs: non-finite values, cancellation, and very long sums.
 
     python -m benchmarks.torture
 
-For each operator, condition and dtype the largest error of ours and of torch's on the same inputs, against extended
-precision. The unit is that of the last place of what is added up for a result: of the exact result itself where it is
-no sum. A result that is inf, nan or finite where the exact one is not, and a zero of the wrong sign where a formula has
-no sum, count as an error of inf.
+For each operator, condition and dtype, the largest error of ours and of torch's on the same inputs, against extended
+precision. The unit is the last place of the terms summed for a result, or of the exact result if it is not a sum. A
+result whose inf, nan or finiteness differs from the exact one, and a zero of the wrong sign if the formula has no sum,
+count as an error of inf.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .cases import noise
 from .precision import FORMATS
 
 Tensors = tuple[Tensor, ...]
-# An exact result, and the sum of the magnitudes that it is the sum of; None where it is no sum.
+# An exact result, and the sum of the magnitudes of its terms; None if it is not a sum.
 Expected = tuple[Array, Array | None]
 
 aten, ours = torch.ops.aten, torch.ops.aclnn
@@ -39,7 +39,7 @@ EPSILON = 1e-6
 
 @dataclass(frozen=True)
 class Condition:
-    """Inputs of an operator, of a dtype."""
+    """Inputs of an operator in a dtype."""
 
     name: str
     inputs: Callable[[torch.dtype], Tensors]
@@ -49,13 +49,13 @@ class Condition:
 
 @dataclass(frozen=True)
 class Operator:
-    """What is compared: functions of the inputs, the results' names, and the conditions."""
+    """A comparison: functions of the inputs, the results' names, and the conditions."""
 
     name: str
     results: tuple[str, ...]
     ours: Callable[..., Tensors]
     torchs: Callable[..., Tensors]
-    exact: Callable[..., Sequence[Expected]]  # of the dtype and of the inputs in extended precision
+    exact: Callable[..., Sequence[Expected]]  # from the dtype, and the inputs in extended precision
     conditions: Sequence[Condition]
 
 
@@ -65,7 +65,7 @@ def exactly(tensor: Tensor) -> Array:
 
 
 def limits(dtype: torch.dtype) -> list[float]:
-    """Zeros, subnormal numbers, the largest numbers, and what is no number, with either sign."""
+    """Zeros, subnormal numbers, the largest numbers, infinities and NaN, with either sign."""
     bits, least = FORMATS[dtype]
     smallest = 2.0 ** (least - bits + 1)
     info = torch.finfo(dtype)
@@ -77,19 +77,19 @@ def limits(dtype: torch.dtype) -> list[float]:
 
 
 def near_zero(dtype: torch.dtype) -> Tensor:
-    """Numbers so small that an exponential minus one cancels, of every magnitude down to the subnormal ones."""
+    """Numbers so small that an exponential minus one cancels, of every magnitude down to subnormals."""
     bits, least = FORMATS[dtype]
     magnitudes = torch.exp2(torch.linspace(least - bits + 1, -1, 4_000, dtype=torch.float64))
     return torch.cat([magnitudes, -magnitudes]).to(dtype)
 
 
 def saturated(dtype: torch.dtype) -> Tensor:
-    """Numbers around those from which an exponential does not count any more."""
+    """Numbers around the limit beyond which an exponential has no effect."""
     return torch.linspace(-120, 0, 10_000, dtype=torch.float64).to(dtype)
 
 
 def with_gradients(x: Tensor) -> Tensors:
-    """Each number with gradients that are exact, tiny, and as large as can be."""
+    """Each number with gradients that are exact, tiny, and the largest possible."""
     info = torch.finfo(x.dtype)
     gradients = (1.0, -1.5, 4 * info.tiny, info.max)
     return torch.cat([torch.full_like(x, value) for value in gradients]), x.repeat(len(gradients))
@@ -105,7 +105,7 @@ BACKWARD = tuple(Condition(name, lambda dtype, x=x: with_gradients(x(dtype))) fo
 
 
 def elementwise(kernel: Kernel) -> Operator:
-    """An elementwise operator beside its peer."""
+    """An elementwise operator and its peer."""
 
     def exact(dtype: torch.dtype, *tensors: Array) -> Sequence[Expected]:
         arguments = kernel.arguments(*tensors)
@@ -132,7 +132,7 @@ def rms_norm(x: Tensor, gamma: Tensor) -> Tensors:
 
 def rms_norm_grad_of_ours(dy: Tensor, x: Tensor, gamma: Tensor) -> Tensors:
     dx, dgamma = ours.rms_norm_grad(dy, x, ours.rms_norm(x, gamma, EPSILON)[1], gamma)
-    return dx, dgamma.to(gamma.dtype)  # as autograd casts it
+    return dx, dgamma.to(gamma.dtype)  # as in autograd
 
 
 def rms_norm_grad(dy: Tensor, x: Tensor, gamma: Tensor) -> Tensors:
@@ -157,12 +157,12 @@ def exact_rms_norm_grad(dtype: torch.dtype, dy: Array, x: Array, gamma: Array) -
 
 
 def rows_of(rows: int, columns: int, scale: float = 1.0) -> Callable[[torch.dtype], Tensors]:
-    """x, whose numbers are of this size, and gamma."""
+    """x, with numbers of this size, and gamma."""
     return lambda dtype: (noise((rows, columns), torch.float64, 1).mul(scale).to(dtype), noise((columns,), dtype, 2))
 
 
 def special_rows(dtype: torch.dtype) -> Tensors:
-    """Rows with a number of `limits` each, but for the largest, whose squares overflow."""
+    """Rows that contain a number from `limits`, except the largest, whose squares overflow."""
     values = [value for value in limits(dtype) if abs(value) < 1e4 or value in (float("inf"), float("-inf"))]
     x = noise((len(values) + 1, 40), dtype, 1)
     x[:-1, 7] = torch.tensor(values, dtype=torch.float64).to(dtype)
@@ -171,7 +171,7 @@ def special_rows(dtype: torch.dtype) -> Tensors:
 
 
 def before(dy: Callable[[Tensor, Tensor], Tensor], inputs: Callable[[torch.dtype], Tensors]) -> Callable[..., Tensors]:
-    """The inputs of a gradient: dy, made of x and gamma, and these."""
+    """The inputs of a gradient: dy, made from x and gamma, and these."""
 
     def all_three(dtype: torch.dtype) -> Tensors:
         x, gamma = inputs(dtype)
@@ -185,7 +185,7 @@ def any_dy(x: Tensor, gamma: Tensor) -> Tensor:
 
 
 def parallel_dy(x: Tensor, gamma: Tensor) -> Tensor:
-    """Nearly what leaves nothing of dx: dy gamma is x."""
+    """Inputs for which dx nearly cancels: dy gamma is x."""
     return x.double() / gamma.double()
 
 
@@ -216,7 +216,7 @@ NORM_GRADIENTS = (
 
 
 def layer_norm(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensors:
-    """The statistics of rows in FLOAT, as ours are; torch's own would be of x's type."""
+    """The statistics of rows in FLOAT, like ours; torch's own would have x's dtype."""
     wide = x if x.dtype == torch.float64 else x.float()
     statistics = aten.native_layer_norm(wide, gamma.shape, None, None, EPSILON)[1:]
     return TF.layer_norm(x, gamma.shape, gamma, beta, EPSILON), *statistics
@@ -233,7 +233,7 @@ def layer_norm_backward(dy: Tensor, x: Tensor, gamma: Tensor, beta: Tensor) -> T
 
 
 def standardized(dtype: torch.dtype, x: Array) -> tuple[Array, Array, Array, Array]:
-    """Mean and rstd of the rows, xhat, and the size of what that is made of: an element and the terms of the mean."""
+    """Mean and rstd of the rows, xhat, and the size of its terms: an element and the terms of the mean."""
     epsilon = Exact(EPSILON) if dtype == torch.float64 else Exact(np.float32(EPSILON))
     mean = np.mean(x, -1, keepdims=True)
     rstd = 1 / np.sqrt(np.mean((x - mean) ** 2, -1, keepdims=True) + epsilon)
@@ -262,7 +262,7 @@ def exact_layer_norm_backward(dtype: torch.dtype, dy: Array, x: Array, gamma: Ar
 
 
 def with_beta(inputs: Callable[[torch.dtype], Tensors]) -> Callable[[torch.dtype], Tensors]:
-    """These of RmsNorm, and beta."""
+    """The inputs of RmsNorm, and beta."""
 
     def all_three(dtype: torch.dtype) -> Tensors:
         x, gamma = inputs(dtype)
@@ -272,7 +272,7 @@ def with_beta(inputs: Callable[[torch.dtype], Tensors]) -> Callable[[torch.dtype
 
 
 def around_1000(scale: float) -> Callable[[torch.dtype], Tensors]:
-    """Numbers that hardly differ; and gamma."""
+    """Numbers that are nearly equal; and gamma."""
     return lambda dtype: (
         noise((20, 200), torch.float64, 1).mul(scale).add(1000).to(dtype),
         noise((200,), dtype, 2),
@@ -280,7 +280,7 @@ def around_1000(scale: float) -> Callable[[torch.dtype], Tensors]:
 
 
 def equal_rows(dtype: torch.dtype) -> Tensors:
-    """Rows of one number each; and gamma."""
+    """Rows of one value each; and gamma."""
     numbers = torch.linspace(-3, 3, 20, dtype=torch.float64).to(dtype)
     return numbers[:, None].repeat(1, 77), noise((77,), dtype, 2)
 
@@ -304,7 +304,7 @@ def with_dy(condition: Condition) -> Condition:
 
 
 def parallel(dtype: torch.dtype) -> Tensors:
-    """What nearly leaves nothing of dx: dy gamma is x."""
+    """Inputs for which dx nearly cancels: dy gamma is x."""
     x, gamma, beta = with_beta(rows_of(20, 200))(dtype)
     return parallel_dy(x, gamma).to(dtype), x, gamma, beta
 
@@ -325,7 +325,7 @@ def exact_cross_entropy_loss(dtype: torch.dtype, x: Array, target: Array) -> Seq
     shifted = x - np.max(x, 1, keepdims=True)
     logarithm = np.log(np.sum(np.exp(shifted), 1, keepdims=True))
     log_prob = shifted - logarithm
-    # An error of the sum is one of its logarithm, relative to 1.
+    # A relative error of the sum is an absolute error of its logarithm.
     size = 1 + np.abs(shifted) + logarithm
     rows = np.arange(len(x)), target.astype(int)
     return (-np.mean(log_prob[rows]), np.mean(size[rows])), (log_prob, size)
@@ -354,7 +354,7 @@ def labels(rows: int, classes: int) -> Tensor:
 def logits(
     rows: int, classes: int, scale: float = 1.0, offset: float = 0.0, set_to: float | None = None
 ) -> Callable[[torch.dtype], Tensors]:
-    """Logits of this size around `offset`, of which every row has one number set, if any; and labels."""
+    """Logits of this size around `offset`, with one given number in every row, if any; and labels."""
 
     def inputs(dtype: torch.dtype) -> Tensors:
         x = noise((rows, classes), torch.float64, 4).mul(scale).add(offset)
@@ -403,7 +403,7 @@ def with_log_prob(condition: Condition) -> Condition:
 
 
 def loss_and_gradients(function: Callable[..., Tensor]) -> Callable[..., Tensors]:
-    """The mean loss, and its gradients by rows and matrix."""
+    """The mean loss, and its gradients with respect to rows and matrix."""
 
     def compute(x: Tensor, matrix: Tensor, target: Tensor) -> Tensors:
         leaves = x.detach().requires_grad_(), matrix.detach().requires_grad_()
@@ -419,7 +419,7 @@ def exact_linear_cross_entropy(dtype: torch.dtype, x: Array, matrix: Array, targ
     shifted = z - np.max(z, 1, keepdims=True)
     logarithm = np.log(np.sum(np.exp(shifted), 1, keepdims=True))
     log_prob = shifted - logarithm
-    # What a row's logits are the sums of: an error of theirs is one of the loss, and relative to each probability.
+    # The terms of a row's logits: their error is an error of the loss, and a relative one of each probability.
     terms = np.max(np.abs(x) @ np.abs(matrix.T), 1, keepdims=True)
     size = 1 + terms + np.abs(shifted) + logarithm
     p = np.exp(log_prob)
@@ -436,7 +436,7 @@ def exact_linear_cross_entropy(dtype: torch.dtype, x: Array, matrix: Array, targ
 def layer(
     rows: int, width: int, classes: int, scale: float = 1.0, offset: float = 0.0, set_to: float | None = None
 ) -> Callable[[torch.dtype], Tensors]:
-    """Rows and matrix whose logits are of this size, around `offset`; a class that has one number, if any; labels."""
+    """Rows and matrix whose logits are of this size, around `offset`; a class with a given number, if any; labels."""
 
     def inputs(dtype: torch.dtype) -> Tensors:
         x = noise((rows, width), torch.float64, 4)
@@ -451,7 +451,7 @@ def layer(
 
 
 def largest_layer(dtype: torch.dtype) -> Tensors:
-    """Logits that the dtype cannot have."""
+    """Logits outside the dtype's range."""
     most = torch.finfo(dtype).max
     matrix = torch.tensor([[most] * 3, [1.0] * 3], dtype=dtype)
     return torch.full((2, 3), most, dtype=dtype), matrix, torch.tensor([0, 0])
@@ -518,7 +518,7 @@ def images(
     set_to: float | None = None,
     one_sign: bool = False,
 ) -> Callable[[torch.dtype], Tensors]:
-    """x, whose numbers are of this size, one of them set, if any; and a weight."""
+    """x, with numbers of this size, one of them given, if any; and a weight."""
 
     def inputs(dtype: torch.dtype) -> Tensors:
         x = noise(shape, torch.float64, 5).mul(scale)
@@ -533,13 +533,13 @@ def images(
 
 
 def differences(dtype: torch.dtype) -> Tensors:
-    """Of large numbers that hardly differ."""
+    """Large numbers that are nearly equal."""
     x = noise((2, 4, 300), torch.float64, 5).mul(2.0**-6).add(1000)
     return x.to(dtype), torch.tensor([1.0, -1.0], dtype=dtype).repeat(4, 4, 1)
 
 
 def with_bias(inputs: Callable[[torch.dtype], Tensors]) -> Callable[[torch.dtype], Tensors]:
-    """And a bias beside which few bits are left for each product."""
+    """And a bias so large that few bits are left for each product."""
 
     def inputs_and_bias(dtype: torch.dtype) -> Tensors:
         x, weight = inputs(dtype)
@@ -665,11 +665,11 @@ OPERATORS = (
 
 
 def largest_error(got: Tensor, expected: Expected) -> float:
-    """In units in the last place; inf if what is no number, or a zero's sign, is wrong."""
+    """In units in the last place; inf if finiteness or a zero's sign is wrong."""
     bits, least = FORMATS[got.dtype]
     exact, size = expected
     values = exactly(got).reshape(np.shape(exact))
-    most = Exact(torch.finfo(got.dtype).max) * (1 + Exact(2) ** -(bits + 1))  # from here on it rounds to inf
+    most = Exact(torch.finfo(got.dtype).max) * (1 + Exact(2) ** -(bits + 1))  # larger values round to inf
     finite = np.abs(exact) < most
     kind = np.where(np.isnan(exact), exact, np.copysign(Exact(np.inf), exact))
     right = np.where(finite, np.isfinite(values), (values == kind) | (np.isnan(values) & np.isnan(kind)))
@@ -683,7 +683,7 @@ def largest_error(got: Tensor, expected: Expected) -> float:
 
 
 def errors(operator: Operator, condition: Condition, dtype: torch.dtype) -> dict[str, tuple[float, float]]:
-    """Ours and torch's of each result."""
+    """Our error and torch's for each result."""
     inputs = condition.inputs(dtype)
     with aclnn_torch.product("host"), np.errstate(all="ignore"):
         expected = operator.exact(dtype, *map(exactly, inputs))
@@ -692,7 +692,7 @@ def errors(operator: Operator, condition: Condition, dtype: torch.dtype) -> dict
 
 
 def main() -> int:
-    """Prints the table: per operator, condition and dtype the largest error of any result, ours and torch's."""
+    """Prints the table: for each operator, condition and dtype the largest error of any result, ours and torch's."""
     print("| Ours, torch's |", " | ".join(str(dtype).removeprefix("torch.") for dtype in FORMATS), "|")
     print("|---|" + "---|" * len(FORMATS))
     for operator in OPERATORS:

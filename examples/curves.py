@@ -1,4 +1,4 @@
-"""What the reports of the training examples share: the names of the two models, and the picture of their curves."""
+"""Shared by the reports of the training examples: the names of the two models, and the plot of their curves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 OURS, PLAIN = "aclnn_torch", "plain torch"
 
-# The curves lie on one another when all is well: a broad pale one below, a thin dark one above.
+# If all is well the curves coincide: a broad pale one below, a thin dark one above.
 _STYLES: dict[str, dict[str, Any]] = {
     PLAIN: {"color": "#f2a65a", "linewidth": 7, "alpha": 0.75, "solid_capstyle": "round"},
     OURS: {"color": "#1b3a5c", "linewidth": 1.8},
@@ -18,12 +18,12 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 @dataclass
 class Curves:
-    """One diagram: a curve for each model."""
+    """One diagram, with a curve for each model."""
 
     title: str
     values: dict[str, list[float]]
     log: bool = False
-    finish: Callable[[Any], None] = lambda axes: None  # what else the axes have
+    finish: Callable[[Any], None] = lambda axes: None  # further settings of the axes
 
 
 def draw(path: Path, title: str, unit: str, *diagrams: Curves) -> Path:
@@ -54,5 +54,5 @@ def draw(path: Path, title: str, unit: str, *diagrams: Curves) -> Path:
 
 
 def verdict(passed: bool) -> str:
-    """Whether a check passed, in rich's markup."""
+    """The result of a check, in rich's markup."""
     return "[bold green]PASS[/]" if passed else "[bold red]FAIL[/]"

@@ -1,7 +1,7 @@
-"""A user's own torch.autograd.Function around aclnn operators, and the proof that it is right.
+"""A user-defined torch.autograd.Function around aclnn operators, with a check of its gradients.
 
-ELU's gradient can be computed from its result, so the input need not be kept for the backward pass. This is how one
-writes that down by hand; aclnn_torch.functional.elu needs none of it.
+ELU's gradient can be computed from its result, so the input need not be saved for the backward pass. This example
+implements that by hand; aclnn_torch.functional.elu already does it.
 
     python examples/custom_autograd_function.py
 """
@@ -19,21 +19,21 @@ import aclnn_torch
 
 
 class EluFromResult(torch.autograd.Function):
-    """ELU that keeps its result, not its input, for the backward pass; alpha must not be negative."""
+    """ELU that saves its result, not its input, for the backward pass; alpha must not be negative."""
 
-    # Inside forward and backward autograd does not record, so the operators are called as plain functions.
+    # Inside forward and backward, autograd does not record, so the operators are called as plain functions.
     @staticmethod
     def forward(ctx: Any, x: Tensor, alpha: float) -> Tensor:
         """Returns elu(x)."""
         result = torch.ops.aclnn.elu(x, alpha)
-        # Tensors go through save_for_backward, which notices when one is changed in place before the backward pass and
-        # does not keep the result alive through itself; a tensor stored as ctx.result would do neither.
+        # save_for_backward detects in-place changes before the backward pass and avoids a reference cycle of the
+        # result; an attribute ctx.result would do neither.
         ctx.save_for_backward(result)
         ctx.alpha = alpha
         return result
 
-    # elu_backward is the end of the line here: differentiating this backward once more would need a formula of its
-    # own. once_differentiable makes autograd say so, where it could otherwise drop a part of the second derivative.
+    # This backward is not differentiable: that would need another formula. once_differentiable makes autograd raise an
+    # error instead of silently dropping a part of the second derivative.
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None]:
@@ -43,7 +43,7 @@ class EluFromResult(torch.autograd.Function):
 
 
 def prove() -> dict[str, bool]:
-    """Checks the function against autograd; returns what holds."""
+    """Checks the function against autograd; returns the results of the checks."""
     torch.manual_seed(0)
     x = torch.randn(1000, requires_grad=True)
     upstream = torch.randn(1000, requires_grad=True)
@@ -61,7 +61,7 @@ def prove() -> dict[str, bool]:
     except RuntimeError as error:
         held["a second derivative is refused"] = "once_differentiable" in str(error)
 
-    # Finite differences want float64, which no product computes ELU's gradient in; the product `host` does.
+    # Finite differences need float64, for which only the product `host` computes ELU's gradient.
     product = aclnn_torch.get_product()
     aclnn_torch.set_product("host")
     try:
@@ -75,7 +75,7 @@ def prove() -> dict[str, bool]:
 
 
 def main() -> int:
-    """Prints the proof; returns 0 when all of it holds."""
+    """Prints the checks; returns 0 if all of them pass."""
     held = prove()
     for claim, holds in held.items():
         print(f"{'ok    ' if holds else 'FAILED'} {claim}")

@@ -1,19 +1,18 @@
-"""Trains a small Llama of Transformers on Python's own documentation, beside the same model left as it is.
+"""Trains a small Llama of Transformers on Python's own documentation, together with an unconverted copy.
 
-The model is made from a `LlamaConfig`, with random weights; the text is what `help()` prints about Python's topics,
-several hundred thousand characters that ship with Python, read byte by byte. `aclnn_torch.convert` gives one of the two
-models aclnn's RMSNorm and cross entropy. Both see the same batches, step by step in turns. At the end stand the loss on
-text held out from training, how far the two learning curves lie apart, tokens per second, and a picture of the curves.
+The model is made from a `LlamaConfig`, with random weights; the text is that of Python's `help()` topics, several
+hundred thousand characters included in Python, read byte by byte. `aclnn_torch.convert` gives one of the two models
+aclnn's RMSNorm and cross entropy. Both train on the same batches, alternating step by step. The report shows the loss
+on held-out text, the distance of the two learning curves, tokens per second, and a picture of the curves.
 
     python examples/finetune_llama.py [--steps N] [--seed N] [--output DIR] [--device DEVICE] [--rounding WHERE]
         [--vocabulary N] [--linear-loss]
 
-`--vocabulary 32000` gives both models as many words as Llama has, though the text has bytes alone: then most of a step
-is the loss, and `--linear-loss` computes it without its logits (on NPUs in 16 bits only).
+`--vocabulary 32000` gives both models Llama's vocabulary, although the text has only bytes: then most of a step is the
+loss, and `--linear-loss` computes it without its logits (on NPUs in 16 bits only).
 
-It needs `pip install transformers`. On NPUs, `--device npu` under torch_npu; without one,
-`python -m aclnn_torch run examples/finetune_llama.py --device npu` simulates it. The exit code is 0 when every check
-passes.
+Needs `pip install transformers`. On NPUs, use `--device npu` under torch_npu; without NPUs, `python -m aclnn_torch run
+examples/finetune_llama.py --device npu` simulates one. The exit code is 0 if every check passes.
 """
 
 from __future__ import annotations
@@ -37,17 +36,17 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 import aclnn_torch
 
-BATCH, LENGTH = 8, 128  # sequences in a step, bytes in a sequence
+BATCH, LENGTH = 8, 128  # sequences per step, bytes per sequence
 BYTES = 256
 HELD_OUT = 64  # sequences
-# Relative, of both models' losses at any step: the same mathematics, rounded in another order. It is 1e-7 at first, and
-# training multiplies it: below 1e-4 after 300 steps here.
+# Relative, between the two models' losses at any step: the same mathematics with different rounding. It is 1e-7 at
+# first, and training amplifies it: below 1e-4 after 300 steps here.
 LARGEST_DIFFERENCE = 1e-3
 
 
 @dataclass
 class Run:
-    """One model and what its training recorded."""
+    """One model and the records of its training."""
 
     model: LlamaForCausalLM
     optimizer: torch.optim.Optimizer
@@ -58,11 +57,11 @@ class Run:
 
 @dataclass
 class Report:
-    """What a training run found."""
+    """The results of a training run."""
 
     runs: dict[str, Run]
-    replaced: dict[str, object]  # what convert replaced
-    guess: float  # loss of a guess that knows nothing but how frequent each byte is
+    replaced: dict[str, object]  # as returned by convert
+    guess: float  # loss of a guess from the bytes' frequencies only
     picture: Path
 
     @property
@@ -73,7 +72,7 @@ class Report:
 
     @property
     def checks(self) -> dict[str, bool]:
-        """What must hold, and whether it does."""
+        """The checks, and their results."""
         return {
             "better than guessing": self.runs[OURS].held_out < self.guess,
             "learns what Transformers learns": self.difference <= LARGEST_DIFFERENCE,
@@ -81,12 +80,12 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every check passed."""
+        """True if every check passed."""
         return all(self.checks.values())
 
 
 def load_text() -> tuple[Tensor, Tensor]:
-    """Sequences of bytes for training, and held-out ones, from the end of the text."""
+    """Training sequences of bytes, and held-out ones, from the end of the text."""
     text = "\n\n".join(topics[name] for name in sorted(topics)).encode()
     numbers = torch.frombuffer(bytearray(text), dtype=torch.uint8).long()
     sequences = numbers[: len(numbers) // LENGTH * LENGTH].reshape(-1, LENGTH)
@@ -94,13 +93,13 @@ def load_text() -> tuple[Tensor, Tensor]:
 
 
 def loss_of_guessing(train: Tensor, held_out: Tensor) -> float:
-    """Cross entropy of the held-out bytes under the frequencies of the training text."""
+    """Cross entropy of the held-out bytes under the byte frequencies of the training text."""
     counts = torch.bincount(train.flatten(), minlength=BYTES) + 1
     return -(counts / counts.sum()).log()[held_out[:, 1:]].mean().item()
 
 
 def build_model(vocabulary: int = BYTES) -> LlamaForCausalLM:
-    """A Llama with a word for every byte, and maybe more."""
+    """A Llama whose vocabulary has every byte, and possibly more."""
     config = LlamaConfig(
         vocab_size=vocabulary,
         hidden_size=128,
@@ -117,7 +116,7 @@ def build_model(vocabulary: int = BYTES) -> LlamaForCausalLM:
 
 
 def loss_of(model: LlamaForCausalLM, tokens: Tensor) -> Tensor:
-    """The mean loss over the bytes that follow a byte."""
+    """The mean loss over next bytes."""
     return model(input_ids=tokens, labels=tokens).loss
 
 
@@ -150,7 +149,7 @@ def train(
 ) -> Report:
     """Trains both models step by step in turns, from the same weights on the same batches."""
     train_text, held_out = load_text()
-    # Every random number is drawn on the CPU, for the same ones on every device.
+    # All random numbers are drawn on the CPU, so that they are the same on every device.
     torch.manual_seed(seed)
     models = {name: build_model(vocabulary) for name in (PLAIN, OURS)}
     models[OURS].load_state_dict(models[PLAIN].state_dict())
@@ -162,7 +161,7 @@ def train(
         task = progress.add_task("Training", total=steps)
         for step in range(steps):
             tokens = train_text[torch.randint(len(train_text), (BATCH,))].to(device)
-            # In turns, so that neither always finds the caches as the other left them.
+            # Alternating, so that neither always finds the caches in the state that the other left.
             for name in sorted(runs, reverse=step % 2 == 0):
                 train_step(runs[name], tokens)
             progress.update(task, advance=1, description=f"Training: loss {runs[OURS].losses[-1]:.3f}")

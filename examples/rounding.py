@@ -1,21 +1,21 @@
-"""How far apart rounding alone may drive two correct implementations of one network.
+"""Bounds on the difference that rounding alone can cause between two correct implementations of a network.
 
-Two correct implementations differ by their roundings only. The network is evaluated in float64, and every value
-carries the scale of the error that rounding leaves in its computed counterpart (u is a dtype's unit roundoff, 2**-24,
-2**-11 or 2**-8):
+Two correct implementations differ only by their roundings. The network is evaluated in float64, and every value has an
+error scale, that of the rounding errors in its computed counterpart (u is a dtype's unit roundoff, 2**-24, 2**-11 or
+2**-8):
 
-* storing a value in a dtype leaves an error of at most u * |value|, or half the smallest subnormal;
-* a sum of n terms, accumulated in float32, leaves n errors of at most 2**-24 times the sum of their magnitudes;
-* a function evaluated in float32 leaves a few units of 2**-24;
-* an error already there passes through a product times the other factor, and through a function times its slope.
+* * storing a value in a dtype adds an error of at most u * |value|, or half the smallest subnormal;
+* * a sum of n terms, accumulated in float32, adds n errors of at most 2**-24 times the sum of their magnitudes;
+* * a function evaluated in float32 adds a few units of 2**-24;
+* * an existing error is multiplied by the other factor of a product, and by the slope of a function.
 
-Roundings are taken as independent and without bias, so their scales add as the root of the sum of squares; where one
-rounding arrives on two ways, they add plainly. By Hoeffding's inequality such a sum exceeds CONFIDENCE = 8 times its
+Roundings are assumed to be independent and unbiased, so their scales add as the root of the sum of squares; if one
+rounding arrives on two paths, they add linearly. By Hoeffding's inequality such a sum exceeds CONFIDENCE = 8 times its
 scale with probability below 2 exp(-32), that is, any of a million values with probability below 3e-8. Nothing is fitted
-to the implementations. Each has scales of its own, for they do not round in the same places (Arithmetic). A difference
-of two has the root of the sum of both squares as its scale and, where an argument of an activation got another sign in
-the one than in the other, the jump of the derivative at zero on top. The last rounding of a result, which is just one,
-is bounded by itself, not by 8 times itself.
+to the implementations. Each has its own scales, because they round in different places (Arithmetic). The scale of a
+difference of two is the root of the sum of both squares, plus the jump of the derivative at zero if an argument of an
+activation has different signs in the two. The last rounding of a result, being a single one, is bounded by itself, not
+by 8 times itself.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FLOAT32_ROUNDOFF = 2.0**-24
 # f(x) = below * (exp(x) - 1) for x <= 0 and above * x for x > 0.
 SLOPES = {nn.ELU: (1.0, 1.0), nn.SELU: (1.6732632423543772 * 1.0507009873554805, 1.0507009873554805)}
 
-# The operators behind a layer's forward and backward pass; a Flatten computes nothing.
+# The operators of a layer's forward and backward pass; a Flatten computes nothing.
 OPERATORS = {
     nn.Conv2d: ("convolution", "convolution_backward"),
     nn.RMSNorm: ("rms_norm", "rms_norm_grad"),
@@ -45,10 +45,10 @@ OPERATORS = {
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """Where an implementation rounds."""
+    """The places where an implementation rounds."""
 
     stored: torch.dtype  # the dtype of every operator's result
-    partial: torch.dtype  # the dtype of what an operator stores on the way to its result
+    partial: torch.dtype  # the dtype of an operator's intermediate results
 
     @staticmethod
     def of_ours(dtype: torch.dtype) -> Arithmetic:
@@ -57,23 +57,23 @@ class Arithmetic:
 
     @staticmethod
     def of_plain(dtype: torch.dtype) -> Arithmetic:
-        """ATen keeps partial results in the dtype where it has no better kernel, as on most CPUs for float16."""
+        """ATen stores partial results in the dtype if it has no better kernel, as on most CPUs for float16."""
         return Arithmetic(dtype, dtype)
 
 
 @dataclass
 class Rounded:
-    """Exact values, in float64, and the scale of the error of the computed ones."""
+    """Exact values, in float64, and the error scale of the computed values."""
 
     value: Tensor
     error: Tensor
 
     def arranged(self, how: Callable[[Tensor], Tensor]) -> Rounded:
-        """The same numbers in another order or shape."""
+        """The same values rearranged or reshaped."""
         return Rounded(how(self.value), how(self.error))
 
     def plus(self, error: Tensor) -> Rounded:
-        """The same values with one more, independent error."""
+        """The same values with an additional, independent error."""
         return Rounded(self.value, torch.hypot(self.error, error))
 
     def stored(self, dtype: torch.dtype) -> Rounded:
@@ -81,8 +81,8 @@ class Rounded:
         return self.plus(rounding(self.value, dtype))
 
 
-# Takes the gradient of a layer's result; returns those of its input and of its parameters. These and the result are
-# what an implementation has before it stores them.
+# Maps the gradient of a layer's result to those of its input and of its parameters. These and the result are the values
+# before an implementation stores them.
 Backward = Callable[[Rounded], tuple[Rounded, list[Rounded]]]
 
 
@@ -93,13 +93,13 @@ def exact(tensor: Tensor) -> Rounded:
 
 
 def rounding(value: Tensor, dtype: torch.dtype) -> Tensor:
-    """The largest error of storing values in `dtype`."""
+    """The largest error from storing values in `dtype`."""
     info = torch.finfo(dtype)
     return (value.abs() * info.eps / 2).clamp(min=info.smallest_normal * info.eps / 2)
 
 
 def root_sum_square(x: Tensor, dim: int) -> Tensor:
-    """The root of the sum of squares along a dimension, which stays with length 1."""
+    """The root of the sum of squares along a dimension, which is kept with length 1."""
     return x.square().sum(dim, keepdim=True).sqrt()
 
 
@@ -116,7 +116,7 @@ def multiply(a: Rounded, b: Rounded) -> Rounded:
 
 
 def total(x: Rounded, partial: torch.dtype = torch.float32) -> Rounded:
-    """The sum over the first dimension, every partial sum stored in `partial`, in any order."""
+    """The sum over the first dimension in any order, with every partial sum stored in `partial`."""
     summation = len(x.value) ** 0.5 * torch.finfo(partial).eps / 2 * x.value.abs().sum(0)
     return Rounded(x.value.sum(0), root_sum_square(x.error, 0)[0]).plus(summation)
 
@@ -134,7 +134,7 @@ def convolution(layer: nn.Conv2d, x: Rounded, arithmetic: Arithmetic) -> tuple[R
 
     def backward(gradient: Rounded) -> tuple[Rounded, list[Rounded]]:
         dy = gradient.arranged(lambda t: t.flatten(2))
-        # The input's: every patch's gradient, added up where patches overlap, one kernel element after another.
+        # The input's: the gradients of all patches, added where patches overlap, one kernel element after another.
         columns = matmul(weight.arranged(lambda t: t.mT), dy).stored(arithmetic.partial)
 
         def fold(t: Tensor) -> Tensor:
@@ -181,7 +181,7 @@ def rms_norm(layer: nn.RMSNorm, x: Rounded, arithmetic: Arithmetic) -> tuple[Rou
         b = a - 3 * rstd**2 * m * values
         across = b.abs() * root_sum_square(values * errors, -1) + values.abs() * root_sum_square(a * errors, -1)
         from_x = rstd**3 * (m.abs() * errors + across / count)
-        # rstd, cubed, takes part three times, each time with half the error of its sum.
+        # rstd, cubed, contributes three times, each time with half the error of its sum.
         magnitude = rstd * a.abs() + 3 * rstd**3 * values.abs() * (a * values).abs().mean(-1, keepdim=True)
         dx = Rounded(rstd * a - rstd**3 * m * values, torch.hypot(from_dy, from_x)).plus(evaluation * magnitude)
         dgamma = total(multiply(dy, normalised).arranged(lambda t: t.flatten(0, -2)))
@@ -200,7 +200,7 @@ def activation(layer: nn.ELU | nn.SELU, x: Rounded, arithmetic: Arithmetic) -> t
     # exp within 2 ulp (4 roundoffs), the subtraction, alpha * scale and the product with it.
     evaluation = 7 * FLOAT32_ROUNDOFF * value.abs().clamp(min=below)
     y = Rounded(value, slope * x.error).plus(evaluation)
-    # Below zero the derivative is y + alpha * scale, so it is as far off as the stored y it may be computed from.
+    # Below zero the derivative is y + alpha * scale, so it has the error of the stored y that it may be computed from.
     derivative = Rounded(slope, torch.where(negative, y.stored(arithmetic.stored).error, 0)).plus(evaluation)
     return y, lambda dy: (multiply(dy, derivative), [])
 
@@ -244,41 +244,41 @@ def propagate(layer: nn.Module, x: Rounded, target: Tensor, arithmetic: Arithmet
 
 @dataclass
 class Comparison:
-    """What two implementations computed, compared."""
+    """A comparison of two implementations' results."""
 
     name: str
     dtype: torch.dtype
     largest: float  # largest value, for scale
     difference: float  # largest difference
-    bound: float  # what rounding may make of that difference
-    worst_share: float  # largest share of its bound that any difference uses
+    bound: float  # of the difference, from rounding
+    worst_share: float  # largest difference as a share of its bound
 
     @property
     def passed(self) -> bool:
-        """Whether rounding explains every difference."""
+        """True if rounding explains every difference."""
         return self.worst_share <= 1
 
 
 def compare(name: str, found: Sequence[Tensor], expected: Sequence[Tensor], bounds: Sequence[Tensor]) -> Comparison:
-    """Holds every difference against its own bound."""
+    """Compares every difference with its own bound."""
     parts = zip(found, expected, strict=True)
     difference = torch.cat([(a.detach().cpu().double() - b.detach().cpu().double()).abs().flatten() for a, b in parts])
     bound = torch.cat([part.flatten() for part in bounds])
-    share = (difference / bound).nan_to_num(nan=torch.inf)  # a value that is not a number explains nothing
-    # Of equal differences the one with the largest bound, which matters when there is none at all.
+    share = (difference / bound).nan_to_num(nan=torch.inf)  # a NaN is never within its bound
+    # Among equal differences, the one with the largest bound; matters if all differences are zero.
     at = int(torch.where(difference == difference.max(), bound, 0.0).argmax())
     largest = max(float(part.detach().abs().max()) for part in expected)
     return Comparison(name, expected[0].dtype, largest, float(difference[at]), float(bound[at]), float(share.max()))
 
 
 def bounds(rounded: Callable[[Arithmetic], list[Rounded]], dtype: torch.dtype) -> list[Tensor]:
-    """Bounds on the difference of the two implementations of what `rounded` evaluates, in `dtype`."""
+    """Bounds on the difference of two implementations of `rounded`'s computation, in `dtype`."""
     pairs = zip(rounded(Arithmetic.of_ours(dtype)), rounded(Arithmetic.of_plain(dtype)), strict=True)
     return [CONFIDENCE * torch.hypot(a.error, b.error) + 2 * rounding(a.value, dtype) for a, b in pairs]
 
 
 class Network(nn.Module):
-    """Layers, and the mean cross entropy of what the last of them returns."""
+    """Layers, and the mean cross entropy of the last layer's result."""
 
     def __init__(self, layers: nn.Sequential, loss: nn.Module) -> None:
         super().__init__()
@@ -327,7 +327,7 @@ def check_gradients(ours: Network, plain: Network, images: Tensor, target: Tenso
 
 
 def check_operators(ours: Network, plain: Network, images: Tensor, target: Tensor) -> list[Comparison]:
-    """Compares every operator by itself: all layers get the inputs and gradients that arise in the plain network."""
+    """Compares every operator separately: all layers get the inputs and gradients of the plain network."""
     *values, loss = plain.all_values(images, target)
     gradients = torch.autograd.grad(loss, [*values[1:], loss])
     compared: dict[str, list[list[Tensor]]] = {}

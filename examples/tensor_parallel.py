@@ -1,7 +1,7 @@
-"""Training steps of a small model whose sequence, channels and vocabulary are spread over processes.
+"""Training steps of a small model whose sequence, channels and vocabulary are sharded over processes.
 
-The norms work on a part of the sequence, the linear layers on a part of the channels, and the loss on a part of the
-vocabulary: no process ever has all logits. It prints the losses, which are those of one process alone:
+The norms process a shard of the sequence, the linear layers a shard of the channels, and the loss a shard of the
+vocabulary: no process ever has all logits. It prints the losses, which equal those of a single process:
 
     python -m torch.distributed.run --standalone --nproc-per-node 2 examples/tensor_parallel.py
     python -m torch.distributed.run --standalone --nproc-per-node 1 examples/tensor_parallel.py
@@ -19,7 +19,7 @@ from torch.distributed.tensor import Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, SequenceParallel, parallelize_module
 
 import aclnn_torch
-import aclnn_torch.distributed  # tells DTensor how the operators work on parts
+import aclnn_torch.distributed  # registers the operators' sharding rules with DTensor
 
 BATCH, LENGTH, WIDTH, VOCABULARY = 4, 16, 32, 100
 PLAN = {
@@ -52,11 +52,11 @@ def main() -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        value = loss.full_tensor().item()  # all processes take part
+        value = loss.full_tensor().item()  # a collective operation
         if mesh.get_rank() == 0:
             print(f"{value:.5f}")
     torch.distributed.destroy_process_group()
-    # On a busy machine torch's communication threads may abort a process whose interpreter ends before they do.
+    # On a busy machine, torch's communication threads may abort a process whose interpreter ends before they do.
     sys.stdout.flush()
     os._exit(0)
 

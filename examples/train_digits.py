@@ -1,14 +1,14 @@
-"""Trains a convolutional network on handwritten digits with aclnn operators, beside the same network in plain torch.
+"""Trains a convolutional network on handwritten digits with aclnn operators, together with the same network in torch.
 
-The digits are the 1797 images of 8 x 8 pixels that ship inside scikit-learn. Convolution, RMSNorm, ELU, SELU and cross
-entropy are aclnn's, forward and backward. At the end stands a report: the accuracy on images held out from training,
-how far the gradients lie from plain torch's in every dtype beside what rounding allows (rounding.py derives that), for
-the network and for every operator, the time per training step, and a picture of the learning curves.
+The digits are the 1797 images of 8 x 8 pixels included in scikit-learn. Convolution, RMSNorm, ELU, SELU and cross
+entropy are aclnn's, forward and backward. The report shows the accuracy on held-out images, the distance of the
+gradients from torch's in every dtype compared with the bound from rounding (derived in rounding.py), for the network
+and for every operator, the time per training step, and a picture of the learning curves.
 
     python examples/train_digits.py [--epochs N] [--seed N] [--output DIR] [--device DEVICE]
 
-On NPUs, `--device npu` under torch_npu; without one, `python -m aclnn_torch run examples/train_digits.py --device npu`
-simulates it. A seed gives the same images, noise and weights on every device. The exit code is 0 when every check
+On NPUs, use `--device npu` under torch_npu; without NPUs, `python -m aclnn_torch run examples/train_digits.py --device
+npu` simulates one. A seed gives the same images, noise and weights on every device. The exit code is 0 if every check
 passes.
 """
 
@@ -39,14 +39,14 @@ import aclnn_torch
 REQUIRED_ACCURACY = 0.97
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 BATCH = 64
-NOISE = 0.2  # standard deviation of what is added to the training images, so that they are not learned by heart
-# Where either network's modules come from: they have the same names and constructors.
+NOISE = 0.2  # standard deviation of the noise added to training images against overfitting
+# The libraries of the networks' modules: with the same names and constructors.
 LIBRARIES = {OURS: aclnn_torch.nn, PLAIN: torch.nn}
 
 
 @dataclass
 class Run:
-    """One model and what its training recorded."""
+    """One model and the records of its training."""
 
     model: Network
     optimizer: torch.optim.Optimizer
@@ -58,11 +58,11 @@ class Run:
 
 @dataclass
 class Report:
-    """What a training run found."""
+    """The results of a training run."""
 
     runs: dict[str, Run]
     gradients: list[Comparison]  # of the network, one per dtype
-    operators: list[Comparison]  # of each operator by itself, in every dtype
+    operators: list[Comparison]  # of each operator separately, in every dtype
     picture: Path
 
     @property
@@ -72,12 +72,12 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether every check passed."""
+        """True if every check passed."""
         return self.accuracy >= REQUIRED_ACCURACY and all(check.passed for check in self.gradients + self.operators)
 
 
 def build_model(library: Any) -> Network:
-    """The network, made of the modules of torch.nn or of a library that names them alike."""
+    """The network, from the modules of torch.nn or of a library with the same names."""
     layers = nn.Sequential(
         library.Conv2d(1, 16, 3, padding=1),
         library.RMSNorm([16, 8, 8], eps=1e-6),
@@ -101,7 +101,7 @@ def new_run(model: Network, epochs: int) -> Run:
 
 
 def load_data(seed: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Training images, held-out images, and the digits on either. Pixels are multiples of 1/16 from 0 to 1."""
+    """Training images, held-out images, and the digits of both. Pixels are multiples of 1/16 from 0 to 1."""
     images, digits = load_digits(return_X_y=True)
     images = images.reshape(-1, 1, 8, 8) / 16
     split = train_test_split(images, digits, test_size=0.25, stratify=digits, random_state=seed)
@@ -128,11 +128,11 @@ def train(
     device = torch.device(device)
     train_images, test_images, train_digits, test_digits = load_data(seed)
     test_images, test_digits = test_images.to(device), test_digits.to(device)
-    # Every random number is drawn on the CPU, for the same ones on every device.
+    # All random numbers are drawn on the CPU, so that they are the same on every device.
     torch.manual_seed(seed)
     models = {name: build_model(library).to(device) for name, library in LIBRARIES.items()}
     models[OURS].load_state_dict(models[PLAIN].state_dict())
-    # Before training, when no gradient has become small yet.
+    # Before training, while no gradient is small yet.
     first = train_images[:BATCH].to(device), train_digits[:BATCH].to(device)
     gradients, operators = check_models(models[PLAIN].state_dict(), *first)
 
@@ -142,12 +142,13 @@ def train(
         task = progress.add_task("Training", total=epochs)
         for epoch in range(epochs):
             losses: dict[str, list[float]] = {name: [] for name in runs}
-            # The images that do not fill a batch wait for the next epoch: the gradient of a few would be all noise.
+            # Images that do not fill a batch are left for the next epoch: a gradient of only a few would be mostly
+            # noise.
             order = torch.randperm(len(train_images))[: len(train_images) // BATCH * BATCH]
             for step, batch in enumerate(order.split(BATCH)):
                 images = (train_images[batch] + NOISE * torch.randn_like(train_images[batch])).to(device)
                 digits = train_digits[batch].to(device)
-                # In turns, so that neither always finds the caches as the other left them.
+                # Alternating, so that neither always finds the caches in the state that the other left.
                 for name in sorted(runs, reverse=step % 2 == 0):
                     losses[name].append(train_step(runs[name], images, digits))
             for name, run in runs.items():
@@ -165,7 +166,7 @@ def train(
 def check_models(
     weights: dict[str, Tensor], images: Tensor, digits: Tensor
 ) -> tuple[list[Comparison], list[Comparison]]:
-    """Compares both models, of the same weights, in every dtype: the gradients of the network, and every operator."""
+    """Compares both models with equal weights, in every dtype: the gradients of the network, and every operator."""
     gradients, operators = [], []
     for dtype in DTYPES:
         models = {name: build_model(library).to(images.device, dtype) for name, library in LIBRARIES.items()}
@@ -281,9 +282,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.epochs < 1:
         parser.error("--epochs must be at least 1")
     if torch.device(options.device).type == "npu":
-        # By default both networks' convolutions round float32 inputs to HF32; without it they multiply as on the CPU.
+        # By default both networks' convolutions round float32 inputs to HF32; this makes them multiply as on the CPU.
         importlib.import_module("torch_npu").npu.conv.allow_hf32 = False
-    torch.set_num_threads(1)  # the network is too small for more, which would only wait for one another
+    torch.set_num_threads(1)  # the network is too small for several threads
     console = Console()
     report = train(options.epochs, options.seed, options.output, options.device, console)
     show(report, console)

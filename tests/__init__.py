@@ -1,7 +1,7 @@
-"""The tests, and what all of them share."""
+"""The tests, and constants that all of them share."""
 
-# How long a process that a test starts may take, in seconds: more than ten times the slowest on two idle cores, so that
-# no limit ends a test that would have passed on a busy machine.
+# Timeout in seconds for a process that a test starts: more than ten times the slowest on two idle cores, so that it
+# does not end a correct test on a busy machine.
 LONGEST = 600
-# The same for a whole session of pytest, a program under a sanitizer and all commands of a page.
+# The same for a whole session of pytest, a program under a sanitizer, and all commands of a page.
 LONGEST_SESSION = 1800

@@ -1,15 +1,15 @@
-"""The package on aarch64, from another machine: ``make test-aarch64``.
+"""Tests the package for aarch64 on another machine: ``make test-aarch64``.
 
 Compiles by CMake's preset ``aarch64`` with Debian's cross compiler against torch's wheel for aarch64, and runs under
-QEMU's user-mode emulation: the C++ tests, ``doctor``, and Python tests on CPU tensors. What that takes is made in
-build/aarch64-machine, and nothing of it is installed:
+QEMU's user-mode emulation: the C++ tests, ``doctor``, and Python tests on CPU tensors. Everything needed is created in
+build/aarch64-machine, and nothing is installed:
 
-- ``root``: Python and the libraries that it needs, unpacked from the distribution's packages;
-- ``packages``: torch and what the tests need, from pip;
+- ``root``: Python and its libraries, unpacked from the distribution's packages;
+- ``packages``: torch and the tests' requirements, from pip;
 - ``emulate PROGRAM``, ``python``: scripts that run a program, and that interpreter, on an emulated processor, which
   ACLNN_TEST_PROCESSOR names as QEMU does.
 
-It needs the programs of PROGRAMS, the network once, and 6 GB: torch's wheel on PyPI is built for CUDA here, too.
+Needs the programs of PROGRAMS, the network once, and 6 GB: torch's wheel on PyPI is a CUDA build for aarch64, too.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ PROGRAMS = {
     "dpkg-deb": "dpkg",
 }
 OF_THE_DISTRIBUTION = ("python3-dev", "libgomp1", "libstdc++6")
-# pytest wants the last two of a Python older than 3.11; pip would look at the Python that runs it.
+# pytest needs the last two for a Python older than 3.11; pip would check the version of the Python that runs it.
 OF_PIP = ("numpy", "pytest", "pytest-xdist", "hypothesis", "expecttest", "cmake", "ninja", "exceptiongroup", "tomli")
 WHEELS = (
     *(option for minor in range(28, 16, -1) for option in ("--platform", f"manylinux_2_{minor}_aarch64")),
     *("--platform", "manylinux2014_aarch64", "--implementation", "cp", "--only-binary=:all:"),
 )
-# Processors by QEMU's names: one of ARMv8.2, as Kunpeng 920 is, and one that has FEAT_BF16, too.
+# Processors by QEMU's names: one of ARMv8.2, like Kunpeng 920, and one that also has FEAT_BF16.
 PROCESSOR = "neoverse-n1"
 WITH_BFLOAT16 = "max,sve=off"
-# oneDNN and cpuinfo read from files what processor this is, and would find the one that emulates.
+# oneDNN and cpuinfo read the processor from files, and would find the real one.
 MIDR = "0x00000000413fd0c1\n"
 CPUINFO = """processor\t: {}
 BogoMIPS\t: 50.00
@@ -55,8 +55,8 @@ CPU part\t: 0xd0c
 CPU revision\t: 1
 
 """
-# The kernel may be unable to start what is not for it, so that scripts stand in the programs' places. What they start
-# finds the emulator in a variable.
+# The kernel may be unable to run foreign executables, so scripts replace the programs. Child processes find the
+# emulator in a variable.
 EMULATE = """#!/bin/sh
 # Runs a program for aarch64.
 ACLNN_TEST_EMULATOR="$0" exec qemu-aarch64-static -cpu "${{ACLNN_TEST_PROCESSOR:-{processor}}}" -L "{root}" "$@"
@@ -66,7 +66,7 @@ PYTHON = """#!/bin/sh
 ACLNN_TEST_EMULATOR="${{0%/*}}/emulate" exec qemu-aarch64-static -0 "$0" \\
   -cpu "${{ACLNN_TEST_PROCESSOR:-{processor}}}" -L "{root}" -E PYTHONHOME="{root}/usr" "{root}/usr/bin/{python}" "$@"
 """
-# Values and derivatives of every operator, conformance tables, errors, and the same bits for any number of threads.
+# Values and derivatives of every operator, conformance tables, errors, and independence of the number of threads.
 TESTS = (
     *(f"test_{path.stem}.py" for path in sorted((ROOT / "tests" / "operators").glob("[!_]*.py"))),
     *("conformance", "test_operators.py", "test_determinism.py", "test_functional.py", "test_nn.py"),
@@ -77,7 +77,7 @@ CONVOLUTIONS = "test_convolution.py"
 
 
 def files(*names: str) -> list[Path]:
-    """Files of tests."""
+    """Test files."""
     return [ROOT / "tests" / name for name in names]
 
 
@@ -87,7 +87,7 @@ def run(*command: str | Path, **options: object) -> None:
 
 
 def make_root() -> None:
-    """Unpacks what the distribution has for aarch64; apt keeps its books in a folder of ours."""
+    """Unpacks the distribution's packages for aarch64, with apt's state in a separate folder."""
     books = MACHINE / "apt"
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (books / folder).mkdir(parents=True, exist_ok=True)
@@ -106,12 +106,12 @@ def make_root() -> None:
     run(*apt, "install", "--yes", "--download-only", *OF_THE_DISTRIBUTION, stdout=subprocess.DEVNULL)
     for package in sorted((books / "cache" / "archives").glob("*.deb")):
         run("dpkg-deb", "--extract", package, MACHINE / "root")
-    if not (MACHINE / "root" / "lib").exists():  # programs ask for /lib/ld-linux-aarch64.so.1
+    if not (MACHINE / "root" / "lib").exists():  # programs request /lib/ld-linux-aarch64.so.1
         (MACHINE / "root" / "lib").symlink_to("usr/lib")
 
 
 def make_processor() -> None:
-    """The files of the system in which programs look for the processor."""
+    """The system files in which programs look up the processor."""
     count = os.cpu_count() or 1
     for i in range(count):
         folder = MACHINE / "root" / f"sys/devices/system/cpu/cpu{i}/regs/identification"
@@ -122,7 +122,7 @@ def make_processor() -> None:
 
 
 def make_packages(python: str) -> None:
-    """torch of the version that is here, and what the tests need; as a build for CPUs, if one is in reach."""
+    """The same version of torch as here, and the tests' requirements; torch's CPU build, if an index has it."""
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     target = ["--target", MACHINE / "packages", "--upgrade", "--python-version", python.removeprefix("python"), *WHEELS]
     index = ["--extra-index-url", os.environ["TORCH_INDEX"]] if os.environ.get("TORCH_INDEX") else []
@@ -134,23 +134,23 @@ def make_packages(python: str) -> None:
 
 
 def made_for() -> str:
-    """What the machine depends on, which may change: the tree's place and torch's version."""
+    """The machine's variable inputs: the tree's location and torch's version."""
     return f"{ROOT}, torch {TORCH}\n"
 
 
 def is_made() -> bool:
-    """Whether build/aarch64-machine is complete."""
+    """True if build/aarch64-machine is complete."""
     made = MACHINE / "made"
     return made.exists() and made.read_text() == made_for()
 
 
 def headers(python: str) -> str:
-    """The folders of an interpreter's headers, as ACLNN_PYTHON_INCLUDE has them."""
+    """The folders of an interpreter's headers, for ACLNN_PYTHON_INCLUDE."""
     return f"{MACHINE / 'root/usr/include' / python};{MACHINE / 'include'}"
 
 
 def make_machine() -> str:
-    """All of build/aarch64-machine, unless it is there; the name of its interpreter."""
+    """Creates build/aarch64-machine unless it exists; returns the name of its interpreter."""
     if not is_made():
         shutil.rmtree(MACHINE, ignore_errors=True)
         MACHINE.mkdir(parents=True)
@@ -158,7 +158,7 @@ def make_machine() -> str:
         make_processor()
         (interpreter,) = (MACHINE / "root/usr/bin").glob("python3.[0-9]*[0-9]")
         make_packages(interpreter.name)
-        # Debian's Python.h includes a file by its architecture; nothing else is to be found beside it.
+        # Debian's Python.h includes a file by its architecture; nothing else next to it may be found.
         (MACHINE / "include").mkdir()
         (MACHINE / "include/aarch64-linux-gnu").symlink_to("../root/usr/include/aarch64-linux-gnu")
         (MACHINE / "made").write_text(made_for())
@@ -171,7 +171,7 @@ def make_machine() -> str:
 
 
 def build(python: str) -> Path:
-    """Compiles everything; returns the folder that has the package."""
+    """Compiles everything; returns the folder of the package."""
     options = (f"-DACLNN_PYTHON_INCLUDE={headers(python)}",)
     folder = builds.build("aarch64", "all", "cpp_tests", "install", options=options)
     builds.copy_sources(folder / "package")
@@ -179,12 +179,12 @@ def build(python: str) -> Path:
 
 
 def run_tests(package: Path) -> bool:
-    """Whether all of them pass: in C++, of products of BFLOAT16 by BFDOT, doctor, in Python."""
+    """True if all pass: in C++, products of BFLOAT16 by BFDOT, doctor, and in Python."""
     python = MACHINE / "python"
-    # The soak would measure the emulator, which keeps memory of every thread that has ended.
+    # The soak would measure the emulator, which keeps memory for every thread that has ended.
     ctest = [builds.CMAKE.parent / "ctest", "--preset", "aarch64", "--parallel", "2", "--exclude-regex", "test_soak"]
     pytest = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--numprocesses=2", "--dist=worksteal"]
-    # Not in the tree, whose own package would come first.
+    # Outside the tree, whose own package would come first.
     pytest += ["-c", ROOT / "pyproject.toml", "-o", "pythonpath=", "--import-mode=append"]
     paths = os.pathsep.join(map(str, (package, MACHINE / "packages", ROOT)))
     environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
@@ -197,9 +197,9 @@ def run_tests(package: Path) -> bool:
         return status == 0
 
     products = [*ctest, "--no-tests=error", "--tests-regex", "kernels_(matmul|convolution)"]
-    # Without it the tests of products of BFLOAT16 would pass, because there is nothing to test.
+    # Without FEAT_BF16 the tests of BFLOAT16 products would pass without testing anything.
     has_bfloat16 = "import ctypes; assert ctypes.CDLL(None).getauxval(26) & 1 << 14, 'no FEAT_BF16'"
-    # What test_compilers makes would be for this machine.
+    # test_compilers would compile for the wrong machine.
     outcomes = [
         passes("C++ tests", ctest, ROOT),
         passes("FEAT_BF16", [python, "-c", has_bfloat16], package, ACLNN_TEST_PROCESSOR=WITH_BFLOAT16),
@@ -217,7 +217,7 @@ def run_tests(package: Path) -> bool:
 
 
 def main() -> int:
-    """Makes, builds and tests; 1 if something did not pass, 2 if a program is missing."""
+    """Creates, builds and tests; returns 1 if anything failed, 2 if a program is missing."""
     missing = [package for program, package in PROGRAMS.items() if shutil.which(program) is None]
     if missing:
         print(f"tests.aarch64 needs programs that are not here: apt-get install {' '.join(missing)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Builds of what tests need besides the package: the C++ tests, and the variants under the sanitizers."""
+"""Builds the tests need in addition to the package: the C++ tests, and the variants with sanitizers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import ninja
 
 ROOT = Path(__file__).resolve().parent.parent
 CMAKE = Path(cmake.CMAKE_BIN_DIR) / "cmake"
-# The compiler and what the caller puts before or behind it, as in CXX="ccache g++".
+# The compiler, with the caller's prefix and options, as in CXX="ccache g++".
 CXX = shlex.split(os.environ.get("CXX", "g++"))
 
 
 def configure(preset: str, *options: str) -> Path:
-    """The folder of a variant of CMakePresets.json, ready to be built with the Python that runs this."""
+    """The folder of a variant of CMakePresets.json, configured with this Python."""
     defines = [f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}", f"-DACLNN_PYTHON={sys.executable}", *options]
     subprocess.run([CMAKE, "--preset", preset, *defines], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return ROOT / "build" / preset
 
 
 def build(preset: str, *targets: str, options: tuple[str, ...] = ()) -> Path:
-    """Builds targets of a variant, or all that is installed; returns its folder, of which `tests` has the programs."""
+    """Builds targets of a variant, or everything installed; returns its folder, with the programs in `tests`."""
     folder = configure(preset, *options)
     command = [CMAKE, "--build", folder, *(f"--target={target}" for target in targets), "--", "--quiet"]
     subprocess.run(command, check=True)
@@ -34,7 +34,7 @@ def build(preset: str, *targets: str, options: tuple[str, ...] = ()) -> Path:
 
 
 def copy_sources(folder: Path) -> None:
-    """Copies the Python package into a folder that has the binaries of a variant, and takes older modules away."""
+    """Copies the Python package into a variant's folder of binaries, and removes older modules."""
     for module in (folder / "aclnn_torch").rglob("*.py"):
         module.unlink()
     binaries = shutil.ignore_patterns("lib", "cann", "*.so", "__pycache__")
@@ -42,7 +42,7 @@ def copy_sources(folder: Path) -> None:
 
 
 def cpp_tests() -> Path:
-    """The folder of the C++ tests' programs, which are built if there are none."""
+    """The folder of the C++ tests' programs; builds them if it is empty."""
     folder = ROOT / "build" / "release" / "tests"
     names = [path.stem for tests in ("cpp", "reliability") for path in (ROOT / "tests" / tests).glob("test_*.cpp")]
     if not all((folder / name).exists() for name in [*names, "libfaults.so", "fuzz_replay"]):

@@ -1,7 +1,7 @@
-"""The C ABI of the host CANN from Python: the library, its prototypes, and tensors in guarded memory.
+"""The C ABI of the host CANN in Python: the library, its prototypes, and tensors in guarded memory.
 
-The prototypes are read from the headers, so a function is called exactly as a C program would call it. Enum values and
-status codes are written out here, from the published interface: the tests compare the headers with them.
+Prototypes are read from the headers, so a function is called exactly as from C. Enum values and status codes are copied
+here from the published interface: tests compare the headers with them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INCLUDE = Path(__file__).resolve().parent.parent / "csrc" / "host_cann" / "inclu
 
 PRODUCTS = ("Ascend310P", "Ascend910", "Ascend910B", "Ascend910_93", "Ascend950", "host")
 
-# Status codes, as aclnn/aclnn_base.h's document lists them; those of the runtime are in acl/acl_base.h.
+# Status codes of aclnn/aclnn_base.h's document; those of the runtime are in acl/acl_base.h.
 SUCCESS = 0
 PARAM_NULLPTR = 161001
 PARAM_INVALID = 161002
@@ -36,9 +36,9 @@ TILING_ERROR = 561002
 FIND_KERNEL_ERROR = 561003
 INNER_NULLPTR = 561103
 
-# What a stream reports at its synchronisation when a kernel fails (ACL_ERROR_RT_AICORE_EXCEPTION).
+# The status of a stream's synchronisation if a kernel fails (ACL_ERROR_RT_AICORE_EXCEPTION).
 AICORE_EXCEPTION = 507015
-# The same when memory was freed before the stream came to it (ACL_ERROR_RT_COPY_DATA).
+# The same if memory was freed before the stream reached it (ACL_ERROR_RT_COPY_DATA).
 COPY_DATA = 507052
 
 
@@ -128,7 +128,7 @@ def header_text() -> str:
 
 @functools.cache
 def prototypes() -> dict[str, tuple[Any, list[Any]]]:
-    """Return type and parameter types of every function the headers declare. A pointer is a plain address."""
+    """Return and parameter types of every function in the headers. Pointers are plain addresses."""
     text = header_text()
     types = dict(_CTYPES)
     types.update({name: ctypes.c_int for name in re.findall(r"typedef [^;{}]*{[^}]*}\s*(\w+);", text)})
@@ -152,20 +152,20 @@ def prototypes() -> dict[str, tuple[Any, list[Any]]]:
 
 
 def library_path() -> Path:
-    """The embedded host CANN, in the package's folder (which is not imported for it)."""
+    """The embedded host CANN, in the package's folder (without importing the package)."""
     spec = importlib.util.find_spec("aclnn_torch")
     root = Path(next(iter(spec.submodule_search_locations))) if spec and spec.submodule_search_locations else None
     return (root or INCLUDE.parents[2] / "aclnn_torch") / "lib" / "libaclnn_host.so"
 
 
 def is_embedded(name: str) -> bool:
-    """Whether the embedded host CANN has a function: the installed one alone has the profiler's."""
+    """True if the embedded host CANN has a function: only the installed one has the profiler's."""
     return not name.startswith("aclprof")
 
 
 @functools.cache
 def embedded() -> ctypes.CDLL:
-    """The embedded host CANN, every function with its prototype."""
+    """The embedded host CANN, with a prototype for every function."""
     library = ctypes.CDLL(str(library_path()))
     for name, (result, parameters) in prototypes().items():
         if not is_embedded(name):
@@ -179,28 +179,28 @@ _in_use: list[Any] = []
 
 
 def use(library: Any) -> None:
-    """Makes everything here call another CANN, whose functions are attributes; before the first call."""
+    """Selects another CANN, an object with functions as attributes, for everything here; call it first."""
     _in_use[:] = [library]
 
 
 def host() -> Any:
-    """The CANN in use: the embedded host CANN, unless another was chosen."""
+    """The CANN in use: the embedded host CANN, unless another was selected."""
     return _in_use[0] if _in_use else embedded()
 
 
 def error_text() -> str:
-    """The messages of this thread since the last call, newest first; empty when there are none."""
+    """The messages of this thread since the last call, newest first; empty if there are none."""
     return (host().aclGetRecentErrMsg() or b"").decode()
 
 
 def live_objects(kind: str | None = None) -> int:
-    """Objects of the host CANN that are alive now."""
+    """The number of live objects of the host CANN."""
     return int(host().aclHostLiveObjects(kind and kind.encode()))
 
 
 @contextmanager
 def nothing_left() -> Iterator[None]:
-    """Asserts that as many objects are alive after a block as before; garbage of others is not collected meanwhile."""
+    """Asserts that a block leaves the number of live objects unchanged; older garbage is not collected meanwhile."""
     collects = gc.isenabled()
     gc.disable()
     living = live_objects()
@@ -225,7 +225,7 @@ def product(name: str) -> Iterator[None]:
 
 # ---- element types
 
-# How a buffer holds a dtype. BF16 is its upper 16 bits of a float; what cannot be computed with is bytes.
+# The storage of a dtype in a buffer. BF16 is the upper 16 bits of a float; dtypes without arithmetic are bytes.
 _STORAGE: dict[Dtype, Any] = {
     Dtype.FLOAT: np.float32,
     Dtype.FLOAT16: np.float16,
@@ -245,7 +245,7 @@ _STORAGE: dict[Dtype, Any] = {
     Dtype.COMPLEX128: np.complex128,
 }
 
-# Significand bits (with the hidden one), and the least exponent of a normal number.
+# Significand bits (with the hidden one), and the smallest exponent of a normal number.
 _PRECISION = {
     Dtype.FLOAT: (24, -126),
     Dtype.FLOAT16: (11, -14),
@@ -258,12 +258,12 @@ INTEGER = tuple(d for d in Dtype if re.fullmatch(r"U?INT\d+|BOOL", d.name))
 
 
 def storage_type(dtype: Dtype) -> np.dtype[Any]:
-    """The numpy type in which a buffer holds the dtype."""
+    """The numpy type of the dtype's storage."""
     return np.dtype(_STORAGE.get(dtype, np.uint8))
 
 
 def ulp(dtype: Dtype, value: Any) -> np.ndarray:
-    """Distance between neighbours of the dtype in the binade of each value (float64)."""
+    """The distance between neighbours of the dtype in the binade of each value (float64)."""
     bits, least = _PRECISION[dtype]
     value = np.asarray(value, np.float64)
     exponent = np.where(value == 0, least, np.frexp(value)[1] - 1)
@@ -271,7 +271,7 @@ def ulp(dtype: Dtype, value: Any) -> np.ndarray:
 
 
 def round_to(dtype: Dtype, value: Any) -> np.ndarray:
-    """float64 values rounded once to the dtype, to nearest even, with its subnormals and its overflow to inf."""
+    """float64 values rounded once to the dtype: to nearest even, with its subnormals, overflowing to inf."""
     value = np.asarray(value, np.float64)
     with np.errstate(all="ignore"):
         if dtype != Dtype.BF16:
@@ -282,7 +282,7 @@ def round_to(dtype: Dtype, value: Any) -> np.ndarray:
 
 
 def encode(dtype: Dtype, value: Any) -> np.ndarray:
-    """float64 or complex values as the dtype's storage; floating values are rounded once."""
+    """float64 or complex values in the dtype's storage; floating values are rounded once."""
     value = np.asarray(value)
     if dtype == Dtype.BF16:
         bits = round_to(dtype, value).astype(np.float32).view(np.uint32) >> 16
@@ -297,7 +297,7 @@ def encode(dtype: Dtype, value: Any) -> np.ndarray:
 
 
 def repeated(values: Any, shape: Sequence[int]) -> np.ndarray:
-    """The values in their order, as often as the shape has room; np.resize takes a second for four million."""
+    """The values repeated in order to fill the shape; np.resize takes a second for four million."""
     values, count = np.ravel(values), math.prod(shape)
     if not values.size:
         return np.zeros(shape, values.dtype)
@@ -321,9 +321,9 @@ _PATTERN = 0xA5
 
 
 class Memory:
-    """One tensor's storage between red zones, all of it filled with a pattern, and the numpy view of its elements."""
+    """One tensor's storage between red zones, all filled with a pattern, and a numpy view of its elements."""
 
-    # Whether storage ends at a page that the process may not touch, and not at a red zone: what reads beyond it dies.
+    # True if storage ends at an inaccessible page instead of a red zone: reading beyond it crashes.
     is_fenced: ClassVar[bool] = False
 
     def __init__(self, dtype: Dtype, shape: Sequence[int], strides: Sequence[int] | None = None, offset: int = 0):
@@ -350,7 +350,7 @@ class Memory:
         return np.ndarray(self.shape + tail, kind, buffer, self.start + self.offset * item, strides)
 
     def write(self, values: Any) -> None:
-        """Rounds float64 values into the elements, repeating them as often as needed."""
+        """Rounds float64 values into the elements, repeated as often as needed."""
         self.view[...] = repeated(encode(self.dtype, values), self.shape)
 
     def read(self) -> np.ndarray:
@@ -358,18 +358,18 @@ class Memory:
         return decode(self.dtype, np.ascontiguousarray(self.view).reshape(self.shape))
 
     def untouched(self) -> bool:
-        """Whether the pattern is intact in the red zones and in the gaps between the elements."""
+        """True if the pattern is intact in the red zones and in the gaps between elements."""
         return bool(np.all(self.raw[self._outside] == _PATTERN))
 
     def unwritten(self) -> bool:
-        """Whether the pattern is intact everywhere."""
+        """True if the pattern is intact everywhere."""
         return bool(np.all(self.raw == _PATTERN))
 
     def descriptor(self, format: Format = Format.ND) -> int:
-        """A new aclTensor over this memory, for the caller to destroy. Strides not given are passed as null."""
+        """A new aclTensor over this memory, for the caller to destroy. Omitted strides are passed as null."""
         rank = len(self.shape)
         strides = None if self.given_strides is None else int64s(self.given_strides)
-        storage = int64s([self.elements])  # one number of elements, as torch_npu passes it
+        storage = int64s([self.elements])  # a number of elements, as in torch_npu
         tensor = host().aclCreateTensor(
             int64s(self.shape), rank, self.dtype, strides, self.offset, format, storage, 1, self.address
         )
@@ -378,13 +378,13 @@ class Memory:
 
 
 def _between_red_zones(size: int) -> tuple[np.ndarray, int]:
-    """Bytes, and where in them the storage begins."""
+    """Bytes, and the storage's offset in them."""
     raw = np.empty(size + 3 * _GUARD, np.uint8)
     return raw, -raw.ctypes.data % _GUARD + _GUARD
 
 
 def _fenced(size: int) -> tuple[np.ndarray, int]:
-    """The same, before a page that the process may not touch."""
+    """The same, before an inaccessible page."""
     room = (size // mmap.PAGESIZE + 1) * mmap.PAGESIZE
     area = mmap.mmap(-1, room + mmap.PAGESIZE)
     raw = np.frombuffer(area, np.uint8, room)
@@ -404,7 +404,7 @@ def int64s(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
 
 
 def create_scalar(value: Any, dtype: Dtype = Dtype.FLOAT) -> int:
-    """A new aclScalar holding the value rounded to the dtype, for the caller to destroy."""
+    """A new aclScalar of the value rounded to the dtype, for the caller to destroy."""
     stored = encode(dtype, value)
     scalar = host().aclCreateScalar(stored.ctypes.data, dtype)
     assert scalar, error_text()
@@ -447,7 +447,7 @@ def allocate(size: int) -> int:
 
 
 class DeviceMemory(Memory):
-    """Memory on the device of the CANN in use, which the host may not touch, with a copy of it on the host."""
+    """Memory on the device of the CANN in use, inaccessible to the host, with a host copy."""
 
     def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
@@ -455,18 +455,18 @@ class DeviceMemory(Memory):
         self.address = self._block + self.start
 
     def _storage(self, size: int) -> tuple[np.ndarray, int]:
-        return np.empty(size + 2 * _GUARD, np.uint8), _GUARD  # blocks begin at a multiple of more than that
+        return np.empty(size + 2 * _GUARD, np.uint8), _GUARD  # blocks have a larger alignment
 
     def upload(self) -> None:
-        """Gives the device the host's bytes."""
+        """Copies the host's bytes to the device."""
         _copy(self._block, self.raw.ctypes.data, self.raw.nbytes, _HOST_TO_DEVICE)
 
     def download(self) -> None:
-        """Gives the host the device's bytes."""
+        """Copies the device's bytes to the host."""
         _copy(self.raw.ctypes.data, self._block, self.raw.nbytes, _DEVICE_TO_HOST)
 
     def free(self) -> None:
-        """Gives the device's memory back; one on which an operator failed may refuse it."""
+        """Frees the device's memory; a device on which an operator failed may refuse."""
         host().aclrtFree(self._block)
 
 
@@ -479,7 +479,7 @@ def _copy(to: int, source: int, size: int, kind: int) -> None:
 
 # ---- the two stages
 
-# What the two output parameters of stage 1 hold before the call: no address, and no size anyone would ask for.
+# The two output parameters of stage 1 before the call: an invalid address, and an implausible size.
 UNSET_SIZE = 0xDEADBEEFDEADBEEF
 UNSET_EXECUTOR = 0xFFFFFFFFFFFFFFF0
 
@@ -497,7 +497,7 @@ class Stage1:
         self.text = error_text()
 
     def run(self, stream: int | None = None) -> int:
-        """Stage 2 with a workspace of the wanted size. The workspace lives as long as this object."""
+        """Stage 2 with a workspace of the requested size. The workspace lives as long as this object."""
         self.workspace = Memory(Dtype.UINT8, [self.workspace_size])
         address = self.workspace.address if self.workspace_size else None
         return stage2(self.api, self.executor, self.workspace_size, address, stream)
@@ -511,6 +511,6 @@ def stage2(
 
 
 def exported_operators(library: Path) -> set[str]:
-    """The functions with two stages that a library has."""
+    """A library's functions with two stages."""
     symbols = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
     return set(re.findall(r" T (acl\w+)GetWorkspaceSize\n", symbols))

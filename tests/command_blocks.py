@@ -1,6 +1,6 @@
-"""The command blocks of the documents: which there are, and how a page's are run as printed.
+"""The command blocks of the documents: lists them, and runs a page's blocks as printed.
 
-``python -m tests.command_blocks [PAGE ...]`` runs those of the pages named, or of all, long ones too.
+``python -m tests.command_blocks [PAGE ...]`` runs those of the given pages, or of all pages, including slow ones.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ PAGES = [
     *("README.md", "CONTRIBUTING.md"),
     *(str(path.relative_to(ROOT)) for folder in ("docs", "examples") for path in sorted((ROOT / folder).rglob("*.md"))),
 ]
-# Their blocks of code and of text are excerpts of the tree.
+# The code and text blocks of these pages are excerpts of the tree.
 EXCERPTS = ("docs/adding_a_row.md", "docs/adding_an_operator.md")
 # Pages whose Python is that of the environment with torch_npu.
 WITH_TORCH_NPU = ("docs/npu.md",)
 
-# How a program that asks for its WORLD_SIZE is started.
+# The launcher of programs that need WORLD_SIZE.
 SEVERAL_PROCESSES = "-m torch.distributed.run --standalone --nproc-per-node 2"
 
-# What takes long, by how it begins: run by `make commands`.
+# Prefixes of slow commands: run by `make commands`.
 LONG = (
     ".venv-npu/bin/python -m aclnn_torch run --devices 2 examples/train_digits.py",
     ".venv-npu/bin/python -m aclnn_torch run --devices 2 -m pytest",
@@ -46,7 +46,7 @@ LONG = (
     "build/release/tests/test_faults",
     "build/release/tests/test_runtime_stream",
 )
-# What is not run from here, by how it begins, and why.
+# Prefixes of commands that are not run here, with the reason.
 ELSEWHERE = {
     "make ": "builds into the tree and takes minutes; .ci/run and make test-deep run most, a person the others",
     ".venv/bin/python -m pytest tests/test_distributed.py": "make test-all runs every file of tests",
@@ -67,38 +67,38 @@ ELSEWHERE = {
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page: its language, empty if it has none, and its text."""
+    """A fenced block of a page: its language (may be empty) and its text."""
 
     language: str
     text: str
 
 
 def blocks_of(page: str) -> list[Block]:
-    """Those of a page, in order."""
+    """The blocks of a page, in order."""
     found = re.findall(r"^```([\w+]*)\n(.*?)^```$", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
     return [Block(*parts) for parts in found]
 
 
 def commands_of(block: Block) -> list[str]:
-    """The lines of a block for the shell, without comments; one that goes on in the next is one with it."""
+    """The lines of a shell block, without comments; continued lines are joined."""
     lines = block.text.replace("\\\n", " ").splitlines()
     return [command for line in lines if (command := re.sub(r"(^|\s+)#.*", "", line))]
 
 
 def is_long(command: str) -> bool:
-    """Whether it is one of LONG."""
+    """True if the command is in LONG."""
     return command.startswith(LONG)
 
 
 def is_elsewhere(command: str) -> bool:
-    """Whether it is one of ELSEWHERE; what is listed as long goes before."""
+    """True if the command is in ELSEWHERE; LONG takes precedence."""
     return command.startswith(tuple(ELSEWHERE)) and not is_long(command)
 
 
 def script_of(page: str, long: bool) -> str:
-    """A page as a script for bash.
+    """A page as a bash script.
 
-    One shell runs all its commands, since one block prepares the next; what is Python begins where the page began.
+    One shell runs all commands, since a block may prepare the next; Python blocks start in the page's folder.
     """
     python = ".venv-npu/bin/python" if page in WITH_TORCH_NPU else ".venv/bin/python"
     lines = [
@@ -120,12 +120,12 @@ def script_of(page: str, long: bool) -> str:
 
 
 def needs_torch_npu(script: str) -> bool:
-    """Whether it is for an environment that a machine may not have."""
+    """True if the command needs an environment that a machine may not have."""
     return ".venv-npu" in script
 
 
 def copy_tree(target: Path) -> None:
-    """Copies the tree, what is built in the package with it; environments and C++ tests are links."""
+    """Copies the tree with the built package; environments and C++ tests are linked."""
     left_out = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "__pycache__", ".*_cache", "*.egg-info")
     shutil.copytree(ROOT, target, symlinks=True, ignore=left_out)
     (target / "build").mkdir()
@@ -138,10 +138,10 @@ def copy_tree(target: Path) -> None:
 def run_page(page: str, tree: Path, long: bool) -> str:
     """Runs a page's commands in a copy of the tree and returns what they printed.
 
-    The folder is that of a page of examples, which says so, and the root for the others.
+    Pages of examples that name their folder run there, the others in the root.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("ACLNN_TORCH", "PYTEST"))}
-    environment["PYTHONPATH"] = str(tree)  # the copy's package, wherever a command is run
+    environment["PYTHONPATH"] = str(tree)  # the copy's package, for commands in any folder
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])  # cmake, pkg-config
     folder = (tree / page).parent if page.startswith("examples/") else tree
     script = ["bash", "-c", script_of(page, long)]
@@ -152,7 +152,7 @@ def run_page(page: str, tree: Path, long: bool) -> str:
 
 
 def main(pages: list[str]) -> None:
-    """Runs pages, and prints what they printed."""
+    """Runs pages, and prints their output."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         copy_tree(tree)

@@ -1,4 +1,4 @@
-"""Fixtures that all tests share."""
+"""Fixtures shared by all tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 
-# Before torch brings OpenMP: threads of several processes that share the processors do not spin while they wait.
+# Set before torch loads OpenMP: threads of processes that share the processors do not spin while they wait.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 import pytest
@@ -17,18 +17,18 @@ from hypothesis import HealthCheck, settings
 import aclnn_torch
 from aclnn_torch import _C
 
-# Ctrl-C interrupts what tests start, also where a shell runs pytest in the background, which then ignores it.
+# Lets Ctrl-C interrupt child processes even if a shell runs pytest in the background, which makes it ignore SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# What is meant for the pytest that was called, which has read it by now. The processes that tests start, other pytests
-# among them whose words a test reads, shall do the same for every caller.
+# Variables for the pytest that was started, which has read them by now. The processes that tests start, including other
+# pytests whose output a test reads, must behave the same for every caller.
 OF_THE_CALLER = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONWARNINGS", "FORCE_COLOR", "PY_COLORS", "COLUMNS")
 for _name in OF_THE_CALLER:
     os.environ.pop(_name, None)
 
-# How many examples a property is tried on: some with every test run, many with --hypothesis-profile=deep. They are the
-# same every time; how fast the machine is tells nothing about the property.
+# Examples per property: few in every test run, many with --hypothesis-profile=deep. They are the same every time; the
+# machine's speed says nothing about the property.
 for _name, _examples in (("quick", 50), ("deep", 2000)):
     settings.register_profile(
         _name,
@@ -41,12 +41,12 @@ settings.load_profile("quick")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sessions of torch_npu come first: no process waits for another's at the end."""
+    """Runs sessions of torch_npu first, so that no process waits for another's at the end."""
     items.sort(key=lambda item: item.path.name != "test_npu.py")
 
 
 def pytest_collection_finish() -> None:
-    """What pytest collected lives to the end: no collection of garbage looks at these hundred thousands of objects."""
+    """Exempts pytest's hundred thousands of collected objects, which live to the end, from garbage collection."""
     gc.collect()
     gc.freeze()
 
@@ -59,14 +59,14 @@ def same_numbers_every_time() -> None:
 
 @pytest.fixture(autouse=True)
 def default_product() -> Iterator[None]:
-    """Every test begins on the default product, and leaves it as it was."""
+    """Every test begins on the default product, and restores it."""
     with aclnn_torch.product("Ascend910B"):
         yield
 
 
 @pytest.fixture(scope="session")
 def torch_npu_environment() -> None:
-    """Skips where nothing can be run under torch_npu, which another process has to try."""
+    """Skips tests if nothing can run under torch_npu, which a child process tests."""
     from .test_npu import why_not
 
     if reason := why_not():
@@ -82,9 +82,9 @@ def host_product(default_product: None) -> Iterator[None]:
 
 @pytest.fixture
 def nothing_leaked() -> Iterator[None]:
-    """Fails the test if host CANN objects outlive it."""
-    gc.collect()  # of what other tests left
-    gc.freeze()  # what is left stays: the next collection need not look at it
+    """Fails the test if it leaks objects of the host CANN."""
+    gc.collect()  # garbage of other tests
+    gc.freeze()  # the next collection ignores survivors
     before = _C.live_objects()
     yield
     assert _C.live_objects() == before

@@ -1,7 +1,7 @@
 """Where operators are listed by name, as their modules state it: README's table, and functional.py and nn.py, whose
 names type checkers read.
 
-`python -m tests.listings` writes the lists, which `make conformance` does; tests/test_documents.py compares them.
+`python -m tests.listings`, part of `make conformance`, writes the lists; tests/test_documents.py compares them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from tests.conformance.machinery import tables_by_file
 from tests.operators import ELEMENTWISE
 
 HEAD = "| CANN | `torch.ops.aclnn` | `aclnn_torch.functional`, `aclnn_torch.nn` |\n|---|---|---|\n"
-# README's rows below the head, up to that of the first operator that does not work element by element.
+# README's rows below the head, up to that of the first operator that is not elementwise.
 ROWS = re.compile(re.escape(HEAD) + r"(?:\|.*\n)*?(?=\| aclnnLayerNorm,)")
 # All of a module below its docstring.
 NAMES = re.compile(r"(?<=\nfrom __future__ import annotations\n\n).*", re.DOTALL)
 
 
 def names(things: Iterable[Callable[..., object]]) -> list[str]:
-    """In ruff's order: constants, such as the names of some classes seem to be, stand first."""
+    """Sorts as ruff does: constants come first, and some class names look like constants."""
     return sorted((thing.__name__ for thing in things), key=lambda name: (not name.isupper(), name))
 
 
 def row(name: str) -> str:
-    """CANN's functions, the overloads, functions and modules of an operator."""
+    """An operator's row: CANN's functions, overloads, functions and modules."""
     operator = OPERATORS[name]
 
     def quoted(words: Iterable[str]) -> str:
@@ -49,7 +49,7 @@ def readme(text: str) -> str:
 
 
 def module(text: str, of: Callable[[Operator], Iterable[Callable[..., object]]]) -> str:
-    """A module that imports what each operator has, and lists it."""
+    """A module that imports and lists each operator's names."""
     parts = {name: names(of(operator)) for name, operator in sorted(OPERATORS.items())}
     imports = "".join(f"from .ops.{name} import {', '.join(found)}\n" for name, found in parts.items())
     everything = names(thing for operator in OPERATORS.values() for thing in of(operator))
@@ -57,7 +57,7 @@ def module(text: str, of: Callable[[Operator], Iterable[Callable[..., object]]])
     return NAMES.sub(lambda _: f"{imports}\n__all__ = [\n{listed}]\n", text)
 
 
-# The files, and how each should be, given how it is.
+# The files, and functions from their current to their correct text.
 FILES: dict[Path, Callable[[str], str]] = {
     ROOT / "README.md": readme,
     ROOT / "aclnn_torch/functional.py": lambda text: module(text, lambda operator: operator.functions),

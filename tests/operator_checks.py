@@ -1,4 +1,4 @@
-"""What every differentiable operator must survive, checked on its own sample calls through PyTorch's own tools."""
+"""Checks for every differentiable operator, on its own sample calls, with PyTorch's own tools."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import aclnn_torch
 from tests import inductor
 from tests.operators._info import Call, as_tuple
 
-# How far a result may be from torch's: one rounding for the 16-bit types, and for the wider ones the exponentials of
-# both sides, each good to 2 units in the last place.
+# Tolerance against torch's result: one rounding for the 16-bit types, and for the wider ones the exponentials of both
+# sides, each accurate to 2 units in the last place.
 TOLERANCE: dict[torch.dtype, dict[str, float]] = {
     torch.float64: {"rtol": 4 * 2**-52, "atol": 4 * 2**-54},
     torch.float32: {"rtol": 4 * 2**-23, "atol": 4 * 2**-25},
@@ -27,11 +27,11 @@ TOLERANCE: dict[torch.dtype, dict[str, float]] = {
 }
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
-# Of tests of our own products of BFLOAT16.
+# For tests of the project's BFLOAT16 products.
 BFLOAT16_IS_OURS = pytest.mark.skipif(
     torch.cpu._is_amx_tile_supported(), reason="with AMX, products of BFLOAT16 are oneDNN's"
 )
-# Of tests of algorithms that only some CPUs have.
+# For tests of algorithms that only some CPUs have.
 HAS_AVX512_BFLOAT16 = (
     torch.cpu._is_avx512_bf16_supported() and os.environ.get("ACLNN_TORCH_CPU_CAPABILITY", "avx512") == "avx512"
 )
@@ -40,7 +40,7 @@ HAS_FEAT_BF16 = platform.machine() == "aarch64" and bool(ctypes.CDLL(None).getau
 NEEDS_BFLOAT16_PRODUCTS = pytest.mark.skipif(
     not (HAS_AVX512_BFLOAT16 or HAS_FEAT_BF16), reason="a CPU without AVX512_BF16 and FEAT_BF16"
 )
-# Whether linear cross entropy multiplies BFLOAT16 as it is, gradients by logits rounded to it.
+# True if linear cross entropy multiplies BFLOAT16 without widening, rounding gradients with respect to logits to it.
 MULTIPLIES_BFLOAT16 = (
     HAS_AVX512_BFLOAT16 or HAS_FEAT_BF16 or os.environ.get("ACLNN_TORCH_CPU_CAPABILITY") == "reference"
 )
@@ -51,12 +51,12 @@ NEEDS_AMX_BFLOAT16 = pytest.mark.skipif(
 
 
 def total_of(results: Tensor | tuple[Tensor, ...]) -> Tensor:
-    """A number that every element of the results counts in."""
+    """A number that depends on every element of the results."""
     return torch.stack([result.double().sum() for result in as_tuple(results)]).sum()
 
 
 def views(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Tensor]:
-    """Random values of one shape (of four dimensions) in memory laid out in different ways."""
+    """Random values of one (four-dimensional) shape in different memory layouts."""
     base = torch.randn(shape).to(dtype)
     padded = torch.zeros(*shape[:-1], 2 * shape[-1] + 3).to(dtype)
     padded[..., 3::2] = base
@@ -71,7 +71,7 @@ def views(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Tensor]:
 def check_error(
     call: Callable[[], Any], words: Sequence[str], status: int = 161002, name: str = "ACLNN_ERR_PARAM_INVALID"
 ) -> None:
-    """The call raises an AclnnError whose text has all the words, and which survives pickling."""
+    """The call raises an AclnnError whose text contains all words, and which can be pickled."""
     with pytest.raises(aclnn_torch.AclnnError) as caught:
         call()
     error = caught.value
@@ -85,14 +85,14 @@ def check_error(
 
 
 def check_gradients(call: Call) -> None:
-    """First and second derivatives, reverse, forward, and one over the other, against finite differences."""
+    """First and second derivatives, reverse, forward, and forward over reverse, against finite differences."""
     tensors = call.tensors(torch.float64, requires_grad=True)
     torch.autograd.gradcheck(call.on, tensors, check_forward_ad=True, check_batched_grad=True)
     torch.autograd.gradgradcheck(call.on, tensors, check_fwd_over_rev=True, check_rev_over_rev=True)
 
 
 def check_transforms(call: Call) -> None:
-    """torch.func.grad, vmap (over each argument alone and over all), vmap over grad, jacrev and jacfwd, jvp."""
+    """torch.func.grad, vmap (over each argument and over all), vmap over grad, jacrev and jacfwd, jvp."""
     tensors = call.tensors(torch.float64)
     positions = tuple(range(len(tensors)))
 
@@ -154,7 +154,7 @@ def check_compilers(call: Call, dtype: torch.dtype) -> None:
 
 
 def opcheck(overload: Any, arguments: Sequence[Any], keywords: dict[str, Any] | None = None) -> None:
-    """torch.library.opcheck, all of its tests; in 16 bits without tracing, which is the same for every dtype."""
+    """torch.library.opcheck with all its tests; in 16 bits without tracing, which does not depend on the dtype."""
     floats = [argument for argument in arguments if isinstance(argument, Tensor) and argument.is_floating_point()]
     tests = ["test_schema", "test_autograd_registration", "test_faketensor"]
     if floats[0].element_size() != 2:
@@ -163,7 +163,7 @@ def opcheck(overload: Any, arguments: Sequence[Any], keywords: dict[str, Any] | 
 
 
 def check_compiled_autograd(call: Call, dtype: torch.dtype) -> None:
-    """The backward pass itself compiled."""
+    """The backward pass itself, compiled."""
     torch._dynamo.reset()
     eager, traced = (call.tensors(dtype, requires_grad=True) for _ in range(2))
     total_of(call.on(*eager)).backward()

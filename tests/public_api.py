@@ -1,4 +1,4 @@
-"""A program that uses all that the package offers, with the types that it says; needs no other file of the tests."""
+"""A program that uses the whole public API with its declared types; needs no other file of the tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aclnn_torch import host, nn
 
 
 def functions(x: Tensor) -> None:
-    """Functions of every kind; tests/wheel.py has the types of all."""
+    """Functions of every kind; tests/wheel.py checks the types of all."""
     for y in (F.elu(x, 1.5), F.selu(x), F.celu(x, 2.0), F.gelu(x, "tanh")):
         assert_type(y, Tensor)
         assert y.shape == x.shape
@@ -34,7 +34,7 @@ def functions(x: Tensor) -> None:
 
 
 def modules(x: Tensor) -> None:
-    """Classes of every kind, and the swap of torch's."""
+    """Classes of every kind, and the conversion of torch's."""
     layers = [nn.ELU(1.5), nn.SELU(), nn.CELU(), nn.GELU(), nn.RMSNorm(6), nn.LayerNorm(6)]
     model = torch.nn.Sequential(*layers)
     loss: Tensor = nn.CrossEntropyLoss()(model(x), torch.tensor([0, 5, 3, 1]))
@@ -81,7 +81,7 @@ def settings() -> None:
 
 
 def main() -> None:
-    """Uses everything once."""
+    """Uses the whole API once."""
     x = torch.linspace(-2, 2, 24).reshape(4, 6).requires_grad_()
     functions(x)
     modules(x)

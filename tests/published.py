@@ -1,9 +1,8 @@
-"""The published interface of CANN's operator libraries, as facts, and the signatures of the host CANN's own rows.
+"""The published interface of CANN's operator libraries as facts, and the signatures of the host CANN's rows.
 
-`csrc/cann/prefix/functions.tsv` lists the two-stage functions of the public repositories with the parameters of
-stage 1 and, where its document has a table of them, the dtypes of each tensor (of any product). Headers are written
-from it, too. The signatures of ours that are a row on ATen stand in a section of libopapi.so, written there by the
-macro that declares a row.
+`csrc/cann/prefix/functions.tsv` lists the two-stage functions of the public repositories with the parameters of stage 1
+and, if the document has a table of them, the dtypes of each tensor (on any product). Headers are generated from it,
+too. The signatures of the rows are in a section of libopapi.so, written by the macro that declares a row.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pathlib import Path
 
 TABLE = Path(__file__).parents[1] / "csrc" / "cann" / "prefix" / "functions.tsv"
 
-# The C types of the kinds of arguments of csrc/cann/rows/row.h, by how their names end.
+# The C types of the kinds of arguments in csrc/cann/rows/row.h, by suffix of their names.
 KINDS = {
     "InOuts": "aclTensorList*",
     "InOut": "aclTensor*",
@@ -36,20 +35,20 @@ KINDS = {
 
 
 def c_type(kind: str) -> str:
-    """The C type of a kind of argument. What is no kind is a C type itself."""
+    """The C type of a kind of argument; C types are returned unchanged."""
     return next((found for end, found in KINDS.items() if kind.endswith(end)), kind)
 
 
 @dataclass(frozen=True)
 class Function:
-    """One published function: its header, and the C type and name of each parameter before the last two."""
+    """One published function: its header, and the C type and name of each parameter except the last two."""
 
     header: str
     repository: str
     parameters: tuple[tuple[str, str], ...]
-    dtypes: dict[str, tuple[str, ...]]  # by parameter; only of the tensors whose document says so
+    dtypes: dict[str, tuple[str, ...]]  # by parameter; only for tensors with documented dtypes
     computes: str
-    refused: str  # why the host CANN does not have it, if it says so
+    refused: str  # the host CANN's reason for not having it, if given
 
 
 def _parameter(text: str) -> tuple[str, str]:
@@ -78,27 +77,27 @@ def functions() -> dict[str, Function]:
 
 
 def is_extension(name: str) -> bool:
-    """Whether a function is the host CANN's own, which nobody else publishes: its name says so."""
+    """True if a function is the host CANN's own extension: its name says so."""
     return name.startswith("aclnnHost")
 
 
-# Functions that change the aclTensor they are given, and are therefore no rows.
+# Functions that change the aclTensor that they are given, and therefore are not rows.
 OF_FORMATS = {"aclnnTransMatmulWeight", "aclnnTransConvolutionWeight"}
 
 
 def refused() -> set[str]:
-    """The functions that the host CANN has only to say why it does not compute them."""
+    """The functions that the host CANN defines only to report why it does not compute them."""
     return {name for name, function in functions().items() if function.refused}
 
 
 def refused_to_torch_npu() -> dict[str, str]:
-    """Why the host CANN does not have functions that torch_npu looks up, and whose parameters it need not know."""
+    """The reasons for functions that torch_npu looks up, and whose parameters need not be known."""
     lines = TABLE.with_name("refusals.tsv").read_text().splitlines()[1:]
     return dict(line.split("\t") for line in lines)
 
 
 def _signatures(library: Path, section: str) -> dict[str, str]:
-    """What a section of a library lists: names, and their arguments as the macro that made it has them."""
+    """The contents of a library's section: names, and their arguments as the macro recorded them."""
     with tempfile.TemporaryDirectory() as folder:
         dump = Path(folder) / "section"
         subprocess.run(
@@ -110,9 +109,9 @@ def _signatures(library: Path, section: str) -> dict[str, str]:
 
 @functools.cache
 def rows(library: Path) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The kind and the name of each argument of every row on ATen that a library has, by function.
+    """The kind and the name of each argument of every row of a library, by function.
 
-    Of a kind that is composed it is the innermost: In of Optional<Stored<In>>.
+    For a composed kind, the innermost: In for Optional<Stored<In>>.
     """
     return {
         name: tuple((re.sub(r"^.*<(.*?)>+$", r"\1", kind), argument) for kind, argument in _pairs(arguments))
@@ -121,7 +120,7 @@ def rows(library: Path) -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def images(library: Path) -> dict[str, tuple[str, ...]]:
-    """The arguments of every row on ATen that are images, whose channels are dimension 1, by function."""
+    """The image arguments of every row, whose channels are dimension 1, by function."""
     found = {
         name: tuple(argument for kind, argument in _pairs(arguments) if kind.startswith("Image<"))
         for name, arguments in _signatures(library, "aclnn_rows").items()
@@ -130,11 +129,11 @@ def images(library: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _pairs(arguments: str) -> list[tuple[str, str]]:
-    """Each kind and name, without a reason behind them."""
+    """Each kind and name, without a trailing reason."""
     return re.findall(r'\(([^(),"]+), (\w+)(?:, (?:"(?:[^"\\]|\\.)*"\s*)+)?\)', arguments)
 
 
-# Their arguments are views of memory, or none, so that they are made without the macro that lists the others.
+# Their arguments are views of memory, or none, so they are defined without the macro that lists the others.
 _UNLISTED = {"AsStrided", "ViewCopy", "NPUClearFloatStatusV2", "NPUClearFloatDebugStatus"}
 
 

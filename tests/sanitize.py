@@ -1,8 +1,8 @@
-"""Runs every C++ test, and the Python tests of the operators and rows, under the sanitizers: `make sanitize`.
+"""Runs all C++ tests, and the Python tests of the operators and rows, under the sanitizers: `make sanitize`.
 
-asan: AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer. tsan: ThreadSanitizer, for the C++ tests that
-have threads. Each is a build of its own below build/, of which a second run rebuilds only what changed. The Python
-tests run on a copy of the package with the extension and the host CANN of the first.
+asan: AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer. tsan: ThreadSanitizer, for the C++ tests with
+threads. Each is a separate build below build/; a second run rebuilds only what changed. The Python tests use a copy of
+the package with the extension and the host CANN of the first build.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tests import LONGEST_SESSION, builds
 ROOT = Path(__file__).resolve().parent.parent
 AT_A_TIME = 2
 
-# The tests that call operators, from torch, without test_compilers: what a compiler makes is not instrumented.
+# The tests that call operators from torch, without test_compilers: a compiler's output is not instrumented.
 PYTHON_TESTS = (
     *(path.stem for path in sorted((ROOT / "tests" / "operators").glob("[!_]*.py"))),
     *("operators", "direct_call", "functional", "nn", "memory"),
     *("aten_values", "aten_abuse", "private_formats"),
 )
 
-# GCC 12's fake stack, which finds uses after return, is not aligned for AVX-512 vectors.
+# GCC 12's fake stack, which detects uses after return, is not aligned for AVX-512 vectors.
 ADDRESS = {
     "ASAN_OPTIONS": "halt_on_error=1:strict_string_checks=1:check_initialization_order=1:strict_init_order=1"
     ":detect_stack_use_after_return=0",
@@ -37,8 +37,8 @@ ADDRESS = {
 }
 THREAD = {
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
-    # The OpenMP runtime that comes with torch is not instrumented: how its threads wait for one another is hidden,
-    # and every parallel loop would look like a race. The threads here are the tests' own and the streams'.
+    # torch's OpenMP runtime is not instrumented: the synchronisation of its threads is invisible, and every parallel
+    # loop would look like a race. The threads here are the tests' own and the streams'.
     "OMP_NUM_THREADS": "1",
 }
 
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
 
 
 def leaks_can_be_found() -> bool:
-    """Tell whether LeakSanitizer works here; it needs ptrace, which some containers forbid."""
+    """Return true if LeakSanitizer works here; it needs ptrace, which some containers forbid."""
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "probe"
         command = [*builds.CXX, "-fsanitize=address", "-xc++", "-", "-o", program]
@@ -101,7 +101,7 @@ def run_python() -> Outcome:
     """Run the operators' Python tests on the address variant."""
     package = ROOT / "build" / "asan" / "python"
     builds.copy_sources(package)
-    # Python is not instrumented, so the runtime comes first; it wants the C++ library's functions that throw beside it.
+    # Python is not instrumented, so the runtime is preloaded; it also needs the C++ library's throwing functions.
     names = ("libasan.so", "libubsan.so", "libstdc++.so.6")
     libraries = [
         subprocess.run(
@@ -115,7 +115,7 @@ def run_python() -> Outcome:
         | {
             "LD_PRELOAD": " ".join(libraries),
             "PYTHONPATH": os.pathsep.join([str(package), str(ROOT)]),
-            # Python and torch keep memory to the end of the process; some tests ask for more than there is.
+            # Python and torch keep memory until the process ends; some tests request more than there is.
             "ASAN_OPTIONS": f"{ADDRESS['ASAN_OPTIONS']}:detect_leaks=0:allocator_may_return_null=1",
         }
     )
@@ -130,7 +130,7 @@ def run_python() -> Outcome:
         "--dist=worksteal",
         "--import-mode=append",
         "-o",
-        "pythonpath=",  # a list that spaces divide
+        "pythonpath=",  # a space-separated list
     ]
     result = subprocess.run([sys.executable, "-m", "pytest", *options, *map(str, tests)], cwd=package, env=environment)
     return Outcome("asan", "Python tests", result.returncode == 0, time.monotonic() - start)

@@ -1,4 +1,4 @@
-"""Every operator in programs that torch.export wrote, and in packages that AOTInductor compiled ahead of time."""
+"""Every operator in programs exported by torch.export, and in packages compiled ahead of time by AOTInductor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "aot_inductor"
 
 
 class EveryOperator(torch.nn.Module):
-    """Calls each operator, forwards and gradients, on tensors that the others made."""
+    """Calls each operator, forward and gradients, on tensors from the previous calls."""
 
     def forward(self, x: Tensor, weight: Tensor, gamma: Tensor, target: Tensor) -> tuple[Tensor, ...]:
         geometry = ([1, 1], [1, 1], [1, 1], False, [0, 0], 1)
@@ -47,7 +47,7 @@ class EveryOperator(torch.nn.Module):
 
 
 def example() -> tuple[torch.nn.Module, tuple[Tensor, ...], torch.export.ExportedProgram]:
-    """The module, its arguments, and both as a program."""
+    """The module, its arguments, and both as an exported program."""
     torch.manual_seed(0)
     arguments = (torch.randn(2, 3, 4, 5), torch.randn(4, 3, 3, 3), torch.randn(5), torch.tensor([3, 70]))
     module = EveryOperator()
@@ -81,7 +81,7 @@ def test_a_program_is_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def run(*command: str | Path) -> str:
-    """What a command that must succeed prints, started as from a shell that knows of no library's place."""
+    """The output of a command that must succeed, run without environment variables for libraries."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LD_", "ACLNN_TORCH_"))}
     result = subprocess.run(command, env=environment, cwd=EXAMPLE.parents[1], capture_output=True, text=True)
     assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"

@@ -1,4 +1,4 @@
-"""Every function on ATen, called wrongly: see tests/aten_ops/abuse.py."""
+"""Incorrect calls of every function on ATen: see tests/aten_ops/abuse.py."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_each_wrong_argument(part: int) -> None:
 
 
 def wrong(line: str) -> str:
-    """A call whose last tensor has one dimension more."""
+    """A call whose last tensor has an additional dimension."""
     *_, last = re.finditer(r"(?<=[A-Z0-9])\[([\d,]*)\]", line)
     return f"{line[: last.start()]}[{','.join(filter(None, (last[1], '1')))}]{line[last.end() :]}"
 
@@ -38,7 +38,7 @@ def wrong(line: str) -> str:
 def test_nothing_depends_on_torch_in_python() -> None:
     lines = [*SAMPLES.read_text().splitlines(), "aclnnAdd self=FLOAT[2] other=FLOAT[3] alpha=FLOAT(1) out=FLOAT[3]"]
     lines += [wrong(line) for line in lines if re.search(r"[A-Z0-9]\[", line)]
-    # torch in Python divides by 0 where it infers the shape of this one's variance.
+    # torch in Python divides by 0 where it infers the shape of this function's variance.
     lines.append(
         "aclnnBatchNorm input=FLOAT[1,1,1,1,1] weight=null bias=null runningMean=FLOAT[1] runningVar=FLOAT[1] "
         "training=true momentum=0.5 eps=1 output=FLOAT[1,1,1,1,1] saveMean=FLOAT[1] saveInvstd=FLOAT[1]"

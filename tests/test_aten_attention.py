@@ -1,4 +1,4 @@
-"""Attention on ATen beside its formulas in float64: to selected keys, of edges, quantised, and its gradients."""
+"""Attention on ATen against its formulas in float64: selected keys, edge cases, quantisation, and gradients."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def described(value: Tensor) -> str:
 
 
 def call(name: str, inputs: dict[str, Any], outputs: dict[str, Tensor | None]) -> list[Tensor]:
-    """The outputs of a call that must succeed; an output's value says its dtype and shape alone."""
+    """The outputs of a call that must succeed; an output's argument gives only its dtype and shape."""
     stage1, stage2, message, results = run_call(call_line(name, inputs, outputs))
     assert (stage1, stage2, message) == (SUCCESS, SUCCESS, "")
     return [torch.tensor(result, dtype=torch.float64) for result in results]
@@ -80,7 +80,7 @@ def assert_close(actual: list[Tensor], expected: list[Tensor], largest: float = 
 
 
 def softmax_by_head(parts: list[Tensor], layout: str) -> Tensor:
-    """Heads of each token as the functions write them: one head of keys, the queries of which are its group."""
+    """The heads of each token in the functions' layout: one head of keys; the query heads form its group."""
     return torch.cat(parts)[None] if layout == "TND" else torch.stack(parts)[:, None]
 
 
@@ -210,7 +210,7 @@ def test_gradients_of_the_indexer(case: str, mode: int) -> None:
 
 
 def loss_inputs(case: str, size: int, key_heads: int) -> dict[str, list[Tensor]]:
-    """What the losses have beside the indexer."""
+    """The arguments that the losses have in addition to the indexer."""
     _, queries, keys = CASES[case]
     return {
         "query": [numbers(n, 32, size, seed=40 + i, scale=0.25) for i, n in enumerate(queries)],
@@ -275,7 +275,7 @@ def test_the_dense_loss_of_the_indexer(case: str) -> None:
     for result, wanted in zip(of_indexer, index_softmax, strict=True):
         together = torch.cat(wanted)[None] if layout == "TND" else torch.stack(wanted)[:, None]
         torch.testing.assert_close(result, together, rtol=1e-5, atol=1e-5)
-    # Heads of keys first, one query of each.
+    # Heads of keys first, each with one query head.
     by_head = [
         (torch.cat(parts, 1) if layout == "TND" else torch.stack(parts)).unsqueeze(-1).float() for parts in softmax
     ]
@@ -325,7 +325,7 @@ def test_the_sparse_loss_of_the_indexer(case: str) -> None:
     for i, parts in enumerate(zip(q, k, w, strict=True)):
         leaves = [leaf(part) for part in parts]
         rows, columns = len(parts[0]), len(parts[1])
-        # Two keys that each query sees, or the one that there is.
+        # Two keys that each query sees, or the only one.
         listed = torch.full((rows, 1, 1024), -1, dtype=torch.int32)
         unseen = torch.ones(rows, columns, dtype=torch.bool)
         for row in range(rows):
@@ -377,7 +377,7 @@ def test_the_sparse_loss_of_the_indexer(case: str) -> None:
     assert_close(got, [*(stored(parts, layout) for parts in expected), loss])
 
 
-# ---- gradients with the maxima, sums and results of more keys than a call has: ring attention
+# ---- Gradients with the maxima, sums and results of more keys than a call has: ring attention
 
 SCALE = 0.5
 RINGS = (
@@ -396,7 +396,7 @@ FORWARD = ("softmaxMaxOptional", "softmaxSumOptional", "attentionInOptional")
 
 
 class Ring:
-    """Sequences with two blocks of keys, whose heads serve two heads of queries each, as heads, tokens, elements.
+    """Sequences with two blocks of keys, each head serving two query heads, as heads, tokens, elements.
 
     The last query sees no key of the first block, the first query none of the second, the second query none at all.
     """
@@ -434,7 +434,7 @@ class Ring:
         return by_token if self.layout == "BSND" else by_token.flatten(2).transpose(0, 1)
 
     def copies(self, parts: list[Tensor], order: str) -> Tensor:
-        """Maxima or sums, heads and queries, eight times; of a packed sequence those of a head stand together."""
+        """Maxima or sums by heads and queries, repeated eight times; packed sequences keep those of a head together."""
         copies = [part.float()[..., None].expand(-1, -1, 8) for part in parts]
         if self.layout != "TND":
             return torch.stack(copies)
@@ -468,7 +468,7 @@ class Ring:
         outputs = {"dqOut": q, "dkOut": k, "dvOut": v, "dpseOut": None, "dqRopeOut": None, "dkRopeOut": None}
         outputs["dsinkOut"] = self.sink
         sample = samples_by_function()[name]
-        # The first version has other names.
+        # The first version uses other names.
         inputs = {key if key in sample else f"{key}Optional": value for key, value in arguments.items()}
         return line_of(
             call_line(
@@ -480,7 +480,7 @@ class Ring:
 
 
 def attention_of(q: Tensor, k: Tensor, v: Tensor, unseen: Tensor, sink: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Of one sequence the result and the softmax's maxima and sums; 0, -inf and 0 where a query sees no key."""
+    """For one sequence, the result and the softmax's maxima and sums; 0, -inf and 0 for a query that sees no key."""
     k, v = (x.repeat_interleave(len(q) // len(x), 0) for x in (k, v))
     scores = (q @ k.transpose(1, 2) * SCALE).masked_fill(unseen, -torch.inf)
     if sink is not None:
@@ -523,7 +523,7 @@ def test_gradients_of_blocks_of_keys_add_up(name: str, layout: str, order: str) 
     for block, (_, dk, dv, *dsink) in enumerate(gradients):
         torch.testing.assert_close(dk, wanted["k"][block], rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(dv, wanted["v"][block], rtol=1e-5, atol=1e-5)
-        # The whole attention has one sink, of which each block gives the gradient.
+        # The whole attention has one sink; each block gives its gradient.
         for each in dsink:
             torch.testing.assert_close(each, sink.grad, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(gradients[0][0] + gradients[1][0], wanted["q"][0], rtol=1e-5, atol=1e-5)
@@ -832,7 +832,7 @@ def test_the_indexer_of_quantised_keys(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("paged", [False, True])
 def test_attention_to_selected_keys_of_int8(paged: bool) -> None:
-    """Behind the elements of a key stand its rotary part and a scale for each 128 of them, in the same bytes."""
+    """After the elements of a key come its rotary part and a scale for each 128 of them, in the same bytes."""
     columns, heads, scale, block = (16 if paged else 5), 2, 0.0625, 2
     q = numbers(1, 2, heads, 576, scale=0.25, seed=1)
     elements = (numbers(1, columns, 1, 512, seed=2) * 32).round().clamp(-128, 127).to(torch.int8)

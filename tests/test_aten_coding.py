@@ -1,4 +1,4 @@
-"""Codes that are put together again: what the decoder makes of the encoder's outputs."""
+"""Encoding followed by decoding: the decoder restores the encoder's input."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tensor(values: np.ndarray, dtype: str = "FLOAT") -> str:
 
 def test_exponents_are_coded_and_decoded() -> None:
     numbers = np.resize(np.array([1, -2, 0.5, 0.75], np.float32), COUNT)
-    room = COUNT // 4 - 1000  # in fixedOut, so that some of the codes stand in varOut
+    room = COUNT // 4 - 1000  # of fixedOut, so that some of the codes are in varOut
     counts, mantissas, fixed, rest = call(
         "aclnnHansEncode",
         inputTensor=tensor(numbers[:4]).replace("[1,4]", f"[1,{COUNT}]"),

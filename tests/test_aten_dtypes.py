@@ -1,4 +1,4 @@
-"""Every function that is a row on ATen, with every dtype: computed, or refused by stage 1, and rounded once."""
+"""Every row with every dtype: computed and rounded once, or refused by stage 1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.aten_ops.report import RANDOM, TABLE, dtypes_page, functions_page, ta
 from tests.aten_ops.sweep import LIBRARY, Result, samples, sweep
 from tests.published import functions, rows
 
-# Half a unit in the last place is one rounding; what is below FLOAT's own precision does not count.
+# One rounding is half a unit in the last place; errors below FLOAT's own precision are ignored.
 ONE_ROUNDING = 0.5 + 2**-12
 
 
@@ -54,6 +54,6 @@ def test_the_table_is_what_the_sweep_finds() -> None:
 
 
 def test_the_pages_have_a_line_for_each_function() -> None:
-    """Those of the documents' site, which are made without a call."""
+    """The pages of the documents' site, which are generated without calls."""
     for page, names in ((dtypes_page(), rows(LIBRARY)), (functions_page(), functions())):
         assert [name for name in names if f"\n| {name} | " not in page] == []

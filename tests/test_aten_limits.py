@@ -1,8 +1,8 @@
-"""What docs/emulation/rows.md and the notes beside rows say that functions refuse, or take, are calls with a status.
+"""Calls, each with a status, for every limit stated in docs/emulation/rows.md and in the notes next to rows.
 
-`tests/aten_ops/limits.tsv` has them: the section of the page or the functions of the note, its words, the status (of
-stage 1, or of the stream), a part of the text, a call, and what of its document the function therefore lacks, which the
-page of functions calls partial. A call changes some arguments of the function's sample.
+`tests/aten_ops/limits.tsv` contains them: the section of the page or the functions of the note, its words, the status
+(of stage 1, or of the stream), a part of the text, a call, and the part of the document that the function lacks because
+of it, which the page of functions calls partial. A call changes some arguments of the function's sample.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.cabi import RUNTIME_ERROR, exported_operators
 from tests.published import functions, refused, refused_to_torch_npu
 
 PAGE = (ROOT / "docs" / "emulation" / "rows.md").read_text()
-# The texts of the page's sections by their headings, and of the notes by their functions.
+# The texts of the page's sections by heading, and of the notes by function.
 SAID = {
     **{
         heading: " ".join(text.split())
@@ -29,7 +29,7 @@ SAID = {
     },
     **by_functions(),
 }
-# Where other tests make the calls.
+# Limits whose calls are in other tests.
 ELSEWHERE = {
     "Index": ("tests/test_aten_values.py", "def test_on_products("),
     "Strides": ("tests/cpp/test_aten_ops.cpp", "TEST(what_does_not_fit_is_refused_in_stage_1)"),
@@ -41,7 +41,7 @@ ELSEWHERE = {
 
 
 def refusals() -> list[str]:
-    """The sections and notes that say that something is refused."""
+    """The sections and notes that state a refusal."""
     return [name for name, text in SAID.items() if re.search(r"161002|361001|refuse|\*\*Limit\*\*", text)]
 
 
@@ -69,7 +69,7 @@ def test_what_is_said_is_so(limit: Limit) -> None:
 
 
 def test_what_is_lacking_is_refused_or_a_deviation() -> None:
-    """A function is partial because of a call that it refuses, or because it computes something else on purpose."""
+    """A function is partial because of a call that it refuses, or because it deviates on purpose."""
     assert lacks() and lacks().keys() <= exported_operators(LIBRARY)
     for limit in LIMITS:
         assert not limit.lacks or limit.status or "**Deviation**" in SAID[limit.said_of]

@@ -1,4 +1,4 @@
-"""Every elementwise function that is a row on ATen gives the same result for the same element, wherever it stands."""
+"""Every elementwise row gives the same result for the same element at any position."""
 
 from __future__ import annotations
 

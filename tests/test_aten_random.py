@@ -1,7 +1,7 @@
-"""The functions of random numbers of the host CANN: csrc/cann/rows/random/draws.h.
+"""The random number functions of the host CANN: csrc/cann/rows/random/draws.h.
 
-Each number follows from the seed and the offset by Philox4x32-10 and its distribution, on any machine. Both are written
-here a second time: the generator from its paper, the distributions with scipy's quantiles.
+Each number is determined by the seed and the offset through Philox4x32-10 and its distribution, on any machine. Both
+are reimplemented here: the generator from its paper, the distributions with scipy's quantiles.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def philox(counter: Sequence[int], key: Sequence[int]) -> tuple[int, ...]:
 
 
 def test_philox_itself() -> None:
-    """The known answers that its authors publish with it."""
+    """The known answers published with the generator."""
     assert philox([0] * 4, [0] * 2) == (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
     assert philox([MASK] * 4, [MASK] * 2) == (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)
     pi = (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), (0xA4093822, 0x299F31D0)
@@ -38,7 +38,7 @@ def test_philox_itself() -> None:
 
 
 def words(seed: int, offset: int) -> Iterator[int]:
-    """The words of 32 bits of a seed and an offset, without end."""
+    """The infinite sequence of 32-bit words for a seed and an offset."""
     block = 0
     while True:
         counter = [block & MASK, block >> 32, offset & MASK, offset >> 32]
@@ -47,7 +47,7 @@ def words(seed: int, offset: int) -> Iterator[int]:
 
 
 def units(seed: int, offset: int, count: int) -> np.ndarray:
-    """Numbers in (0, 1) of 32 bits each."""
+    """Numbers in (0, 1) from 32 bits each."""
     source = words(seed, offset)
     return np.array([(next(source) + 0.5) / 2**32 for _ in range(count)])
 
@@ -75,11 +75,11 @@ def fisher_yates(count: int) -> list[int]:
 
 
 def wide_units() -> np.ndarray:
-    """Numbers in (0, 1) of 52 bits each."""
+    """Numbers in (0, 1) from 52 bits each."""
     return np.array([((word >> 12) + 0.5) / 2**52 for word in wide_words(SEED, OFFSET, N)])
 
 
-# A call without its seed and offset, and what it must give.
+# A call without its seed and offset, and its expected result.
 EXPECTED = {
     f"aclnnInplaceUniform selfRef=FLOAT[{N}] from=-1 to=3": lambda: (
         -1 + 4 * np.floor(units(SEED, OFFSET, N) * 2**24) / 2**24
@@ -95,7 +95,7 @@ EXPECTED = {
         units(SEED, OFFSET, N) < np.where(np.arange(N) % 2, 0.75, 0.25)
     ),
     f"aclnnInplaceRandom selfRef=INT64[{N}] from=-5 to=900": lambda: of_words(lambda w: [x % 905 - 5 for x in w]),
-    # 32751 would be rounded to 32752: the largest number that may be drawn is 16 below.
+    # 32751 would round to 32752: the largest number that may be drawn is 16 below.
     f"aclnnInplaceRandom selfRef=FLOAT16[{N}] from=0 to=32752": lambda: of_words(
         lambda w: [float(np.float16(x % 32736)) for x in w]
     ),
@@ -107,13 +107,13 @@ EXPECTED = {
 
 
 def call(text: str, seed: int = SEED, offset: int = OFFSET) -> str:
-    """The call with its seed and offset, which come before the outputs."""
+    """The call with its seed and offset, which precede the outputs."""
     before, out, after = text.partition(" out=")
     return f"{before} seed={seed} offset={offset}{out}{after}"
 
 
 def test_every_number() -> None:
-    """Of normal and exponential distributions within an error of rounding, of all others to the bit."""
+    """Normal and exponential distributions agree within a rounding error, all others to the bit."""
     for text, outcome in zip(EXPECTED, run_calls([call(text) for text in EXPECTED]), strict=True):
         assert outcome[:2] == (SUCCESS, SUCCESS), (text, outcome[2])
         found, expected = np.array(outcome[3][0], dtype=float), EXPECTED[text]()
@@ -125,7 +125,7 @@ def test_every_number() -> None:
 
 @pytest.mark.parametrize("threads", ["1", "2", "5"])
 def test_threads_do_not_matter(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enough numbers for all of them."""
+    """The numbers are enough to occupy all threads."""
     text = call("aclnnInplaceNormal selfRef=FLOAT[100001] mean=0 std=1", 5, 0)
     *statuses, _, (numbers,) = run_call(text)
     monkeypatch.setattr(sweep, "ENVIRONMENT", sweep.ENVIRONMENT | {"OMP_NUM_THREADS": threads})
@@ -143,7 +143,7 @@ def test_processors_do_not_matter(capability: str, monkeypatch: pytest.MonkeyPat
 
 
 LARGE = 50_000
-# What is drawn, and how it is distributed.
+# The drawn numbers, and their distribution.
 DISTRIBUTIONS = {
     f"aclnnInplaceUniform selfRef=FLOAT[{LARGE}] from=-1 to=3": stats.uniform(-1, 4),
     f"aclnnInplaceNormal selfRef=FLOAT[{LARGE}] mean=2 std=3": stats.norm(2, 3),
@@ -154,7 +154,7 @@ DISTRIBUTIONS = {
 
 @pytest.mark.parametrize("seed", [0, 1, 2**63 - 1])
 def test_distributions(seed: int) -> None:
-    """By the Kolmogorov-Smirnov test, at seeds that are fixed, and so is the outcome."""
+    """The Kolmogorov-Smirnov test, with fixed seeds and therefore a fixed outcome."""
     calls = [call(text, seed, 40) for text in DISTRIBUTIONS]
     for (text, distribution), outcome in zip(DISTRIBUTIONS.items(), run_calls(calls), strict=True):
         assert stats.kstest(outcome[3][0], distribution.cdf).pvalue > 0.01, text
@@ -164,7 +164,7 @@ MULTINOMIAL = "aclnnMultinomial self=FLOAT[4]:1,0,3,4 numsamples={count} replace
 
 
 def test_categories() -> None:
-    """Their frequencies are the weights; without replacement, the first two are as likely as the rule says."""
+    """The frequencies match the weights; without replacement, the first two are as likely as the rule says."""
     pairs = [call(MULTINOMIAL.format(count=2, replacement="false"), seed, 0) for seed in range(2000)]
     ((*_, (drawn,)), *firsts) = run_calls([call(MULTINOMIAL.format(count=20_000, replacement="true")), *pairs])
     counts = np.bincount(np.array(drawn, dtype=int), minlength=4)
@@ -180,7 +180,7 @@ def test_categories() -> None:
 
 
 def test_dropout_masks() -> None:
-    """A bit is 1 with the probability of keeping, and no two bits of a byte have anything to do with one another."""
+    """A bit is 1 with the probability of keeping, and the bits of a byte are independent."""
     ((*_, (mask,)),) = run_calls(["aclnnDropoutGenMask shape=[64000] prob=0.3 seed=3 offset=0 out=UINT8[8000]"])
     bits = np.unpackbits(np.array(mask, dtype=np.uint8)[:, None], axis=1).astype(float)
     assert abs(bits.mean() - 0.7) < 5 * (0.21 / bits.size) ** 0.5
@@ -194,7 +194,7 @@ def test_calls_and_seeds_have_nothing_in_common() -> None:
     assert np.abs(np.corrcoef(rows) - np.eye(len(sources))).max() < 5 / 20_000**0.5
 
 
-# The function with numbers, its arguments beside seed and offset, and the one with tensors.
+# The function with numbers, its arguments besides seed and offset, and the version with tensors.
 PAIRS = {
     "aclnnInplaceNormal": ("selfRef=FLOAT[50] mean=1.5 std=2", "aclnnInplaceNormalTensor", ""),
     "aclnnInplaceUniform": ("selfRef=FLOAT[50] from=-1 to=3", "aclnnInplaceUniformTensor", ""),
@@ -210,7 +210,7 @@ PAIRS = {
 
 @pytest.mark.parametrize("function", PAIRS)
 def test_the_same_numbers(function: str) -> None:
-    """Seed and offset may stand in tensors."""
+    """The version with tensors for seed and offset gives the same numbers."""
     arguments, by_tensors, out = PAIRS[function]
     first, second, other = run_calls(
         [
@@ -224,7 +224,7 @@ def test_the_same_numbers(function: str) -> None:
 
 
 def test_exponential_numbers_of_a_seed_in_a_tensor() -> None:
-    """The function that has no other with numbers and the same parameters."""
+    """This function has no version with numbers and the same parameters."""
     name, seed = "aclnnStatelessExponentialTensor", "seedTensor=INT64[1]:5 offsetTensor=INT64[1]:8 offset=4"
     text = f"{name} self=FLOAT[{N}] {seed} lambd="
     ((*statuses, _, (drawn,)), refused) = run_calls([text + "0.5", text + "0"])

@@ -1,7 +1,7 @@
-"""Functions on ATen take tensors of 8 dimensions at most, as CANN's checks do.
+"""Functions on ATen accept tensors of at most 8 dimensions, like CANN's checks.
 
-`tests/aten_ops/ranks.tsv` has the exceptions, each with the public source whose check has no limit, or flattens a
-tensor of more dimensions. Every tensor of every function's sample gets 9 dimensions in turn.
+`tests/aten_ops/ranks.tsv` lists the exceptions, each with the public source whose check has no limit, or flattens a
+tensor of more dimensions. Each tensor of every function's sample is given 9 dimensions in turn.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tests.cabi import PARAM_INVALID, SUCCESS
 
 RANKS = [line.split("\t") for line in (Path(__file__).parent / "aten_ops" / "ranks.tsv").read_text().splitlines()[1:]]
 OF_ANY_RANK = {function for function, _, _ in RANKS}
-# A tensor of a public format: the dtype and the sizes.
+# A tensor in a public format: the dtype and the sizes.
 TENSOR = re.compile(r"\b([A-Z]\w+)\[([\d,]*)\]")
 
 
 def with_nine_dimensions(value: str, count: int = 0) -> str:
-    """An argument whose tensors, or the first of them, have 9 dimensions and as many elements."""
+    """An argument whose tensors, or the first of them, have 9 dimensions with as many elements."""
 
     def extended(match: re.Match[str]) -> str:
         sizes = [size for size in match[2].split(",") if size]
@@ -32,7 +32,7 @@ def with_nine_dimensions(value: str, count: int = 0) -> str:
 
 
 def line(function: str, arguments: dict[str, str]) -> str:
-    """A call as samples.txt has it."""
+    """A call in the syntax of samples.txt."""
     return " ".join([function, *(f"{name}={value}" for name, value in arguments.items())])
 
 
@@ -53,7 +53,7 @@ def test_nine_dimensions_are_refused() -> None:
         assert (stage1, expected in text) == (PARAM_INVALID, True), (function, text)
 
 
-# What cannot have as many dimensions, or has to be as long.
+# Arguments that must match the rank, or the length.
 BESIDE = {
     "aclnnBinaryCrossEntropy": {"out": "FLOAT[]"},
     "aclnnConfusionTranspose": {"perm": "[0,1,2,3,4,5,6,7,8]", "out": "FLOAT[2,4]"},

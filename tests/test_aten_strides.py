@@ -9,7 +9,7 @@ from tests.aten_ops.sweep import SAMPLES, run_call
 from tests.cabi import PARAM_INVALID, SUCCESS
 
 LINES = SAMPLES.read_text().splitlines()
-# Their outputs have as many elements as the data says, which are written one behind the other.
+# The number of their output elements depends on the data; these are written contiguously.
 OF_DATA = ("MaskedSelect", "Nonzero", "NonzeroV2", "Unique", "Unique2", "UniqueConsecutive", "UniqueDim")
 
 

@@ -1,4 +1,4 @@
-"""What the documents say of single functions on ATen, where ATen itself says something else."""
+"""Values of single functions on ATen where the documents and ATen differ."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.aten_ops.limits import line_of, samples_by_function
 from tests.aten_ops.sweep import ROOT, run_call, run_calls
 from tests.cabi import AICORE_EXCEPTION, PARAM_INVALID, SUCCESS
 
-# What several calls begin with.
+# The common beginning of several calls.
 BATCH_NORM = "aclnnBatchNorm weight=null bias=null momentum=0.5"
 GROUP_NORM = "aclnnGroupNormSiluV2 gamma=null beta=null group=2 eps=1 activateSilu=true"
 ADAM = (
@@ -27,16 +27,16 @@ ADAM = (
 UP = ["0", "0.25", "0.5", "1", "1.5", "2", "3", "-4"]
 ANY = unittest.mock.ANY
 
-# A call, and what its outputs hold.
+# A call, and the expected contents of its outputs.
 COMPUTED: dict[str, Any] = {
-    # Slices whose place is outside are left out.
+    # Slices with an index out of range are skipped.
     "aclnnScatterNdUpdate varRef=FLOAT[2,2]:1,2,3,4 indices=INT32[3,1]:2,1,-1 updates=FLOAT[3,2]:5,6,7,8,9,10": [
         [[1, 2], [7, 8]]
     ],
     "aclnnScatterNdUpdate varRef=FLOAT16[2,2]:1,2,3,4 indices=INT64[2,2]:1,2,1,0 updates=FLOAT16[2]:5,6": [
         [[1, 2], [6, 4]]
     ],
-    # A negative slot is that of padding. In PA_NZ a cache has its tokens in pieces of 32 bytes.
+    # A negative slot means padding. In PA_NZ, a cache has its tokens in pieces of 32 bytes.
     "aclnnScatterPaCache key=FLOAT[3,1,1]:1,2,3 keyCacheRef=FLOAT[1,2,1,1]:9 slotMapping=INT32[3]:-1,1,-2 "
     'compressLensOptional=null compressSeqOffsetOptional=null seqLensOptional=null cacheMode="Norm"': [
         [[[[9]], [[2]]]]
@@ -48,14 +48,14 @@ COMPUTED: dict[str, Any] = {
         [[[[0] * 8, [1, 2, 3, 4, 5, 6, 7, 8]], [[0] * 8, [9, 1, 2, 3, 4, 5, 6, 7]]]],
         [[[[0] * 8, [1, 2, 3, 4, 5, 6, 7, 1]]]],
     ],
-    # A row of probability 0 is left out, whatever is in it, and may have no place.
+    # A row of probability 0 is skipped, whatever its contents, and its index may be invalid.
     "aclnnMoeTokenUnpermute permutedTokens=FLOAT[2,2]:1,2,nan,nan sortedIndices=INT32[2]:0,-1 "
     "probsOptional=FLOAT[1,2]:1,0 paddedMode=false restoreShapeOptional=null out=FLOAT[1,2]": [[[1, 2]]],
     "aclnnMoeTokenUnpermute permutedTokens=FLOAT[2,2]:1,2,nan,nan sortedIndices=INT32[2]:0,1 "
     "probsOptional=FLOAT[1,2]:3,0 paddedMode=false restoreShapeOptional=null out=FLOAT[1,2]": [[[3, 6]]],
     "aclnnMoeTokenUnpermute permutedTokens=FLOAT[2,1]:1,2 sortedIndices=INT32[2]:1,9 probsOptional=null "
     "paddedMode=false restoreShapeOptional=null out=FLOAT[2,1]": [[[2], [0]]],
-    # With a range every place outside it is left out.
+    # With a range, every index outside it is skipped.
     "aclnnMoeTokenUnpermuteWithEp permutedTokens=FLOAT[2,1]:1,nan sortedIndices=INT32[4]:0,-1,1,9 "
     "probsOptional=FLOAT[2,2]:2,5,0,5 numTopk=2 rangeOptional=[0,2] paddedMode=false restoreShapeOptional=null "
     "out=FLOAT[2,1]": [[[2], [0]]],
@@ -65,8 +65,8 @@ COMPUTED: dict[str, Any] = {
     "aclnnMoeTokenUnpermuteWithEpGrad unpermutedTokensGrad=FLOAT[1,1]:2 sortedIndices=INT32[2]:1,-1 "
     "permutedTokensOptional=FLOAT[2,1]:3,5 probsOptional=FLOAT[1,2]:4,6 paddedMode=false restoreShapeOptional=null "
     "rangeOptional=[0,2] topkNum=2 permutedTokensGradOut=FLOAT[2,1] probsGradOut=FLOAT[1,2]": [[[0], [8]], [[10, 0]]],
-    # With a routing map, but without padding, a place that is none of the rows' is left out, and so is a row of
-    # probability 0. Probabilities count by token, then by expert, as sortedIndices does.
+    # With a routing map, but without padding, an index that matches no row is skipped, and so is a row of probability
+    # 0. Probabilities are ordered by token, then by expert, as sortedIndices is.
     "aclnnMoeTokenUnpermuteWithRoutingMap permutedTokens=FLOAT[4,1]:1,2,3,nan sortedIndices=INT32[4]:0,-1,2,9 "
     "routingMapOptional=null probsOptional=null paddedMode=false restoreShapeOptional=[2,1] "
     "unpermutedTokens=FLOAT[2,1] outIndex=null permuteTokenId=null permuteProbs=null": [[[1], [3]]],
@@ -79,7 +79,7 @@ COMPUTED: dict[str, Any] = {
     "aclnnMoeTokenPermuteWithRoutingMapGrad permutedTokenOutputGrad=FLOAT[4,1]:1,2,3,4 "
     "permutedProbsOutputGradOptional=null sortedIndices=INT32[4]:0,-1,2,9 routingMapOptional=null numExperts=2 "
     "tokensNum=2 dropAndPad=false tokensGradOut=FLOAT[2,1] probsGradOutOptional=null": [[[1], [3]]],
-    # In pages a token with a negative index is not written. All of x is 1, turned by the angle 0, divided by 1.
+    # In pages, a token with a negative index is not written. All of x is 1, rotated by the angle 0, divided by 1.
     "aclnnDequantRopeQuantKvcache x=FLOAT16[2,64]:1 cos=FLOAT16[2,16]:1 sin=FLOAT16[2,16]:0 "
     "kCacheRef=INT8[1,2,1,16]:9 vCacheRef=INT8[1,2,1,16]:8 indices=INT32[2]:-2,1 scaleK=FLOAT[16]:1 "
     "scaleV=FLOAT[16]:1 offsetKOptional=null offsetVOptional=null weightScaleOptional=null "
@@ -90,25 +90,25 @@ COMPUTED: dict[str, Any] = {
         [[[[8] * 16], [[1] * 16]]],
         [[[1] * 16] * 2] * 2,
     ],
-    # What is left out counts for nothing, be its probability inf or nan.
+    # Skipped rows do not count, even if their probability is inf or nan.
     "aclnnMoeTokenUnpermute permutedTokens=FLOAT[2,1]:1,2 sortedIndices=INT32[4]:0,9,1,8 "
     "probsOptional=FLOAT[2,2]:3,inf,4,nan paddedMode=false restoreShapeOptional=null out=FLOAT[2,1]": [[[3], [8]]],
-    # A negative lambd of Hardshrink is 0.
+    # A negative lambd of Hardshrink acts as 0.
     "aclnnHardshrinkBackward gradOutput=FLOAT[3]:5,6,7 self=FLOAT[3]:-1,0,1 lambd=FLOAT(-2) gradInput=FLOAT[3]": [
         [5, 0, 7]
     ],
-    # Without rstdOut: over the last dimension, gamma has two; xOut may be absent too. (3 + 4, 1) over
-    # sqrt((49 + 1) / 2) = 5.
+    # Without rstdOut: normalises over the last dimension although gamma has two; xOut may be absent, too. (3 + 4, 1)
+    # over sqrt((49 + 1) / 2) = 5.
     "aclnnAddRmsNorm x1=FLOAT16[2,2]:3,0,3,0 x2=FLOAT16[2,2]:4,1,4,1 gamma=FLOAT16[1,2]:5,10 epsilon=0 "
     "yOut=FLOAT16[2,2] rstdOut=null xOut=FLOAT16[2,2]": [[[7, 2], [7, 2]], [[7, 1], [7, 1]]],
     "aclnnAddRmsNorm x1=BFLOAT16[1,2]:3,0 x2=BFLOAT16[1,2]:4,1 gamma=BFLOAT16[1,2]:5,10 epsilon=0 yOut=BFLOAT16[1,2] "
     "rstdOut=null xOut=null": [[[7, 2]]],
-    # (1, 0, 0) x (0, 1, 0) and (1, 0, 0) x (0, 0, 1); dim is one of self's.
+    # (1, 0, 0) x (0, 1, 0) and (1, 0, 0) x (0, 0, 1); dim refers to self.
     "aclnnLinalgCross self=FLOAT[3]:1,0,0 other=FLOAT[2,3]:0,1,0,0,0,1 dim=0 out=FLOAT[2,3]": [[[0, 0, 1], [0, -1, 0]]],
     "aclnnLinalgCross self=FLOAT[2,3]:0,1,0,0,0,1 other=FLOAT[3]:1,0,0 dim=-1 out=FLOAT[2,3]": [
         [[0, 0, -1], [0, 1, 0]]
     ],
-    # Integers are moved as they are.
+    # Integers are moved unchanged.
     "aclnnMaxUnpool2d self=INT8[1,1,2]:5,-7 indices=INT64[1,1,2]:3,0 outputSize=[2,2] out=INT8[1,2,2]": [
         [[[-7, 0], [0, 5]]]
     ],
@@ -117,14 +117,14 @@ COMPUTED: dict[str, Any] = {
     "aclnnIm2col self=UINT8[1,1,2]:200,7 kernelSize=[1,1] dilation=[1,1] padding=[0,0] stride=[1,1] out=UINT8[1,2]": [
         [[200, 7]]
     ],
-    # The remainder by an integer 0 is the dividend; the sign is otherwise the divisor's.
+    # The remainder by an integer 0 is the dividend; otherwise it has the divisor's sign.
     "aclnnRemainderTensorTensor self=INT32[4]:7,-7,7,-7 other=INT32[4]:3,3,0,0 out=INT32[4]": [[1, 2, 7, -7]],
     "aclnnRemainderTensorTensor self=INT64[2]:5,6 other=INT32[1]:0 out=INT64[2]": [[5, 6]],
     "aclnnInplaceRemainderTensorTensor selfRef=INT32[3]:5,-6,7 other=INT32[3]:0,0,-4": [[5, -6, -1]],
     "aclnnRemainderTensorScalar self=INT32[2]:5,-6 other=INT32(0) out=INT32[2]": [[5, -6]],
     "aclnnInplaceRemainderTensorScalar selfRef=INT32[2]:5,-6 other=INT32(0)": [[5, -6]],
     "aclnnRemainderScalarTensor self=INT32(7) other=INT32[3]:0,4,-4 out=INT32[3]": [[7, 3, -1]],
-    # One batch is multiplied with every matrix of the other tensor.
+    # A single batch is multiplied by every matrix of the other tensor.
     "aclnnBatchMatMul self=FLOAT[2,1,2]:1,2,3,4 mat2=FLOAT[1,2,1]:1,10 out=FLOAT[2,1,1] cubeMathType=0": [
         [[[21]], [[43]]]
     ],
@@ -138,7 +138,7 @@ COMPUTED: dict[str, Any] = {
     # The norm is one element in any number of dimensions.
     "aclnnForeachNorm x={FLOAT[2]:3,4} scalar=FLOAT(2) out={FLOAT[1,1]}": [[[5]]],
     "aclnnForeachNorm x={FLOAT[2]:3,4} scalar=FLOAT(1) out={FLOAT[1]}": [[7]],
-    # Of out its number of elements counts.
+    # Only the number of elements of out matters.
     "aclnnArange start=INT64(0) end=INT64(6) step=INT64(1) out=INT64[2,3]": [[[0, 1, 2], [3, 4, 5]]],
     "aclnnHistc self=INT32[5]:1,2,2,3,3 bins=3 min=INT32(1) max=INT32(3) out=INT32[3]": [[1, 2, 2]],
     "aclnnHistc self=INT64[4]:0,3,9,9 bins=2 min=INT32(0) max=INT32(0) out=FLOAT[2]": [[2, 2]],
@@ -150,7 +150,7 @@ COMPUTED: dict[str, Any] = {
     "aclnnLtTensor self=UINT64[2]:1,9223372036854775808 other=UINT64[2]:2,3 out=BOOL[2]": [[1, 0]],
     "aclnnGeTensor self=UINT16[2]:65535,1 other=UINT16[2]:1,65535 out=BOOL[2]": [[1, 0]],
     "aclnnLogAddExp self=INT32[1]:0 other=INT32[1]:0 out=DOUBLE[1]": [[0.6931471824645996]],
-    # Unsigned numbers keep their values above the signed type's largest, in a wider output too.
+    # Unsigned numbers keep values above the signed type's maximum, also in a wider output.
     "aclnnGather self=UINT16[1]:65535 dim=0 index=INT64[1]:0 out=INT32[1]": [[65535]],
     "aclnnTake self=UINT32[1]:4294967295 index=INT64[1]:0 out=DOUBLE[1]": [[4294967295]],
     "aclnnTriu self=UINT16[1,1]:65535 diagonal=0 out=FLOAT[1,1]": [[[65535]]],
@@ -164,7 +164,7 @@ COMPUTED: dict[str, Any] = {
         "aclnnAddRmsNorm x1=BFLOAT16[1,2]:1,0.3359375 x2=BFLOAT16[1,2]:0.005859375,0.3359375 gamma=BFLOAT16[2]:1 "
         "epsilon=0 yOut=BFLOAT16[1,2] rstdOut=FLOAT[1,1] xOut=BFLOAT16[1,2]"
     ): [[[1.1796875, 0.78515625]], [[1.1691433191299438]], [[1.0078125, 0.671875]]],
-    # nan passes the gradients of Hardtanh and Hardshrink, in vectors and in what is left of them; the ends are FLOAT.
+    # nan passes the gradients of Hardtanh and Hardshrink, in vectors and in their remainder; the limits are FLOAT.
     "aclnnHardtanhBackward gradOutput=FLOAT[20]:1 self=FLOAT[20]:NaN min=FLOAT(-1) max=FLOAT(1) out=FLOAT[20]": [
         [1.0] * 20
     ],
@@ -172,12 +172,12 @@ COMPUTED: dict[str, Any] = {
         [1.0] * 20
     ],
     "aclnnHardshrink self=BFLOAT16[2]:0.6015625,0.59765625 lambd=FLOAT(0.6) out=BFLOAT16[2]": [[0.6015625, 0]],
-    # The kernel selects what lies above the threshold: nan does not.
+    # The kernel selects values above the threshold: not nan.
     (
         "aclnnApplyFtrl varRef=FLOAT[1]:1 accumRef=FLOAT[1]:1 linearRef=FLOAT[1]:NaN grad=FLOAT[1]:0 lr=FLOAT[1]:1 "
         "l1=FLOAT[1]:0.5 l2=FLOAT[1]:0 lrPower=FLOAT[1]:-0.5 useLocking=false"
     ): [[0], [1], [pytest.approx(math.nan, nan_ok=True)]],
-    # A running mean that is absent is 0, and a variance 1; either alone is moved on by a batch (ops-nn,
+    # An absent running mean is 0, and an absent variance 1; either alone is updated by a batch (ops-nn,
     # norm/batch_norm/op_api/aclnn_batch_norm.cpp). (x - mean) / sqrt(variance + eps), and momentum 0.5 of the batch's
     # mean 2 and unbiased variance 2.
     f"{BATCH_NORM} input=FLOAT[1,2]:3,5 runningMean=null runningVar=null training=false eps=3 "
@@ -190,7 +190,7 @@ COMPUTED: dict[str, Any] = {
     "output=FLOAT[2,1] saveMean=FLOAT[1] saveInvstd=FLOAT[1]": [[6], [[-1], [1]], [2], [1]],
     f"{BATCH_NORM} input=FLOAT[2,1]:1,3 runningMean=null runningVar=FLOAT[1]:4 training=true eps=0 "
     "output=FLOAT[2,1] saveMean=FLOAT[1] saveInvstd=FLOAT[1]": [[3], [[-1], [1]], [2], [1]],
-    # One number has no unbiased variance.
+    # A single number has no unbiased variance.
     f"{BATCH_NORM} input=FLOAT[1,1,1,1,1]:3 runningMean=FLOAT[1]:1 runningVar=FLOAT[1]:1 training=true eps=1 "
     "output=FLOAT[1,1,1,1,1] saveMean=FLOAT[1] saveInvstd=FLOAT[1]": [
         [2],
@@ -199,11 +199,11 @@ COMPUTED: dict[str, Any] = {
         [3],
         [1],
     ],
-    # Reduction 3 divides by the size of the first dimension (ops-math, math/kl_div_v2). The losses are
-    # target (log target - self), here target is 1: 0, -1, -2, -3.
+    # Reduction 3 divides by the size of the first dimension (ops-math, math/kl_div_v2). The losses are target (log
+    # target - self), with target 1: 0, -1, -2, -3.
     "aclnnKlDiv self=FLOAT[2,2]:0,1,2,3 target=FLOAT[2,2]:1 reduction=3 logTarget=false out=FLOAT[]": [-3],
     "aclnnKlDiv self=FLOAT[]:2 target=FLOAT[]:1 reduction=3 logTarget=false out=FLOAT[]": [-2],
-    # The gradients, -target and log target + 1 - self times that of the loss, are summed to the shape of self and of
+    # The gradients, -target and log target + 1 - self times that of the loss, are summed to the shapes of self and
     # target (ops-nn, loss/kl_div_loss_grad and kl_div_target_loss_grad).
     "aclnnKlDivBackward gradOutput=FLOAT[1]:4 self=FLOAT[2] target=FLOAT[2,2]:1,2,3,4 reduction=3 logTarget=false "
     "out=FLOAT[2]": [[-8, -12]],
@@ -213,13 +213,13 @@ COMPUTED: dict[str, Any] = {
     "out=FLOAT[2,2]": [[[-1, -2], [-1, -2]]],
     "aclnnKlDivTargetBackward gradOutput=FLOAT[1]:4 self=FLOAT[2,2]:1,2,3,4 target=FLOAT[2]:0 reduction=3 "
     "logTarget=true gradTarget=FLOAT[2]": [[-4, -8]],
-    # The letters of an equation are renamed in the order in which they come (ops-nn, aclnn_einsum.cpp).
+    # The letters of an equation are renamed in order of appearance (ops-nn, aclnn_einsum.cpp).
     'aclnnEinsum tensors={FLOAT[2]:1,2 FLOAT[2]:3,4} equation="i,j->ij" output=FLOAT[2,2]': [[[3, 4], [6, 8]]],
     'aclnnEinsum tensors={FLOAT[1,1,1,2]:1,2 FLOAT[1,1,1,1,2]:3,4} equation="bhnD,bhnkD->bhnk" output=FLOAT[1,1,1,1]': [
         [[[[11]]]]
     ],
-    # One step of Adam moves by lr times the gradient's sign, or by lr (m / (1 - beta1)) / sqrt(max / (1 - beta2)): m is
-    # 0.25, v 0.0625, the largest v 4, in the types that ops-nn's aclnn_apply_adam_w_v2.cpp mixes.
+    # One step of Adam changes by lr times the gradient's sign, or by lr (m / (1 - beta1)) / sqrt(max / (1 - beta2)): m
+    # is 0.25, v 0.0625, the largest v 4, in the types that ops-nn's aclnn_apply_adam_w_v2.cpp mixes.
     f"{ADAM} maxGradNormOptionalRef=null grad=FLOAT16[1]:0.5 step=FLOAT[1]:0 amsgrad=false": [[0.5], [0.25], [0.0625]],
     f"{ADAM} maxGradNormOptionalRef=FLOAT16[1]:4 grad=BFLOAT16[1]:0.5 step=INT64[1]:0 amsgrad=true": [
         [0.9375],
@@ -247,19 +247,19 @@ COMPUTED: dict[str, Any] = {
         "accumulate=true unsafe=true"
     ): [[600]],
     "aclnnInplaceScatter selfRef=BFLOAT16[1]:0 dim=0 index=INT64[600]:0 src=BFLOAT16[600]:1 reduce=1": [[600]],
-    # FLOAT16 counts no further than 2,048.
+    # FLOAT16 cannot count beyond 2,048.
     "aclnnHistc self=FLOAT16[3000]:0.5 bins=1 min=FLOAT(0) max=FLOAT(1) out=FLOAT[1]": [[3000]],
     "aclnnProd self=FLOAT16[3]:300,300,0.001 dtype=1 out=FLOAT16[1]": [[90.0625]],
 }
 
-# A call, and a part of the text with which stage 1 refuses it.
+# A call, and a part of stage 1's refusal.
 REFUSED = {
     "aclnnScatterPaKvCache key=FLOAT16[1,1,8] keyCacheRef=FLOAT16[1,1,1,8] slotMapping=INT32[1] value=FLOAT16[1,1,8] "
     "valueCacheRef=FLOAT16[1,1,1,8] compressLensOptional=null compressSeqOffsetOptional=null seqLensOptional=null "
     'cacheModeOptional="PA_NZ" scatterModeOptional="None" stridesOptional=null '
     "offsetsOptional=null": "a token of keyCacheRef has 8 elements, expected a multiple of 16, 32 bytes, as cacheMode "
     "is PA_NZ",
-    # An image must have as many places as it is unpooled from, in the type of self.
+    # An image must have as many positions as its source, in self's dtype.
     "aclnnMaxUnpool2d self=FLOAT[1,2,2] indices=INT64[1,2,2]:0,1,2,0 outputSize=[1,3] out=FLOAT[1,1,3]": "outputSize "
     "is [1, 3], expected as many places as self has, [2, 2]",
     "aclnnMaxUnpool2d self=FLOAT[1,1,2] indices=INT64[1,1,2]:0,1 outputSize=[2,2] out=DOUBLE[1,2,2]": "out has dtype "
@@ -294,7 +294,7 @@ REFUSED = {
     "rstdOut=FLOAT[1,1]": "gamma has 2 dimensions, expected 1",
     "aclnnGroupNormSilu self=FLOAT16[1,2] gamma=FLOAT16[2] beta=FLOAT[2] group=1 eps=1 out=FLOAT16[1,2] "
     "meanOut=FLOAT16[1,1] rstdOut=FLOAT16[1,1]": "beta has dtype FLOAT, expected FLOAT16",
-    # What an argument has in common with another.
+    # Arguments that must match another.
     "aclnnInterleaveRope x=FLOAT[2,3,2,64] cos=FLOAT[2,1,2,64] sin=FLOAT16[2,1,2,64] out=FLOAT[2,3,2,64]": "sin has "
     "dtype FLOAT16, expected FLOAT as x has; cast one of them",
     "aclnnApplyTopKTopP logits=FLOAT[3,4] p=FLOAT[3] k=INT32[3] out=FLOAT[4,3]": "out has shape [4, 3], expected "
@@ -302,7 +302,7 @@ REFUSED = {
     "aclnnMoeFinalizeRouting expandedX=FLOAT[1,2] x1=FLOAT[1,2] x2Optional=FLOAT16[1,2] bias=FLOAT[1,2] "
     "scales=FLOAT[1,1] expandedRowIdx=INT32[1] expandedExpertIdx=INT32[1,1] out=FLOAT[1,2]": "x2Optional has dtype "
     "FLOAT16, expected FLOAT as expandedX has",
-    # The checks of what is not computed.
+    # Checks of unsupported calls.
     "aclnnKlDiv self=FLOAT[2] target=FLOAT[2] reduction=4 logTarget=false out=FLOAT[]": "2 (sum) or 3 (batchmean)",
     "aclnnKlDivBackward gradOutput=FLOAT[2,2] self=FLOAT[1] target=FLOAT[2,2] reduction=0 logTarget=false "
     "out=FLOAT[2,2]": "out has shape [2, 2], expected [1]",
@@ -315,7 +315,7 @@ REFUSED = {
     "varRef, which has FLOAT, expected",
     f"{ADAM} maxGradNormOptionalRef=null grad=INT32[1] step=FLOAT[1] amsgrad=false": "grad has dtype INT32, expected",
     f"{ADAM} maxGradNormOptionalRef=null grad=FLOAT[1] step=FLOAT[2] amsgrad=false": "step has shape [2], expected one",
-    # What ATen says comes behind a sentence of the host's.
+    # ATen's text follows a sentence of the host's.
     "aclnnMm self=FLOAT[2,3] mat2=FLOAT[2,3] out=FLOAT[2,3] cubeMathType=0": "aclnnMm: the arguments do not fit "
     "together: self FLOAT [2, 3], mat2 FLOAT [2, 3], out FLOAT [2, 3]; ATen, which computes it, says: mat1 and mat2",
     "aclnnOneHot self=INT64[2] numClasses=-1 onValue=FLOAT[1] offValue=FLOAT[1] axis=-1 out=FLOAT[2,1]": (
@@ -330,13 +330,13 @@ REFUSED = {
     "aclnnGtScalar self=UINT64[2] other=INT32(-1) out=BOOL[2]": "other is -1, expected an integer of 0 or more",
     "aclnnIndexCopy selfRef=UINT16[2] dim=0 index=INT64[1] source=INT16[1] outRef=UINT16[2]": "source has dtype",
     "aclnnFmodScalar self=INT32[2] other=INT32(0) out=INT32[2]": "an integer is divided by 0",
-    # Without Python in the process ATen tells the shape of these on memory alone.
+    # Without Python in the process, ATen determines these shapes only on tensors with memory.
     "aclnnMedian self=FLOAT[4] valuesOut=FLOAT[3]": "valuesOut has shape [3], expected []",
     "aclnnFlip self=FLOAT[4] dims=[0] out=FLOAT[3]": "out has shape [3], expected [4]",
     "aclnnSmoothL1LossBackward gradOut=INT32[2] self=INT32[2] target=INT32[2] reduction=1 beta=1 gradInput=INT32[2]": (
         "gradOut has dtype INT32, expected FLOAT"
     ),
-    # What CANN refuses or does not have, though nothing is computed with it.
+    # Calls that CANN refuses or does not support, although the argument has no effect.
     "aclnnAvgPool2d self=FLOAT[2,3,1,8] kernelSize=[1,2] strides=[1,2] paddings=[0,0] ceilMode=false "
     "countIncludePad=true divisorOverride=0 cubeMathType=4 out=FLOAT[2,3,1,4]": "cubeMathType is 4, expected 0 to 3",
     "aclnnAvgPool2dBackward gradOutput=FLOAT[2,3,1,4] self=FLOAT[2,3,1,8] kernelSize=[1,2] stride=[1,2] "
@@ -363,7 +363,7 @@ REFUSED = {
     "blockSize=128 convMode=0": "runMode is 2, expected 0 or 1",
 }
 
-# A call whose values the kernel refuses, as ATen does, and what the stream says.
+# A call whose values the kernel refuses, as ATen does, and the stream's error.
 FAILED = {
     "aclnnScatterPaCache key=FLOAT[1,1,1] keyCacheRef=FLOAT[1,2,1,1] slotMapping=INT32[1]:2 "
     "compressLensOptional=null compressSeqOffsetOptional=null seqLensOptional=null "
@@ -384,8 +384,8 @@ FAILED = {
 }
 
 
-# Further calls, one a line: the values of the outputs, or the status with which the call is refused and a part of the
-# text, which names what is wrong. There is a file for each folder of csrc/cann/rows.
+# Further calls, one per line: the values of the outputs, or the status of the refusal and a part of its text, which
+# names the reason. There is one file for each folder of csrc/cann/rows.
 FILES = sorted((ROOT / "tests" / "aten_ops" / "values").glob("*.txt"))
 LINES = [line.split("\t") for file in FILES for line in file.read_text().splitlines()]
 VALUES = {call: json.loads(expected) for call, expected, *_ in LINES}
@@ -414,7 +414,7 @@ def test_further(line: str) -> None:
         np.testing.assert_allclose(output, values, rtol=1e-6, atol=1e-7)
 
 
-# The products on which a call is computed; on the others its text has this.
+# The products on which a call is computed; on other products it is refused with this text.
 ON_PRODUCTS = {
     "aclnnIndex self=COMPLEX64[2]:1,2 indices={INT64[1]:1} out=COMPLEX64[1]": (
         {"Ascend950", "host"},
@@ -437,7 +437,7 @@ def test_on_products(product: str) -> None:
         assert product in products or refusal in text
 
 
-# Distributions of real numbers, as the checks of CANN's functions have it.
+# Distributions of real numbers, by the checks of CANN's functions.
 DISTRIBUTIONS = [name for name in samples_by_function() if re.match("aclnn(Inplace)?(Normal|Uniform|Bernoulli)", name)]
 
 
@@ -454,7 +454,7 @@ def test_complex_numbers_are_not_drawn() -> None:
         assert (stage1, says is not None) == (PARAM_INVALID, True), (name, text)
 
 
-# Arguments that may be null, but not in these calls: 161001. The documents say so, or the public checks.
+# Arguments that may be null, but not in these calls: 161001. By the documents or the public checks.
 MISSING = {
     "aclnnAddRmsNormDynamicMxQuant rstdOut=null": "rstdOut is null, expected a tensor as outputRstd is true",
     "aclnnAddRmsNorm xOut=null": "xOut is null, expected a tensor as rstdOut is one",
@@ -490,8 +490,8 @@ def test_arguments_that_others_make_necessary() -> None:
     assert wrong == {}
 
 
-# Without elements the mean that is saved is 0 and what is saved beside it nan, in inference too; nothing is updated.
-# aclnnBatchNorm's public checks come after that.
+# Without elements, the saved mean is 0 and the other saved statistic nan, in inference too; nothing is updated. By
+# aclnnBatchNorm's public implementation.
 @pytest.mark.parametrize("training", ["true", "false"])
 @pytest.mark.parametrize("saved", [2, 0])
 def test_a_batch_norm_without_elements(training: str, saved: int) -> None:
@@ -510,7 +510,7 @@ def test_computed(line: str) -> None:
     assert run_call(line) == (SUCCESS, SUCCESS, "", COMPUTED[line])
 
 
-# On Ascend950 N and C may be 0 as well, and the means are nan too.
+# On Ascend950 N and C may be 0, too, and the means are nan, too.
 def test_a_group_norm_without_elements() -> None:
     no_samples, no_channels = (
         f"{GROUP_NORM} self=FLOAT[{n},{c},2] out=FLOAT[{n},{c},2] meanOut=FLOAT[{n},2] rstdOut=FLOAT[{n},2]"

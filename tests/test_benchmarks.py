@@ -1,4 +1,4 @@
-"""The benchmarks are complete and their plumbing works. How fast anything is, no test says."""
+"""The benchmarks are complete and their code works. No test checks speed."""
 
 import contextlib
 import csv
@@ -45,7 +45,7 @@ ALONE = Settings(threads=2, compile=False)
 
 
 def tiny(case: Case) -> Case:
-    """The same case at a size that takes no time: no kernel is wider than 16."""
+    """The same case at a trivial size: no kernel is wider than 16."""
     if isinstance(case.subject, Operator) and case.mode in ("large", "kernel", "curve", "cached"):
         return dataclasses.replace(case, shape=case.subject.shape(64))
     if case.mode in ("convolution", "scaling") and len(case.shape) > 2:
@@ -67,7 +67,7 @@ def small_gemm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def registered_operators() -> set[str]:
-    """The public functional operators in the namespace: no overload, no in-place variant, nothing internal."""
+    """The public functional operators in the namespace, without overloads, in-place variants and internal ones."""
     names = {
         name.removeprefix("aclnn::").split(".")[0]
         for name in torch._C._dispatch_get_all_op_names()
@@ -162,7 +162,7 @@ def test_quick_measures_every_mode_and_less():
         (Convolution("", (8, 64, 56, 56), 64, (3, 3), padding=1), 2 * 8 * 56 * 56 * 64 * 64 * 9),
         (Convolution("", (8, 3, 224, 224), 64, (7, 7), stride=2, padding=3), 2 * 8 * 112 * 112 * 64 * 3 * 49),
         (Convolution("", (2, 8, 5, 5), 8, (3, 3), groups=8), 2 * 2 * 3 * 3 * 8 * 9),
-        # Every input pixel goes to every weight.
+        # Every input pixel is multiplied by every weight.
         (Convolution("", (2, 8, 5, 5), 4, (3, 3), stride=2, transposed=True), 2 * 2 * 5 * 5 * 8 * 4 * 9),
     ],
 )
@@ -176,14 +176,14 @@ def test_flops(layer, gflops):
 
 
 def runs_in_no_time(case: Case) -> bool:
-    """Not the 16-bit convolutions, for which torch takes a second however few the pixels, but for one."""
+    """Excludes all but one of the 16-bit convolutions, for which torch takes a second even with few pixels."""
     return case.mode != "convolution" or case.dtype == torch.float32 or case.subject.name.endswith(":1d")
 
 
 OPERATOR_CASES = [case for case in CASES if isinstance(case.subject, (Operator, Function)) and runs_in_no_time(case)]
 
 
-# Several shapes of one operator are one when tiny.
+# Several shapes of one operator are equal when tiny.
 @pytest.mark.parametrize("case", dict.fromkeys(map(tiny, OPERATOR_CASES)), ids=str)
 def test_case_runs_and_agrees_with_its_peers(case, small_gemm):
     rows = measure(case, ALONE, TWO_TURNS)
@@ -230,7 +230,7 @@ def test_a_loss_of_a_vocabulary_runs_in_every_way(case, small_gemm):
 
 
 def peers_of(rows: list[Row]) -> list[str]:
-    """Who was measured, the several rooflines as one."""
+    """The measured peers, with the rooflines merged."""
     return list(dict.fromkeys(row.provider.partition(":")[0] for row in rows))
 
 
@@ -263,7 +263,7 @@ def test_training_steps_run(case, small_models):
 
 
 def test_the_rest_of_a_step_is_what_is_not_in_our_operators(monkeypatch):
-    """Of a step of 5 seconds the operators have 3 of the 4 that the profiled one takes, one of which calls another."""
+    """A step of 5 seconds: operators take 3 of the 4 that the profiled step takes; one operator calls another."""
     x = torch.ones(3)
     clock = iter([10.0, 14.0])
     monkeypatch.setattr(providers.time, "perf_counter", lambda: next(clock))
@@ -322,14 +322,14 @@ def test_models_that_learn_otherwise_are_not_timed(small_models, monkeypatch):
 def test_peak_memory_counts_logits_and_gradient():
     rows, classes = 1024, 4096
     tensor = rows * classes * 4 / 2**20
-    # Logits, their log softmax, the loss's gradient by it, and the gradient by the logits, or a part of these.
+    # Logits, their log softmax, and the gradients with respect to both, or some of these.
     assert 2 * tensor <= memory.peak("eager", (rows, classes), 1) <= 4.5 * tensor
 
 
 @pytest.mark.test_all
 def test_peak_memory_of_a_linear_layer_counts_gradients_and_no_inputs():
     rows, width, classes = 512, 64, 8192
-    # The gradient of the matrix, and for torch logits, their log softmax and both gradients, or a part of these.
+    # The gradient of the matrix, and for torch logits, their log softmax and both gradients, or some of these.
     matrix, logits = (size * classes * 4 / 2**20 for size in (width, rows))
     assert matrix <= memory.peak("aclnn", (rows, width, classes), 1) <= memory.peak("eager", (rows, width, classes), 1)
     assert matrix + 2 * logits <= memory.peak("eager", (rows, width, classes), 1) <= matrix + 4.5 * logits
@@ -406,7 +406,7 @@ def test_wrong_gradients_of_functions_are_not_timed():
 
     def differing(F, *inputs: Tensor) -> Tensor:
         result = call(F, *inputs)
-        # The same numbers, whose gradient is another.
+        # The same numbers with a different gradient.
         return result.detach() + 2 * (result - result.detach()) if F is torch.nn.functional else result
 
     wrong = dataclasses.replace(case.subject, call=differing)
@@ -443,7 +443,7 @@ def test_spread_is_median_and_fifths():
 
 
 def test_speedups_are_of_equal_work_and_taken_within_a_turn(monkeypatch):
-    """The second provider does 10 times the work in 20, then 30 times the time of ours."""
+    """The second provider does 10 times the work in 20 times, then 30 times our time."""
 
     @dataclasses.dataclass(frozen=True)
     class Scripted(Provider):
@@ -466,7 +466,7 @@ def test_speedups_are_of_equal_work_and_taken_within_a_turn(monkeypatch):
 
     monkeypatch.setattr("benchmarks.measure.providers", lambda case, settings: Made())
     ours, eager = measure(find("convolution", "convolution:1d"), ALONE, TWO_TURNS)
-    assert (ours.median, ours.speedup) == (0.75, 1.0)  # GFLOP/s of 1 and of 2 seconds
+    assert (ours.median, ours.speedup) == (0.75, 1.0)  # GFLOP/s for 1 and for 2 seconds
     assert (eager.speedup_p20, eager.speedup, eager.speedup_p80) == pytest.approx((2.2, 2.5, 2.8))
 
 
@@ -530,7 +530,7 @@ def test_jax_says_what_failed(fake_jax):
     with Jax(fake_jax(failing), threads=1) as jax:
         with pytest.raises(JaxError, match="ValueError: no such thing"):
             jax.load("elu", {}, (torch.zeros(3),))
-        jax.unload()  # it lives on
+        jax.unload()  # the process stays alive
 
 
 def test_jax_that_ends_is_an_error(fake_jax):
@@ -573,7 +573,7 @@ def test_every_mode_has_a_bar_but_the_curve():
 def test_bar_asks_for_the_mean_and_the_worst(speedups, met):
     bar = Bar("work", "eager", ("large",), mean=6, worst=3)
     rows = [row(speedup, kernel=f"elu:{number}") for number, speedup in enumerate(speedups)]
-    rows += [row(0.1, mode="call"), row(0.1, provider="JAX")]  # which it does not speak of
+    rows += [row(0.1, mode="call"), row(0.1, provider="JAX")]  # to which it does not apply
     (verdict,) = judge(rows, [bar])
     assert verdict.met is met
     assert verdict.mean == pytest.approx((speedups[0] * speedups[1]) ** 0.5)
@@ -606,20 +606,20 @@ def test_the_fastest_roofline_counts():
 
 
 def test_a_limit_says_what_the_machine_allows():
-    """Rows at 4 and at 8 times eager's speed that have half and all of what the fastest roofline has."""
+    """Rows at 4 and 8 times eager's speed that reach half and all of the fastest roofline."""
     bar = Bar("work", "eager", ("large",), mean=12)
     roofs = [row(0.5, provider="roofline: a"), row(0.7, provider="roofline: b")]
-    other = [row(8.0, kernel="selu"), row(1.1, kernel="selu", provider="roofline: a")]  # which ours outruns
+    other = [row(8.0, kernel="selu"), row(1.1, kernel="selu", provider="roofline: a")]  # faster than its roofline
     (verdict,) = judge([row(4.0), *roofs, *other], [bar])
     assert verdict.limit == pytest.approx((8.0, 8.0))
     assert not verdict.met
-    # Of a row without a roofline it is not known.
+    # The limit of a row without a roofline is unknown.
     (verdict,) = judge([row(4.0), *roofs, row(8.0, kernel="selu")], [bar])
     assert verdict.limit is None
 
 
 def test_the_slowest_of_several_limits_counts():
-    """Arithmetic that takes half of the time, or more than the memory: 0.8 of it."""
+    """Arithmetic that takes half of the time, or more than the memory traffic: 0.8 of it."""
     bar = Bar("work", "roofline", ("kernel",), worst=0.85)
     roof = row(0.6, mode="kernel", provider="roofline: a")
     for cached, limit in ((0.5, 1.0), (0.75, 0.8)):
@@ -643,7 +643,7 @@ def test_parity_is_enough_at_the_gemm_peak(eager, met):
     peak = row(0.9, **layer, provider="GEMM peak", median=100.0)
     (verdict,) = judge([row(1.0, **layer, median=eager), peak], [bar])
     assert verdict.met is met
-    # Parity, not less.
+    # At least parity.
     (verdict,) = judge([row(0.96, **layer, median=eager), peak], [bar])
     assert not verdict.met
 
@@ -652,7 +652,7 @@ def test_parity_is_enough_at_the_gemm_peak(eager, met):
 
 
 def fake_rows(case: Case, settings: Settings, effort: Effort) -> list[Row]:
-    """1.2 times as fast as each peer."""
+    """Rows that are 1.2 times as fast as each peer."""
     place = (case.subject.name, case.mode, case.dtype_name, case.size)
     kernel, mode, dtype, size = place
     common = {"kernel": kernel, "mode": mode, "dtype": dtype, "size": size, "threads": settings.threads}
@@ -665,7 +665,7 @@ def fake_rows(case: Case, settings: Settings, effort: Effort) -> list[Row]:
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """Runs the command with made-up measurements; its output goes into a folder of the test."""
+    """Runs the command with made-up measurements, writing into a folder of the test."""
     monkeypatch.setattr(run, "measure", fake_rows)
 
     def call(*arguments: str) -> int:
@@ -676,7 +676,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 
 
 def test_command_writes_csv_and_judges(command, tmp_path, capsys):
-    # 1.2 times meets the bar of calls and misses that of calls with a cache to hold them.
+    # 1.2 times meets the bar of calls and misses that of cached calls.
     assert command("--quick", "--filter", "call/elu/", "--check", "--threads", "1") == 0
     assert "PASS" in capsys.readouterr().out
     assert command("--quick", "--filter", "cached/elu/", "--check", "--threads", "1") == 1
@@ -706,7 +706,7 @@ def test_command_measures_every_number_of_threads(command, tmp_path):
     assert torch.get_num_threads() == before
     rows = results.read([tmp_path / "results" / "out.csv"])
     modes = {(row.mode, row.threads) for row in rows}
-    # One thread scales to nothing, and takes no other memory.
+    # One thread cannot scale, and uses no additional memory.
     assert modes == {("call", 2), ("scaling", 2), ("memory", 2), ("call", 1)}
     assert {re.findall(r"(\d) threads", row.machine)[0] for row in rows} == {"1", "2"}
 
@@ -783,7 +783,7 @@ def test_plots_are_written(modes, tmp_path):
 
 
 def test_commands_of_the_documents_exist():
-    """Options that documents and Makefile show are options."""
+    """Options shown in documents and Makefile exist."""
     root = Path(__file__).parents[1]
     texts = "".join((root / name).read_text() for name in ("Makefile", "README.md", "docs/benchmarks.md"))
     shown = set(re.findall(r"benchmarks\.run ((?:[^\n`]|\\\n)*)", texts))

@@ -1,4 +1,4 @@
-"""The library that lets torch_npu be loaded beside torch's CUDA build, with libraries that stand for torch's."""
+"""The library that allows loading torch_npu next to torch's CUDA build, tested with stand-ins for torch's libraries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from aclnn_torch.host import PREFIX
 from tests.builds import CXX
 
-# The declarations of c10 that count, and a function that says which keys are registered.
+# The relevant declarations of c10, and a function that returns the registered keys.
 C10 = """
 #include <string>
 #include <unordered_set>
@@ -58,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def keys_after(*libraries: Path) -> str:
-    """How many keys are registered once the libraries are loaded, and whether the common one is."""
+    """The number of registered keys after loading the libraries, and if the common one is among them."""
     command = [sys.executable, "-c", PROGRAM, *map(str, libraries)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
@@ -71,5 +71,5 @@ def test_keys_of_cuda_are_withdrawn(folder: Path) -> None:
 
 
 def test_nothing_is_done_without_cuda(folder: Path) -> None:
-    """Nor without torch."""
+    """Nor is anything done without torch."""
     assert keys_after(folder / "libc10.so", PREFIX / "lib64" / "libge_runner.so") == "3 1"

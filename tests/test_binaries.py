@@ -1,4 +1,4 @@
-"""What the built files are: what they export, and how they are loaded."""
+"""Properties of the built files: their exports, and how they are loaded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = Path(aclnn_torch.__file__).parent
 EMBEDDED = PACKAGE / "lib" / "libaclnn_host.so"
 PREFIX = sorted((PACKAGE / "cann" / "lib64").glob("*.so"))
-# Other names of some: libraries without code, which lead to those that have it.
+# Aliases: libraries without code that depend on the library with the code.
 ALIASES = {
     "libacl_rt.so": "libascendcl.so",
     "libhcomm.so": "libhccl.so",
@@ -37,7 +37,7 @@ library = pytest.mark.parametrize("library", LIBRARIES, ids=lambda path: path.na
 
 @functools.cache
 def output_of(program: str, *arguments: str | Path) -> str:
-    """What a program of the binutils prints, in English."""
+    """The output of a program of the binutils, in English."""
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed")
     command = [program, *arguments]
@@ -45,7 +45,7 @@ def output_of(program: str, *arguments: str | Path) -> str:
 
 
 def symbols(path: Path, *options: str) -> list[str]:
-    """The symbols that a file defines for others, each as "T name"."""
+    """The symbols that a file exports, each as "T name"."""
     lines = output_of("nm", "--demangle", "--defined-only", "--extern-only", *options, path).splitlines()
     return [line.split(maxsplit=1)[1] for line in lines if line]
 
@@ -56,13 +56,13 @@ def dynamic(path: Path) -> str:
 
 def test_everything_is_here() -> None:
     assert {path.name for path in PREFIX} == {f"lib{name}.so" for name in host.LIBRARIES} | set(ALIASES)
-    assert not [path for path in PACKAGE.rglob("*") if path.is_symlink()]  # which a wheel cannot hold
+    assert not [path for path in PACKAGE.rglob("*") if path.is_symlink()]  # a wheel cannot contain links
     assert len(LIBRARIES) == len(PREFIX) + 3 + len(NPU)
 
 
 @pytest.mark.parametrize("alias", ALIASES)
 def test_a_library_under_another_name_is_the_same(alias: str) -> None:
-    """Whoever links with it, or opens it, gets the other one's functions; they and their state are there once."""
+    """Linking with the alias, or opening it, gives the other library's functions; they and their state exist once."""
     code = f"""
 import ctypes
 alias, target = (ctypes.CDLL({str(PACKAGE / "cann" / "lib64")!r} + "/" + name) for name in {[alias, ALIASES[alias]]!r})
@@ -79,31 +79,31 @@ print(len(names), [n for n in names if len({{ctypes.cast(l[n], ctypes.c_void_p).
     assert len(functions) > 40
 
 
-# What a machine with this torch, and where need be torch_npu, has: the C library, the compiler's, torch's.
+# Libraries of a machine with this torch and, if needed, torch_npu: the C library, the compiler's, torch's.
 FOREIGN = {"c", "dl", "m", "stdc++", "gcc_s", "gomp", "c10", "torch", "torch_cpu", "torch_python", "torch_npu"}
 
 
 @library
 def test_nothing_else_is_needed(library: Path) -> None:
-    """A wheel brings its own libraries and relies on the lowest versions of the others."""
+    """A wheel includes its own libraries and needs only the lowest versions of the others."""
     needed = set(re.findall(r"\(NEEDED\).*\[lib([^.]*)\.so", dynamic(library)))
     assert needed <= FOREIGN | set(host.LIBRARIES) | {"aclnn_torch"}
 
 
-# What headers call where it is there: libstdc++'s, and glibc's own, in which the last three were no functions.
+# Symbols that headers use if available: libstdc++'s, and glibc's own; the last three were not functions before.
 CHOSEN_BY_HEADERS = {"__libc_single_threaded", "pthread_cond_clockwait", "stat", "fstat", "lstat"}
 
 
 @functools.cache
 def functions_of_glibc(path: Path, newer: bool) -> set[str]:
-    """Those that a file defines or wants in versions up to 2.28, or newer ones; some are there in both."""
+    """The glibc functions that a file defines or needs in versions up to 2.28, or newer; some exist in both."""
     versions = re.findall(r" (\w+)@+GLIBC_2\.(\d+)", output_of("nm", "--dynamic", "--with-symbol-versions", path))
     return {name for name, minor in versions if (int(minor) > 28) == newer}
 
 
 @library
 def test_functions_newer_than_glibc_2_28_are_not_called(library: Path) -> None:
-    """With which .github/workflows/release.yml builds wheels, so that they are for every machine that torch's are."""
+    """.github/workflows/release.yml builds wheels with it, so that they run on every machine that torch's run on."""
     paths = [Path(path) for path in re.findall(r"lib[cm]\.so\.6 => (\S+)", output_of("ldd", EMBEDDED))]
     older = set().union(*(functions_of_glibc(path, newer=False) for path in paths))
     assert {"dlopen", "exp"} <= older
@@ -112,7 +112,7 @@ def test_functions_newer_than_glibc_2_28_are_not_called(library: Path) -> None:
 
 @library
 def test_other_libraries_are_searched_in_named_places_only(library: Path) -> None:
-    """An empty entry would be the current directory of whoever loads the library."""
+    """An empty entry would be the current directory of the process that loads the library."""
     paths = re.findall(r"\(R(?:UN)?PATH\).*\[(.*)\]", dynamic(library))
     assert all(entry.startswith(("/", "$ORIGIN")) for path in paths for entry in path.split(":")), paths
 
@@ -131,7 +131,7 @@ def test_there_are_wide_kernels() -> None:
 
 @pytest.mark.parametrize("path", wide_kernels(), ids=lambda path: f"{path.parent.stem}/{path.name}")
 def test_wide_kernels_share_nothing_but_their_entry(path: Path) -> None:
-    """The linker keeps one copy of an inline function: one with wide instructions would end old CPUs' programs."""
+    """The linker keeps one copy of an inline function: a copy with wide instructions would crash on old CPUs."""
     operator = path.name.split(".")[0]
     (entry,) = symbols(path)
     assert re.match(rf"T .*\baclnn_host::{operator}_kernels<", entry), entry
@@ -151,7 +151,7 @@ def test_the_operators_for_programs_want_no_python() -> None:
 
 @pytest.mark.parametrize("order", [("load", "import"), ("import", "load")], ids=" ".join)
 def test_a_process_may_have_the_operators_twice(order: tuple[str, str]) -> None:
-    """A program that links them, and an interpreter inside it: they are registered once."""
+    """A program that links them, with an interpreter inside: they are registered once."""
     steps = {"load": f"torch.ops.load_library({str(OPERATORS)!r})", "import": "import aclnn_torch"}
     code = "; ".join(["import torch", *(steps[step] for step in order)])
     code += "; print(torch.ops.aclnn.elu(torch.zeros(2)).tolist())"
@@ -161,7 +161,7 @@ def test_a_process_may_have_the_operators_twice(order: tuple[str, str]) -> None:
 
 @library
 def test_relocations_end_when_a_library_is_loaded(library: Path) -> None:
-    """RELRO and BIND_NOW: the tables of addresses are read-only from then on."""
+    """RELRO and BIND_NOW: relocation tables are read-only after loading."""
     assert "GNU_RELRO" in output_of("readelf", "--wide", "--program-headers", library)
     assert re.search(r"\(FLAGS_1\).*\bNOW\b|\(BIND_NOW\)", dynamic(library))
 
@@ -177,18 +177,18 @@ def test_memory_is_never_writable_and_executable(library: Path) -> None:
 
 @pytest.mark.parametrize("library", HOST, ids=lambda path: path.name)
 def test_the_host_cann_is_never_unloaded(library: Path) -> None:
-    """Its streams' threads run its code, and its objects last as long as the process."""
+    """Its streams' threads run its code, and its objects live as long as the process."""
     assert re.search(r"\(FLAGS_1\).*\bNODELETE\b", dynamic(library))
 
 
 def imported(path: Path) -> set[str]:
-    """The functions that a file calls in others."""
+    """The functions that a file imports."""
     lines = output_of("nm", "--dynamic", "--undefined-only", path).splitlines()
     return {line.split()[-1].partition("@")[0] for line in lines}
 
 
 def has_code(path: Path) -> bool:
-    """The libraries that are here for their names alone have none."""
+    """False for the libraries that exist only for their names."""
     return path.name not in ALIASES and any(symbol.startswith("T ") for symbol in symbols(path, "--dynamic"))
 
 
@@ -200,8 +200,8 @@ def test_a_stack_that_was_written_past_its_end_ends_the_process(library: Path) -
 
 @pytest.mark.parametrize("name", ["libaclnn_host.so", "libascendcl.so", "libnnopbase.so", "libopapi.so"])
 def test_copies_into_buffers_of_known_size_are_checked(name: str) -> None:
-    """_FORTIFY_SOURCE: formatted text goes through the checked functions of the C library alone."""
+    """_FORTIFY_SOURCE: formatting uses the checked functions of the C library only."""
     calls = imported(next(path for path in LIBRARIES if path.name == name))
     checked = {call for call in calls if re.fullmatch(r"__\w+_chk", call)} - {"__stack_chk_fail"}
-    assert checked or name == "libnnopbase.so", calls  # which formats nothing
+    assert checked or name == "libnnopbase.so", calls  # it formats nothing
     assert not calls & {"sprintf", "snprintf", "vsprintf", "vsnprintf", "strcpy", "strcat"}

@@ -1,4 +1,4 @@
-"""CMakeLists.txt: the commands it makes, for paths that a shell would take apart."""
+"""CMakeLists.txt: its commands for paths with characters that are special in a shell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SERIES = ".".join(torch.__version__.split(".")[:2])
 
 @pytest.fixture
 def hut(tmp_path: Path) -> Path:
-    """A folder whose path has spaces and a quote, with a torch_npu in it that goes with torch."""
+    """A folder whose path has spaces and a quote, with a torch_npu that matches torch."""
     folder = tmp_path / "it's a  hut"
     (folder / "torch_npu").mkdir(parents=True)
     (folder / "torch_npu" / "version.py").write_text(f"__version__ = '{SERIES}.0'\n")
@@ -28,14 +28,14 @@ def hut(tmp_path: Path) -> Path:
 
 
 def configure(directory: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """What CMake says of it."""
+    """CMake's output for it."""
     tools = [f"-DCMAKE_MAKE_PROGRAM={Path(ninja.BIN_DIR) / 'ninja'}", f"-DACLNN_PYTHON={sys.executable}"]
     command = [builds.CMAKE, "-S", builds.ROOT, "-B", directory, "-G", "Ninja", *tools, *options]
     return subprocess.run(command, capture_output=True, text=True, env=os.environ | variables)
 
 
 def commands_of(directory: Path, *targets: str) -> list[list[str]]:
-    """What ninja would run for them."""
+    """The commands that ninja would run."""
     command = [Path(ninja.BIN_DIR) / "ninja", "-C", directory, "-t", "commands", *targets]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return [shlex.split(line) for line in lines if not line.startswith("ninja: ")]
@@ -44,7 +44,7 @@ def commands_of(directory: Path, *targets: str) -> list[list[str]]:
 @pytest.mark.parametrize("relocatable", ["OFF", "ON"])
 @pytest.mark.parametrize("sanitizer", ["", "address", "thread"])
 def test_commands_keep_paths_whole(sanitizer: str, relocatable: str, hut: Path) -> None:
-    """Every word of every command that names the place has all of it."""
+    """Every word of every command that contains the path contains all of it."""
     options = {
         "ACLNN_RELOCATABLE": relocatable,
         "ACLNN_SANITIZER": sanitizer,
@@ -63,7 +63,7 @@ def test_commands_keep_paths_whole(sanitizer: str, relocatable: str, hut: Path) 
         assert word.count(end) == word.count(str(hut)), word
         places += word.count(str(hut))
     assert places > 50
-    words = {word.replace("\\$", "$") for command in commands for word in command}  # as the shell has it
+    words = {word.replace("\\$", "$") for command in commands for word in command}  # after the shell's unquoting
     assert f"-I{builds.ROOT / 'csrc'}" in words
     assert ("-Wl,-rpath,$ORIGIN:$ORIGIN/../torch/lib" in words) == (relocatable == "ON")
     assert f'-DACLNN_TORCH_NPU_VERSION="{SERIES}.0"' in words
@@ -87,7 +87,7 @@ CCACHE = [
     ids=["there", "not wanted", "another launcher", "broken, as where HOME cannot be written"],
 )
 def test_ccache_is_used_where_it_is(script: str, options: list[str], launcher: list[str], hut: Path) -> None:
-    """With what lets trees share their objects, precompiled headers too."""
+    """With the options that let trees share objects, and precompiled headers, too."""
     (hut / "ccache").write_text(f"#!/bin/sh\n{script}\n")
     (hut / "ccache").chmod(0o755)
     path = os.pathsep.join([str(hut), os.environ["PATH"]])
@@ -111,7 +111,7 @@ def test_a_torch_npu_of_another_series(hut: Path) -> None:
 
 @pytest.fixture
 def other_torch(tmp_path: Path) -> Path:
-    """A torch of which a test says the version; the rest is the one that is here."""
+    """A torch with a given version; everything else is the installed one."""
     folder = tmp_path / "torch"
     folder.mkdir()
     for name in ("include", "lib"):

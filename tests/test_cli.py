@@ -50,7 +50,7 @@ int main(int count, char** arguments) {
 
 
 def command_line(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    """One command in a process of its own."""
+    """One command in a separate process."""
     command = [sys.executable, "-m", "aclnn_torch", *map(str, arguments)]
     environment = {name: value for name, value in os.environ.items() if name != "ACLNN_TORCH_PRODUCT"} | variables
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST)
@@ -66,7 +66,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """One command in this process, which has torch already; what it starts writes where it does."""
+    """One command in this process, which has imported torch; child processes write to the same files."""
 
     def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         try:
@@ -86,7 +86,7 @@ Check = Callable[..., dict[str, object]]
 
 @pytest.fixture
 def check(command: Command) -> Check:
-    """What `check --json` prints."""
+    """The output of `check --json`."""
 
     def run(*arguments: str | Path) -> dict[str, object]:
         result = json.loads(command("check", "--json", *arguments).stdout)
@@ -108,7 +108,7 @@ def test_check_runs_a_program(command: Command) -> None:
 
 @pytest.fixture
 def forgetful(tmp_path: Path) -> Path:
-    """A program that keeps two scalars, and more if it is told to fail."""
+    """A program that leaks two scalars, and more if told to fail."""
     source = tmp_path / "forgetful.cpp"
     source.write_text(FORGETFUL)
     return source
@@ -128,7 +128,7 @@ def test_check_passes_arguments_and_status_on(forgetful: Path, check: Check) -> 
 
 
 def test_check_on_a_strict_device(forgetful: Path, command: Command, check: Check) -> None:
-    """The host may not touch device memory there."""
+    """The host cannot access device memory there."""
     assert check(forgetful, "--args", "touch")["exit_status"] == 0
     result = check("--strict", forgetful, "--args", "touch")
     assert result["exit_status"] == -11
@@ -147,7 +147,7 @@ def test_check_of_what_does_not_compile(tmp_path: Path, command: Command) -> Non
 
 
 def test_check_names_what_the_host_cann_has_not(tmp_path: Path, command: Command, check: Check) -> None:
-    """All of it, though the compiler stops at the first header; what the program defines itself is no part."""
+    """All of them, although the compiler stops at the first header; functions that the program defines do not count."""
     source = tmp_path / "asking.cpp"
     source.write_text(
         '#include "acl/acl.h"\n#include "aclnnop/aclnn_add.h"\n#include "aclnnop/aclnn_of_tomorrow.h"\n'
@@ -178,7 +178,7 @@ def test_check_with_a_compiler_of_several_words(forgetful: Path) -> None:
 
 @pytest.mark.parametrize("product", ["Ascend910", "Ascend910B"])
 def test_doctor_as_json(product: str) -> None:
-    """Products that refuse some operators are no illness."""
+    """Products that refuse some operators are not a problem."""
     result = command_line("doctor", "--json", ACLNN_TORCH_PRODUCT=product)
     assert result.returncode == 0, result.stdout
     findings = {finding["name"]: finding for finding in json.loads(result.stdout)}
@@ -199,7 +199,7 @@ def fake_library(folder: Path, *texts: str) -> Path:
 
 
 def test_coverage_of_a_torch_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names in its library, each with its state; what is no name of a first stage does not count."""
+    """Names in its library, each with its state; names that are not of a first stage are ignored."""
     texts = [
         "aclnnAdd",
         *(f"aclnn{name}GetWorkspaceSize" for name in ("Add", "None", "MatmulAllReduce", "BlockSparseAttention")),
@@ -232,7 +232,7 @@ def test_coverage_is_printed(tmp_path: Path, command: Command, monkeypatch: pyte
 
 @pytest.mark.skipif(importlib.util.find_spec("torch_npu") is not None, reason="torch_npu is installed here")
 def test_coverage_without_torch_npu(command: Command) -> None:
-    """The host CANN's own functions, which are those of its table and the operators'."""
+    """The host CANN's own functions, those of its table and the operators'."""
     lines = command("doctor", "--coverage").stdout.splitlines()
     sentence = (
         r"torch_npu is not installed here. The host CANN has (\d+) functions: (\d+) computed, (\d+) refused, (\d+) "
@@ -316,7 +316,7 @@ BROKEN = [
 
 @pytest.fixture(params=BROKEN)
 def broken(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[list[str], Path, str]:
-    """How python is started with a package that cannot be imported, the folder, and what it must say."""
+    """The command to start python with a package that cannot be imported, its folder, and the expected text."""
     if request.param == "torch is missing":
         return [sys.executable, "-S"], ROOT, "pip install torch=="  # without site-packages
     left_out = shutil.ignore_patterns("*.so", "cann", "__pycache__")
@@ -327,7 +327,7 @@ def broken(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[list[str], P
     if request.param == "the binary part does not fit":
         (package / f"_C{sysconfig.get_config_var('EXT_SUFFIX')}").write_text("no library")
         return [sys.executable], tmp_path, "build aclnn_torch again"
-    # As Python itself says; but for this, an editable installation would find its own.
+    # Python's own message; without this, an editable installation would be found.
     absent = "raise ModuleNotFoundError(\"No module named 'aclnn_torch._C'\", name='aclnn_torch._C')\n"
     (package / "_C.py").write_text(absent)
     return [sys.executable], tmp_path, "make build"
@@ -335,7 +335,7 @@ def broken(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[list[str], P
 
 @pytest.mark.test_all
 def test_what_is_missing_is_told(broken: tuple[list[str], Path, str]) -> None:
-    """By the commands in a line of their own, by the import in the error."""
+    """The commands print it on a separate line, the import in its error."""
     python, folder, advice = broken
     environment = os.environ | {"PYTHONPATH": str(folder)}
 
@@ -347,7 +347,7 @@ def test_what_is_missing_is_told(broken: tuple[list[str], Path, str]) -> None:
         assert result.returncode == 1
         assert advice in result.stdout + result.stderr
         assert "Traceback" not in result.stderr, result.stderr
-    result = run("-m", "aclnn_torch", "config")  # which needs the prefix alone
+    result = run("-m", "aclnn_torch", "config")  # needs only the prefix
     assert result.returncode == (0 if folder == ROOT else 1)
     assert "Traceback" not in result.stderr, result.stderr
     result = run("-c", "import aclnn_torch")

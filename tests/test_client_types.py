@@ -1,4 +1,4 @@
-"""Calls with wrong argument types must not compile; beside each stands its corrected twin, which must."""
+"""Calls with wrong argument types must not compile; the corrected version of each must."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ COUNT = "must have as many arguments as the aclnn header's prototype"
 
 @dataclass
 class Case:
-    """A mistake, its correction, and what the compiler must say about the mistake."""
+    """A mistake, its correction, and the compiler's expected message."""
 
     name: str
     wrong: str
     right: str
     message: str
-    types: str = ""  # position, given and expected type, as the compiler's message shows them
+    types: str = ""  # position, given and expected type in the compiler's message
 
 
 def elu(name: str, wrong: str, right: str, message: str = TYPE, types: str = "") -> Case:
@@ -205,7 +205,7 @@ def compiler_version() -> str:
 
 
 def test_every_status_code_of_the_headers_has_its_name() -> None:
-    """The client names statuses by number, so its table must follow the headers."""
+    """The client names statuses by number, so its table must match the headers."""
     table = (ROOT / "csrc" / "client" / "error.h").read_text()
     named = {int(code): name for code, name in re.findall(r'\{(\d+), "(\w+)"\}', table)}
     include = ROOT / "csrc" / "host_cann" / "include"

@@ -19,8 +19,8 @@ from tests import LONGEST
 
 ROOT = Path(__file__).resolve().parent.parent
 CSRC = ROOT / "csrc"
-# The folders of csrc from the lowest on, and which of the others each includes; a file belongs to the innermost of
-# them. Published headers include one another alone, and all may include them.
+# The folders of csrc from the lowest on, and the folders that each includes; a file belongs to the innermost one.
+# Published headers include only one another, and all folders may include them.
 PUBLISHED = ("host_cann/include", "cann/prefix/include")
 FOLDERS = {
     **dict.fromkeys(PUBLISHED, ""),
@@ -44,7 +44,7 @@ FOLDERS = {
     "python": "client torch_ops",
 }
 NOT_OF_THE_CORE = re.compile(r"csrc/(cann|torch_npu)/")
-# In the place of the real one: writes down how it was called, and makes the libraries.
+# Replaces the real setup.py: records its arguments, and creates the libraries.
 SETUP = """
 import sys, time
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_the_core_is_made_of_the_core() -> None:
         first, *headers = part.strip().split("\n")
         compiled[first.partition(":")[0]] = headers
     assert set(compiled) - {""} == objects
-    files = set().union(*compiled.values())  # those of a unity build are headers of the file that it compiles
+    files = set().union(*compiled.values())  # in a unity build, the others are headers of the compiled file
     assert any(line.endswith("torch_ops/elu.cpp") for line in files)
     foreign = {name: [line for line in headers if NOT_OF_THE_CORE.search(line)] for name, headers in compiled.items()}
     assert not {name: headers for name, headers in foreign.items() if headers}
@@ -87,17 +87,17 @@ def folder_of(path: Path) -> str:
 
 
 def included_folders(path: Path) -> set[str]:
-    """Those whose headers a file includes, but for its own and the published ones."""
+    """The folders whose headers a file includes, except its own and the published ones."""
     names = re.findall(r'^ *# *include "(.+)"', path.read_text(), re.MULTILINE)
     files = [(place / name).resolve() for name in names for place in (path.parent, CSRC) if (place / name).is_file()]
     return {folder_of(file) for file in files} - {folder_of(path), *PUBLISHED}
 
 
 def test_folders_include_those_below_them() -> None:
-    """What the table says, no more and no less."""
+    """Exactly the includes in the table."""
     included: dict[str, set[str]] = {folder: set() for folder in FOLDERS}
     for path in CSRC.rglob("*"):
-        if path.suffix in (".h", ".cpp", ".py"):  # Python writes C++, too
+        if path.suffix in (".h", ".cpp", ".py"):  # Python generates C++, too
             included[folder_of(path)] |= included_folders(path)
     assert included == {folder: set(others.split()) for folder, others in FOLDERS.items()}
     order = list(FOLDERS)
@@ -105,7 +105,7 @@ def test_folders_include_those_below_them() -> None:
 
 
 def test_no_two_headers_have_one_name() -> None:
-    """So that a name says which is meant. CANN's published headers have the names that CANN gives them."""
+    """So that a name is unambiguous. CANN's published headers keep CANN's names."""
     headers = [path for path in CSRC.rglob("*.h") if "include" not in path.relative_to(CSRC).parts]
     names = Counter(path.name for path in headers)
     assert len(names) > 100
@@ -113,7 +113,7 @@ def test_no_two_headers_have_one_name() -> None:
 
 
 def test_the_layout_has_every_folder() -> None:
-    """The table in CONTRIBUTING.md, whose first column names them."""
+    """The table in CONTRIBUTING.md names each folder in its first column."""
     layout = (ROOT / "CONTRIBUTING.md").read_text().partition("\n## Layout\n")[2].partition("\n## ")[0]
     named = re.findall(r"`csrc/([\w/]+)`", "\n".join(re.findall(r"^\|([^|]*)\|", layout, re.MULTILINE)))
     parts = [CSRC / "host_cann", CSRC / "cann"]
@@ -122,7 +122,7 @@ def test_the_layout_has_every_folder() -> None:
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """A link where the file system allows one, which costs nothing."""
+    """A link if the file system supports it, which is free; otherwise a copy."""
     try:
         os.link(source, target)
     except OSError:
@@ -131,7 +131,7 @@ def link_or_copy(source: str, target: str) -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A source tree whose core alone is built."""
+    """A source tree in which only the core is built."""
     left_out = shutil.ignore_patterns("cann", "__pycache__")
     shutil.copytree(ROOT / "aclnn_torch", tmp_path / "aclnn_torch", ignore=left_out, copy_function=link_or_copy)
     return tmp_path
@@ -157,7 +157,7 @@ def test_commands_that_need_it_build_it_once(tree: Path) -> None:
     commands = [start(tree, "config", "--prefix"), start(tree, "env"), start(tree, "config", "--libdir")]
     results = [(*command.communicate(timeout=LONGEST), command.returncode) for command in commands]
     assert [result[2] for result in results] == [0, 0, 0]
-    assert results[0][0] == f"{tree / 'aclnn_torch' / 'cann'}\n"  # what the build says is not among it
+    assert results[0][0] == f"{tree / 'aclnn_torch' / 'cann'}\n"  # without the build's output
     assert results[2][0] == f"{tree / 'aclnn_torch' / 'cann' / 'lib64'}\n"
     assert sorted(result[1] for result in results) == ["", "", "compiling\n"]
     assert (tree / "calls.txt").read_text() == "--quiet build_ext --inplace --cann\n"
@@ -168,7 +168,7 @@ def test_commands_that_need_it_build_it_once(tree: Path) -> None:
     "command", [["config"], ["env"], ["run", "x.py"], ["check", "x.cpp"], ["doctor", "--coverage"]]
 )
 def test_where_it_cannot_be_built_they_say_how(tree: Path, command: list[str]) -> None:
-    process = start(tree, *command)  # no setup.py: not where it was built
+    process = start(tree, *command)  # without setup.py, as outside a source tree
     stdout, stderr = process.communicate(timeout=LONGEST)
     missing = ", ".join(f"lib{name}.so" for name in host.LIBRARIES)
     lib64 = tree / "aclnn_torch" / "cann" / "lib64"
@@ -196,10 +196,10 @@ def test_doctor_is_content_with_the_core(tree: Path) -> None:
 @pytest.mark.parametrize("asked", [[], ["--cann"]], ids=["build", "cann"])
 @pytest.mark.parametrize("was_built", [False, True])
 def test_what_setup_builds(tmp_path: Path, was_built: bool, asked: list[str]) -> None:
-    """The core first, and what looks installed only if it is asked for or was built before."""
+    """The core, and the prefix only if it is requested or was built before."""
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path)
-    for module in ("cmake", "ninja"):  # it calls a program that only writes down how
+    for module in ("cmake", "ninja"):  # replaces a called program by one that records its arguments
         (tmp_path / f"{module}.py").write_text(f"CMAKE_BIN_DIR = BIN_DIR = {str(tmp_path)!r}\n")
     (tmp_path / "cmake").write_text(f'#!/bin/sh\necho "$*" >> "{tmp_path}/calls.txt"\n')
     (tmp_path / "cmake").chmod(0o755)

@@ -15,7 +15,7 @@ from tests import inductor
 
 
 class LlamaRMSNorm(torch.nn.Module):
-    """As model libraries write it: the scaled values are rounded before the weight multiplies them."""
+    """As in model libraries: the scaled values are rounded before the multiplication by the weight."""
 
     def __init__(self, size: int, eps: float = 1e-6):
         super().__init__()
@@ -32,14 +32,14 @@ class LlamaRMSNorm(torch.nn.Module):
 
 
 class GemmaRMSNorm(LlamaRMSNorm):
-    """Not the same formula: the weight is an offset from 1."""
+    """Another formula: the weight is an offset from 1."""
 
     def forward(self, hidden_states: Tensor) -> Tensor:
         return super().forward(hidden_states) * (1 + 1 / self.weight)
 
 
 class OffsetRMSNorm(LlamaRMSNorm):
-    """The same, the 1 being a buffer, of which a copy without values knows nothing."""
+    """The same with 1 as a buffer, which a copy without values lacks."""
 
     def __init__(self, size: int):
         super().__init__(size)
@@ -50,21 +50,21 @@ class OffsetRMSNorm(LlamaRMSNorm):
 
 
 class DropoutRMSNorm(LlamaRMSNorm):
-    """Computes it when it is not trained only."""
+    """Computes the formula except in training."""
 
     def forward(self, hidden_states: Tensor) -> Tensor:
         return torch.nn.functional.dropout(super().forward(hidden_states), 0.5, self.training)
 
 
 class ResidualRMSNorm(LlamaRMSNorm):
-    """Takes more when it is given more."""
+    """Computes something else with an additional argument."""
 
     def forward(self, hidden_states: Tensor, residual: Tensor | None = None) -> Tensor:
         return super().forward(hidden_states if residual is None else hidden_states + residual)
 
 
 class GatedRMSNorm(LlamaRMSNorm):
-    """Another signature."""
+    """A forward with another signature."""
 
     def forward(self, hidden_states: Tensor, gate: Tensor) -> Tensor:
         return super().forward(hidden_states) * gate

@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32 = range(4)
 ALL = [True, True, True]
-# Half the distance between neighbours, relative, and half of it where it no longer shrinks.
+# Half the distance between neighbours: relative, and absolute for subnormals.
 ROUNDING = {
     torch.float64: (2.0**-53, 0.0),
     torch.float32: (2.0**-24, 2.0**-150),
@@ -58,12 +58,12 @@ class Case:
 
     @property
     def channels(self) -> int:
-        """Of the output."""
+        """The number of output channels."""
         return self.weight[1] * self.groups if self.transposed else self.weight[0]
 
     @property
     def parameters(self) -> tuple[Any, ...]:
-        """What both operators take after the tensors and bias_sizes."""
+        """The arguments of both operators after the tensors and bias_sizes."""
         arrays = [list(values) for values in (self.stride, self.padding, self.dilation)]
         return (*arrays, self.transposed, list(self.output_padding), self.groups)
 
@@ -75,7 +75,7 @@ class Case:
 
     @property
     def expanded(self) -> tuple[Any, ...]:
-        """The parameters with one value per spatial dimension, as ATen wants them."""
+        """The parameters with one value per spatial dimension, as ATen requires."""
         spatial = len(self.input) - 2
         return tuple(p * spatial if isinstance(p, list) and len(p) == 1 else p for p in self.parameters)
 
@@ -125,7 +125,7 @@ LARGER = [
     Case("3-D transposed", (1, 6, 4, 4, 3), (6, 4, 2, 3, 2), stride=(2, 1, 2), padding=(1, 0, 1), transposed=True),
 ]
 NAMED_CASES = pytest.mark.parametrize("case", LARGER, ids=str)
-# Of every algorithm, some at the edges of what it is taken for; ALGORITHMS has one of each that says so.
+# Problems of every algorithm, some at the limits of its range; ALGORITHMS has one of each.
 LARGEST = [
     Case("1-D large", (2, 16, 400), (24, 16, 5), padding=(2,)),
     Case("1-D depthwise large", (2, 40, 700), (40, 1, 4), padding=(3,), groups=40),
@@ -165,7 +165,7 @@ LARGEST = [
     Case("2-D transposed large", (2, 16, 16, 16), (16, 32, 3, 3), stride=(2,), padding=(1,), transposed=True),
     Case("2-D transposed depthwise", (2, 32, 24, 24), (32, 1, 3, 3), stride=(2,), groups=32, transposed=True),
     Case("3-D large", (2, 8, 8, 10, 10), (12, 8, 3, 3, 3), padding=(1,)),
-    # A single column in the end: oneDNN's own BFLOAT16 is wrong there.
+    # The output has a single column: oneDNN's own BFLOAT16 is wrong there.
     Case("2-D to one column", (8, 64, 30, 2), (64, 64, 3, 3), stride=(2,), padding=(1,)),
     Case("2-D transposed from one column", (4, 32, 20, 1), (32, 48, 3, 3), stride=(2,), padding=(1,), transposed=True),
     Case("3-D to one column", (2, 16, 8, 8, 2), (24, 16, 3, 3, 3), stride=(2,), padding=(1,)),
@@ -182,7 +182,7 @@ LARGEST = [
     Case("1-D without padding", (5, 24, 30), (16, 24, 5), stride=(2,), dilation=(3,)),
     Case("2-D without padding", (5, 24, 9, 8), (16, 24, 3, 4)),
     Case("2-D without padding, dilated", (5, 24, 9, 10), (16, 24, 3, 2), dilation=(2, 3)),
-    # Elements of the input that no product reaches, between those that are met and behind them.
+    # Input elements that no product reads, between and after those that are read.
     Case("2-D without padding, with gaps", (5, 24, 16, 14), (16, 24, 2, 3), stride=(3, 4)),
     Case("2-D without padding to single positions", (7, 40, 4, 3), (48, 40, 4, 3)),
     Case("3-D without padding", (3, 12, 5, 6, 7), (16, 12, 3, 2, 3), stride=(1, 2, 1), dilation=(1, 1, 2)),
@@ -237,7 +237,7 @@ BACKWARD_CALLS = [
 ]
 CALLS = [*map(forward_call, CASES), *BACKWARD_CALLS]
 NAMED_CALLS = pytest.mark.parametrize("call", CALLS, ids=str)
-# The compilers see the parameters as constants, so that a few of them are enough.
+# For compilers the parameters are constants, so a few cases are enough.
 COMPILED_CALLS = pytest.mark.parametrize(
     "call", [CALLS[2], CALLS[4], CALLS[7], BACKWARD_CALLS[0], BACKWARD_CALLS[3]], ids=str
 )
@@ -245,7 +245,7 @@ COMPILED_CALLS = pytest.mark.parametrize(
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """For many small calls, in which threads would mostly wait for each other."""
+    """For many small calls, in which threads would mostly wait for one another."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -253,7 +253,7 @@ def one_thread() -> Iterator[None]:
 
 
 def test_schemas() -> None:
-    """ATen's, and cube_math_type."""
+    """ATen's schemas, plus cube_math_type."""
     for ours, theirs in ((ops.convolution, aten.convolution), (ops.convolution_backward, aten.convolution_backward)):
         expected = str(theirs.default._schema).replace("aten::", "aclnn::")
         expected = expected.replace(") -> ", ", *, int? cube_math_type=None) -> ")
@@ -297,10 +297,10 @@ def test_opcheck(case: Case, requires_grad: bool) -> None:
 
 
 def check_rounded(got: Tensor, exact: Tensor, magnitude: Tensor, products: int, dtype: torch.dtype) -> None:
-    """`got` is a sum of as many products in FP32, rounded to a dtype.
+    """`got` is a sum of this many products in FP32, rounded to a dtype.
 
-    Each of the sum's additions and products, and the bias, costs at most one rounding of what has been summed so far,
-    which in magnitude is at most the sum of magnitudes.
+    Each addition and product of the sum, and the bias, costs at most one rounding of the partial sum, which in
+    magnitude is at most the sum of magnitudes.
     """
     unit, least = ROUNDING[dtype]
     sum_error = (products + 2) * 2**-24 * magnitude
@@ -311,7 +311,7 @@ def check_rounded(got: Tensor, exact: Tensor, magnitude: Tensor, products: int, 
 
 
 def check_values(case: Case, g: Tensor, x: Tensor, w: Tensor, b: Tensor | None) -> None:
-    """Output and gradients are what rounding allows."""
+    """Output and gradients are within the rounding bounds."""
     dtype = x.dtype
     exact = [None if t is None else t.double() for t in (x, w, b, g)]
     sizes = [None if t is None else t.abs() for t in exact]
@@ -366,13 +366,13 @@ def test_depthwise_bits_do_not_depend_on_threads(case: Case, dtype: torch.dtype,
 
 
 LIST = ROOT / "csrc" / "host_cann" / "ops" / "convolution" / "list.cpp"
-# The entries in their order: the algorithm's type and the entry's name.
+# The entries in order: the algorithm's type and the entry's name.
 ENTRIES = re.findall(r'^ +entry<(\w+)>\("([^"]+)", ', LIST.read_text(), re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A result that an algorithm is taken for."""
+    """A result for which an algorithm is chosen."""
 
     result: str
     case: Case
@@ -422,7 +422,7 @@ ALGORITHMS = {
 
 
 def algorithms_of(call: Callable[[], Any], path: Path) -> dict[str, str]:
-    """What the trace of a call says about each of its results."""
+    """The algorithms of a call's results, from its trace."""
     with aclnn_torch.trace(path):
         call()
     (event,) = (event for event in json.loads(path.read_text()) if event.get("cat") == "stage 1")
@@ -433,7 +433,7 @@ def algorithms_of(call: Callable[[], Any], path: Path) -> dict[str, str]:
     "name", [pytest.param(name, marks=ALGORITHMS[name].marks if name in ALGORITHMS else ()) for _, name in ENTRIES]
 )
 def test_every_entry_of_the_list_is_taken(name: str, tmp_path: Path) -> None:
-    """Each has a case above; its values are right too."""
+    """Each entry has a case above, whose values are checked, too."""
     taken = ALGORITHMS[name]
     x, w, b, g = taken.case.tensors(taken.dtype)
     if taken.channels_last:
@@ -453,7 +453,7 @@ def test_patches_make_both_gradients_channels_last(tmp_path: Path) -> None:
 
 
 def test_no_algorithm_without_products(tmp_path: Path) -> None:
-    """Of gradBias alone, of no channels and of a call that is refused."""
+    """gradBias alone, no channels, and a refused call."""
     case = LARGER[1]
     x, w, b, g = case.tensors()
     assert algorithms_of(lambda: backward(case, g, x, w, (False, False, True)), tmp_path / "bias") == {}
@@ -468,7 +468,7 @@ def test_no_algorithm_without_products(tmp_path: Path) -> None:
 
 
 def test_the_list_is_documented() -> None:
-    """docs/convolution.md has the entries of the list in its order, each with its algorithm's file."""
+    """docs/convolution.md has the entries of the list in order, each with its algorithm's file."""
     rows = re.findall(
         r"^\| (.+?) \| .+ \| `(\w+)` \| .+ \|$", (ROOT / "docs" / "convolution.md").read_text(), re.MULTILINE
     )
@@ -485,7 +485,7 @@ def test_the_list_is_documented() -> None:
 @pytest.mark.parametrize("case", LARGER, ids=str)
 def test_float64_on_host(case: Case, host_product: None) -> None:
     x, w, b, g = case.tensors(torch.float64)
-    for cube_math_type in range(4):  # which is about narrower types
+    for cube_math_type in range(4):  # only affects narrower types
         ours = convolution(case, x, w, b, cube_math_type=cube_math_type)
         torch.testing.assert_close(ours, torchs(case, x, w, b), rtol=1e-13, atol=1e-13)
         gradients = backward(case, g, x, w, cube_math_type=cube_math_type)
@@ -503,7 +503,7 @@ def test_every_mask() -> None:
                 torch.testing.assert_close(gradient, expected)
 
 
-# ---- What is multiplied: cubeMathType
+# ---- The products' dtype: cubeMathType
 
 
 def round_to_bits(value: Tensor, mantissa: int) -> Tensor:
@@ -533,11 +533,11 @@ def one(value: float) -> Tensor:
 )
 @pytest.mark.parametrize("case", [replace(case, bias=True) for case in (*LARGER, *LARGEST)], ids=str)
 def test_a_bias_costs_one_rounding(case: Case, dtype: torch.dtype, cube_math_type: int, host_product: None) -> None:
-    """Of the result, however large the bias is beside the products: their sum has no roundings of its size.
+    """The result is rounded once, however large the bias is: partial sums are not rounded at its magnitude.
 
-    But for 16 bits: their sums in FLOAT may, for they have more bits than the result.
+    16 bits are an exception: their FLOAT sums may be, because they have more bits than the result.
     """
-    scale = 2.0**-12  # so that FLOAT16 has the biases
+    scale = 2.0**-12  # so that the biases fit into FLOAT16
     x, w, bias, _ = case.tensors(torch.float64)
     x, w = (x * scale).to(dtype), w.to(dtype)
     if cube_math_type == USE_HF32:
@@ -545,7 +545,7 @@ def test_a_bias_costs_one_rounding(case: Case, dtype: torch.dtype, cube_math_typ
     sums = torchs(case, x.double(), w.double(), None)
     magnitude = torchs(case, x.double().abs(), w.double().abs(), None)
     products = (w.shape[0] // case.groups if case.transposed else w.shape[1]) * w[0, 0].numel()
-    # The reference is rounded as DOUBLE is.
+    # The reference has DOUBLE's rounding errors.
     unit, times = (2.0**-53, 2) if dtype == torch.float64 else (2.0**-24, 1)
     relative, least = ROUNDING[dtype]
     formats = [torch.contiguous_format]
@@ -596,7 +596,7 @@ def test_hf32_values(product: str, cube_math_type: int, sign: int) -> None:
             gradients = backward(case, x, one(1.0), one(1.0), cube_math_type=cube_math_type)
             torch.testing.assert_close(gradients[0], expected, rtol=0, atol=0, equal_nan=True)
             torch.testing.assert_close(gradients[1], expected, rtol=0, atol=0, equal_nan=True)
-            # The bias is added, not multiplied, and its gradient is a sum of what came in.
+            # The bias is added, not multiplied, and its gradient is a sum of gradOutput.
             torch.testing.assert_close(gradients[2], x.flatten(), rtol=0, atol=0, equal_nan=True)
             y = convolution(case, one(0.0), one(0.0), x.flatten(), cube_math_type=cube_math_type)
             torch.testing.assert_close(y, x, rtol=0, atol=0, equal_nan=True)
@@ -626,7 +626,7 @@ def test_fp16_is_fp32_of_rounded_factors(case: Case, product: str, cube_math_typ
     with aclnn_torch.product(product):
         x, w, b, g = case.tensors()
         ours = convolution(case, x, w, b, cube_math_type=cube_math_type)
-        # From Ascend910B on a transposed convolution adds its bias in FLOAT.
+        # From Ascend910B on, a transposed convolution adds its bias in FLOAT.
         keeps_bias = b is None or (case.transposed and product in ("Ascend910B", "Ascend950"))
         with aclnn_torch.product("Ascend910B"):
             expected = convolution(case, as_half(x), as_half(w), b if keeps_bias else as_half(b))
@@ -637,7 +637,7 @@ def test_fp16_is_fp32_of_rounded_factors(case: Case, product: str, cube_math_typ
             expected = backward(case, as_half(g), as_half(x), as_half(w), (True, True, False))
         assert torch.equal(gradients[0], as_half(expected[0]))
         assert torch.equal(gradients[1], expected[1])  # produced in FP32
-        # The sum of what came in, not of what was multiplied.
+        # The sum of the unrounded gradOutput.
         torch.testing.assert_close(
             gradients[2].double(), g.double().transpose(0, 1).flatten(1).sum(1), rtol=1e-5, atol=1e-4
         )
@@ -651,14 +651,14 @@ def test_bfloat16_becomes_fp16_when_asked() -> None:
     expected = as_half(convolution(case, as_half(x.float()), as_half(w.float()), as_half(b.float())))
     torch.testing.assert_close(y, expected.bfloat16(), rtol=0, atol=0, equal_nan=True)
     assert y.isinf().any()
-    for cube_math_type in (ALLOW_FP32_DOWN_PRECISION, USE_HF32):  # which are about FP32
+    for cube_math_type in (ALLOW_FP32_DOWN_PRECISION, USE_HF32):  # they only affect FP32
         unchanged = convolution(case, x, w, b, cube_math_type=cube_math_type)
         assert torch.equal(unchanged, convolution(case, x, w, b))
     gradient = backward(case, g, x, w, cube_math_type=USE_FP16)[2]
     assert torch.equal(gradient, backward(case, g, x, w)[2])
 
 
-# Cases of which some result is implicit GEMM's; torch's own dilated convolution multiplies zeros.
+# Cases in which implicit GEMM computes a result; torch's own dilated convolution multiplies zeros.
 IMPLICIT_GEMM = [
     *(case for case in LARGEST if case.name == "2-D large, odd channels"),
     Case("1-D", (2, 16, 90), (32, 16, 5), padding=(2,)),
@@ -674,7 +674,7 @@ FEW_CHANNELS = [case for case in LARGEST if "few channels" in case.name and case
     ("case", "dtype"),
     [
         *((case, torch.float32) for case in (*IMPLICIT_GEMM, *FEW_CHANNELS)),
-        # oneDNN, whose some gradients are, multiplies zeros.
+        # oneDNN, which computes some of the gradients, multiplies zeros.
         *(
             pytest.param(case, torch.bfloat16, marks=operator_checks.BFLOAT16_IS_OURS)
             for case in IMPLICIT_GEMM
@@ -695,7 +695,7 @@ def test_what_is_not_finite_meets_no_zero_around_an_image(
     taken |= algorithms_of(lambda: backward(case, g, x, w), tmp_path / "backward")
     assert any(name.startswith("implicit GEMM") for name in taken.values())
     (w if factor == "weight" else g).flatten()[-1] = bad
-    # Which sums have a product with it: of numbers that are 0 but for that one.
+    # The sums that have a product with it: computed with numbers that are 0 except for that one.
     marked = [(~t.isfinite()).double() for t in (w, g)]
     ones = [torch.ones_like(t, dtype=torch.double) for t in (x, w, g)]
     reached_output = torchs(case, ones[0], marked[0], None) > 0
@@ -730,7 +730,7 @@ def test_mixed_dtypes_are_promoted(other: torch.dtype) -> None:
     assert [gradient.dtype for gradient in gradients] == [torch.float32, other, torch.float32]
     for gradient, wide in zip(gradients, expected, strict=True):
         assert torch.equal(gradient, wide.to(gradient.dtype))
-    # FP16 and BF16 have FP32 in common.
+    # FP16 and BF16 promote to FP32.
     y = convolution(case, x.half(), w.bfloat16(), None)
     assert y.dtype == torch.float32
     assert torch.equal(y, convolution(case, x.half().float(), w.bfloat16().float(), None))
@@ -738,7 +738,7 @@ def test_mixed_dtypes_are_promoted(other: torch.dtype) -> None:
 
 @pytest.mark.parametrize("precision", ["bf16", "tf32"])
 def test_torchs_fp32_setting_does_not_shorten_products(precision: str) -> None:
-    case = replace(LARGER[1], weight=(32, 16, 3, 3))  # oneDNN's, which heeds the setting
+    case = replace(LARGER[1], weight=(32, 16, 3, 3))  # computed by oneDNN, which respects the setting
     x, w, b, g = case.tensors()
     convolutions = torch.backends.mkldnn.conv
     before = convolutions.fp32_precision
@@ -757,7 +757,7 @@ def test_torchs_fp32_setting_does_not_shorten_products(precision: str) -> None:
 
 
 def layouts(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Tensor]:
-    """One tensor's values in memory laid out in different ways."""
+    """One tensor's values in different memory layouts."""
     torch.manual_seed(1)
     result = views(shape, dtype) if len(shape) == 4 else {"contiguous": torch.randn(shape).to(dtype)}
     if len(shape) == 5:
@@ -769,7 +769,7 @@ def layouts(shape: tuple[int, ...], dtype: torch.dtype) -> dict[str, Tensor]:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("case", [LARGER[1], LARGER[5], LARGER[6]], ids=str)
 def test_layouts(case: Case, dtype: torch.dtype) -> None:
-    """Values do not depend on the layout but for roundings, and outputs are laid out as torch's."""
+    """Values depend on the layout only by rounding, and outputs have the same layout as torch's."""
     _, _, b, g = case.tensors(dtype)
     b = b if b is None else b.repeat_interleave(2)[::2]
     products = case.weight[0] // case.groups if case.transposed else case.weight[1]
@@ -809,7 +809,7 @@ def test_empty_batch_and_channels() -> None:
 
 
 def test_inner_calls_are_nobodys() -> None:
-    """Neither modes nor transforms of the caller see what the host CANN computes with."""
+    """The caller's modes and transforms do not see the host CANN's internal calls."""
     seen = []
 
     class Recorder(TorchDispatchMode):
@@ -893,7 +893,7 @@ def bad(case: Case, **kwargs: Any) -> Tensor:
 
 
 def test_tangents_have_the_dtype_of_what_they_belong_to() -> None:
-    """A bias in FP32 makes the output of FP16 tensors one, whichever of them has a tangent."""
+    """An FP32 bias makes the output of FP16 tensors FP32, whichever of them has a tangent."""
     case = LARGER[1]
     x, w, b, _ = case.tensors()
     x, w = x.half(), w.half()
@@ -908,7 +908,7 @@ def test_tangents_have_the_dtype_of_what_they_belong_to() -> None:
 )
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_sizes_that_would_overflow(changes: dict[str, Any], device: str) -> None:
-    """Whose output sizes, computed in 64 bits, would wrap around to plausible ones."""
+    """Output sizes that would wrap around to plausible values in 64 bits."""
     case = replace(TWO, **changes)
     with pytest.raises(aclnn_torch.AclnnError, match="2\\^31") as caught:
         convolution(case, torch.ones(case.input, device=device), torch.ones(case.weight, device=device), None)
@@ -1037,7 +1037,7 @@ def test_products_without_fp32_matrix_units(product: str) -> None:
         )
 
 
-# ---- Through the C ABI: what torch's operators cannot say
+# ---- Through the C ABI: calls that torch's operators cannot express
 
 
 class Descriptors:
@@ -1047,7 +1047,7 @@ class Descriptors:
         self._owned: list[tuple[Any, int]] = []
 
     def tensor(self, base: np.ndarray, view: np.ndarray | None = None, format: cabi.Format = cabi.Format.ND) -> int:
-        """A view of an array, with any strides; uint16 stands for the bits of BFLOAT16."""
+        """A view of an array, with any strides; uint16 represents BFLOAT16 bits."""
         view = base if view is None else view
         offset = (view.ctypes.data - base.ctypes.data) // base.itemsize
         strides = [stride // base.itemsize for stride in view.strides]
@@ -1091,7 +1091,7 @@ def described() -> Iterator[Descriptors]:
 
 
 def run(api: str, arguments: Sequence[Any]) -> None:
-    """Both stages, with nothing written outside the workspace."""
+    """Both stages, without writes outside the workspace."""
     first = cabi.Stage1(api, arguments)
     assert first.status == cabi.SUCCESS, first.text
     assert first.run() == cabi.SUCCESS, cabi.error_text()
@@ -1100,7 +1100,7 @@ def run(api: str, arguments: Sequence[Any]) -> None:
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_asymmetric_padding(described: Descriptors, transposed: bool) -> None:
-    """top, bottom, left, right: the convolution of an input in a margin of zeros; transposed, a part of the output."""
+    """top, bottom, left, right: the convolution of a zero-padded input; transposed, a part of the output."""
     top, bottom, left, right = 2, 0, 1, 3
     rng = np.random.default_rng(0)
     x = rng.standard_normal((2, 3, 6, 5)).astype(np.float32)
@@ -1177,7 +1177,7 @@ def test_any_strides(described: Descriptors, dtype: type) -> None:
 @pytest.mark.parametrize("groups", [1, 32])
 @pytest.mark.parametrize("size", [5, 20])
 def test_results_in_the_memory_of_inputs(described: Descriptors, size: int, groups: int, kernel: int) -> None:
-    """Of the same shape: everything is read before it is overwritten."""
+    """Results and inputs of the same shape: everything is read before it is overwritten."""
     rng = np.random.default_rng(0)
     shapes = ((2, 32, size, size), (2, 32, size, size), (32, 32 // groups, kernel, kernel))
     arrays = [rng.integers(-4, 5, shape).astype(np.float32) for shape in shapes]
@@ -1203,7 +1203,7 @@ def test_results_in_the_memory_of_inputs(described: Descriptors, size: int, grou
 
 
 def test_wider_results_of_16_bit_products(described: Descriptors) -> None:
-    """They are rounded to the products' type where they are computed, once, and then cast."""
+    """Results are rounded to the products' dtype once, where they are computed, and then cast."""
     rng = np.random.default_rng(0)
     shapes = ((2, 3, 7, 7), (2, 3, 7, 7), (3, 3, 1, 1))
     g, x, w = (rng.integers(-4, 5, shape).astype(np.float16) for shape in shapes)
@@ -1223,7 +1223,7 @@ def test_wider_results_of_16_bit_products(described: Descriptors) -> None:
 
 
 def test_wider_gradient_of_bfloat16_implicit_gemm(described: Descriptors) -> None:
-    """The same values as in BFLOAT16, of channels and images that do not fill their pairs."""
+    """The same values as in BFLOAT16, for channels and images whose pairs are incomplete."""
     case = Case("", (3, 17, 20, 21), (25, 17, 3, 3), padding=(1,))
     x, w, _, g = case.tensors(torch.bfloat16)
     narrow = backward(case, g, x, w)
@@ -1239,7 +1239,7 @@ def test_wider_gradient_of_bfloat16_implicit_gemm(described: Descriptors) -> Non
 
 
 def test_gradients_in_other_dtypes(described: Descriptors) -> None:
-    """gradInput is rounded to the products' type before it is cast, gradWeight is not, gradBias to gradOutput's."""
+    """gradInput is rounded to the products' dtype before the cast, gradWeight is not, gradBias to gradOutput's."""
     x, w = np.full((1, 1, 1), 1 + 2**-12, np.float32), np.full((1, 1, 1), 1 + 2**-10, np.float32)
     g = np.full((1, 1, 2), 1 + 2**-10, np.float16)
     x2 = np.concatenate([x, x], axis=2)
@@ -1253,7 +1253,7 @@ def test_gradients_in_other_dtypes(described: Descriptors) -> None:
     )
     exact = (1 + 2**-10) ** 2
     assert outputs[0].ravel().tolist() == [float(np.float16(exact))] * 2
-    assert outputs[1].item() == 2 * (1 + 2**-10)  # of inputs that became 1
+    assert outputs[1].item() == 2 * (1 + 2**-10)  # from inputs that became 1
     assert outputs[2].item() == 2 * (1 + 2**-10)
 
 
@@ -1294,7 +1294,7 @@ def test_known_answer(described: Descriptors) -> None:
 
 
 def test_a_long_bias_with_gaps() -> None:
-    """Whatever the call before left behind, whose output had as many channels as the gaps are long."""
+    """Independent of the previous call's memory; its output had as many channels as the gaps are long."""
     ops.convolution(torch.randn(1, 1, 2, 2), torch.randn(3, 1, 1, 1), None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
     case = Case("long bias", (1, 1, 2, 2), (8192, 1, 1, 1))
     x, w, _, _ = case.tensors(torch.float32)

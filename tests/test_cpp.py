@@ -23,7 +23,7 @@ def programs() -> Path:
     return builds.cpp_tests()
 
 
-# Every thread of it computes with OpenMP, whose threads on a large machine would be more than a process may have.
+# Every thread of it uses OpenMP; on a large machine their threads would exceed a process's limit.
 ENVIRONMENTS = {"test_concurrency": {"OMP_NUM_THREADS": "2"}}
 
 

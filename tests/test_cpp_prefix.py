@@ -1,4 +1,4 @@
-"""What C++ users get: the prefix that looks like an installed CANN, and the command that describes it."""
+"""The interface for C++ users: the prefix, laid out as an installed CANN, and the command that describes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROGRAMS_OF_USERS = ROOT / "tests" / "programs"
 HEADERS = ROOT / "csrc" / "host_cann" / "include"
 TORCH_LIB = Path(torch.__file__).parent / "lib"
 
-# The program must find its libraries by itself, not through the tests' environment.
+# The program must find its libraries by itself, without the tests' environment.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "LD_PRELOAD", "AclnnTorch_DIR")}
 
 
@@ -41,7 +41,7 @@ def run(command: Sequence[str | Path], **options: object) -> str:
 
 @functools.cache
 def config(*switches: str) -> str:
-    """Return what the command prints for these switches."""
+    """Return the command's output for these switches."""
     return run([sys.executable, "-m", "aclnn_torch", "config", *switches], cwd=ROOT).rstrip("\n")
 
 
@@ -51,19 +51,19 @@ def prefix() -> Path:
 
 
 def need(program: str) -> str:
-    """The program's path: what came with the test requirements, or the system's."""
+    """The program's path: installed with the test requirements, or the system's."""
     path = shutil.which(program, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     if path is None:
         pytest.skip(f"{program} is not installed")
     return path
 
 
-# What a program computes, by the names in its output.
+# The results of a program, by the names in its output.
 Results = dict[str, list[float]]
 
 
 def printed(output: str) -> Results:
-    """The results that a program in examples/cpp prints, the last line of which says that they are right."""
+    """The results printed by a program in examples/cpp; its last line states that they are right."""
     *lines, verdict = output.splitlines()
     assert verdict == "right", output
     results: Results = {}
@@ -82,13 +82,13 @@ def elu_backward() -> Results:
 
 
 def selu_backward() -> Results:
-    """At its lower limit 0; at -1 and 0 the negative branch; just above 0 and at 3 the scale."""
+    """At SELU's lower limit 0; at -1 and 0 the negative branch; just above 0 and at 3 the scale."""
     scale, alpha = 1.0507009873554805, 1.6732632423543772
     return {"grad_input": [0, scale * alpha - 1, scale * alpha, scale, 2 * scale]}
 
 
 def convolution_backward() -> Results:
-    """By torch's autograd in float64, over the same small integers."""
+    """From torch's autograd in float64, on the same small integers."""
     shapes = {"input": (1, 2, 3, 3), "weight": (2, 2, 2, 2), "grad": (1, 2, 2, 2)}
     numbers = {}
     for start, (name, shape) in enumerate(shapes.items(), 1):
@@ -103,7 +103,7 @@ def convolution_backward() -> Results:
 
 
 def cross_entropy_loss_grad() -> Results:
-    """By torch's autograd in float64."""
+    """From torch's autograd in float64."""
     logits = torch.tensor([[2, 0, -1, 1], [0, 0, 0, 0], [1, 3, 0.5, -2]], dtype=torch.float64, requires_grad=True)
     weight = torch.tensor([1, 0.5, 2, 1], dtype=torch.float64)
     (0.5 * torch.nn.functional.cross_entropy(logits, torch.tensor([0, -100, 2]), weight)).backward()
@@ -112,7 +112,7 @@ def cross_entropy_loss_grad() -> Results:
 
 
 def rms_norm_grad() -> Results:
-    """By torch's autograd in float64."""
+    """From torch's autograd in float64."""
     x = torch.tensor([[1, -2, 3, 0.5], [-1, 4, 0.25, 2]], dtype=torch.float64, requires_grad=True)
     gamma = torch.tensor([1, 2, 0.5, -1], dtype=torch.float64, requires_grad=True)
     dy = torch.tensor([[1, 0.5, -1, 2], [3, -0.5, 1, 1]], dtype=torch.float64)
@@ -127,7 +127,7 @@ FORMULAS = {
     "cross_entropy_loss_grad": cross_entropy_loss_grad,
     "rms_norm_grad": rms_norm_grad,
 }
-# Where a program ends with a refusal, as the README says, and with which words.
+# The texts of programs that end with a refusal, according to the README.
 REFUSED = {
     "cross_entropy_loss_grad": (("Ascend910", "Ascend310P"), "561003, aclnnCrossEntropyLossGrad: product "),
     "rms_norm_grad": (("Ascend910",), "561002, aclnnRmsNormGrad: gamma has shape [4], expected a multiple of 64 "),
@@ -137,14 +137,14 @@ PROGRAMS = [*FORMULAS, "attention_block"]
 
 
 def verify(program: str, output: str) -> None:
-    """A program of examples/cpp found its result right, and printed what follows from its inputs."""
+    """A program of examples/cpp found its result right, and printed the expected results."""
     if program == "attention_block":
         assert output == "42 calls in 3 blocks\nright\n"
         return
     found, expected = printed(output), FORMULAS[program]()
     assert list(found) == list(expected)
     for name, values in expected.items():
-        # Six digits are printed. Where ELU's gradient starts from the output, the output's rounding counts, too.
+        # Six digits are printed. If ELU's gradient starts from the output, the output's rounding counts, too.
         assert found[name] == pytest.approx(values, rel=8e-6, abs=0), name
 
 
@@ -153,7 +153,7 @@ def test_every_program_is_tested() -> None:
 
 
 def build(source: Path, binary: Path, compiler: str = "g++", *flags: str) -> None:
-    """As the README says: a compiler, the source and what the command prints."""
+    """As in the README: a compiler, the source and the command's output."""
     run([need(compiler), source, *flags, *shlex.split(config("--cflags", "--libs")), "-o", binary])
 
 
@@ -174,7 +174,7 @@ def test_example_runs_as_the_readme_says(compiler: str, program: str, tmp_path: 
             verify(program, result.stdout)
 
 
-# Uses what the examples share, and says on stderr what arrived.
+# Uses the examples' shared header, and prints the errors on stderr.
 MISTAKEN = """
 #include <cstring>
 #include "aclnn_raii.h"
@@ -226,7 +226,7 @@ def test_examples_notice_what_is_wrong(tmp_path: Path) -> None:
         assert (result.returncode, result.stdout, result.stderr) == expected
 
 
-# Chinese, in which CANN's documents are written, and the helpers that all examples of theirs have.
+# Chinese, the language of CANN's documents, and the helpers of their examples.
 OF_THE_DOCUMENTS = re.compile(r"[\u4e00-\u9fff]|\b(?:CHECK_RET|LOG_PRINT|GetShapeSize|CreateAclTensor)\b")
 
 
@@ -265,7 +265,7 @@ def plain_style_prints() -> list[str]:
 @pytest.mark.parametrize("arguments", [[], ["keep"]], ids=["releases", "keeps"])
 @pytest.mark.parametrize("compiler", ["g++", "clang++"])
 def test_programs_in_plain_style_compile_unchanged(compiler: str, arguments: list[str], tmp_path: Path) -> None:
-    """Nothing but the flags that the command prints; what is not released when it ends harms nothing."""
+    """Only the flags that the command prints; objects that are not released at the end are harmless."""
     build(PROGRAMS_OF_USERS / "plain_style.cpp", tmp_path / "program", compiler)
     assert run([tmp_path / "program", *arguments]).splitlines() == plain_style_prints()
 
@@ -302,7 +302,7 @@ def test_cmake_package(find: str, programs: list[str], prefix: Path, tmp_path: P
 
 @pytest.mark.parametrize("version", ["0.2", "1.0", "0.1.99"])
 def test_cmake_package_of_another_version_is_refused(version: str, tmp_path: Path) -> None:
-    """Before 1.0 a minor version may change what there is."""
+    """Before 1.0, a minor version may change the interface."""
     project = "cmake_minimum_required(VERSION 3.13)\nproject(p CXX)\n"
     (tmp_path / "CMakeLists.txt").write_text(f"{project}find_package(AclnnTorch {version} CONFIG REQUIRED)\n")
     command = [need("cmake"), "-S", tmp_path, "-B", tmp_path / "build", f"-DAclnnTorch_DIR={config('--cmakedir')}"]
@@ -313,7 +313,7 @@ def test_cmake_package_of_another_version_is_refused(version: str, tmp_path: Pat
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_set_env_serves_a_cann_build_script(shell: str, prefix: Path, tmp_path: Path) -> None:
-    """As on an Ascend machine: no rpath, everything from the environment. From a path with a space."""
+    """As on an Ascend machine: no rpath, all paths from the environment. From a path with a space."""
     need("g++")
     installed = tmp_path / "with space"
     installed.symlink_to(prefix)
@@ -341,7 +341,7 @@ def test_set_env_serves_a_cann_build_script(shell: str, prefix: Path, tmp_path: 
 def test_npu_smi_tells_build_scripts_the_product(
     variables: dict[str, str], product: str, devices: int, prefix: Path
 ) -> None:
-    """In the seventh line as the third word, where they read it; found on PATH after set_env.sh."""
+    """It is the third word of the seventh line, where scripts read it; found on PATH after set_env.sh."""
     script = '. "$1/set_env.sh"; npu-smi info'
     table = run([need("bash"), "-c", script, "bash", prefix], env=ENVIRONMENT | variables).splitlines()
     assert [line.split()[:3] for line in table[6::3]] == [["|", str(device), product] for device in range(devices)]
@@ -363,7 +363,7 @@ def test_set_env_refuses_a_shell_that_hides_its_place(tmp_path: Path, prefix: Pa
     assert run([*command, "-c"], cwd=prefix) == ""
 
 
-# Those of aclnn/opdev are classes of C++, and are compiled as that alone.
+# The headers of aclnn/opdev define C++ classes, and are only compiled as C++.
 STANDARDS = [
     (str(path.relative_to(HEADERS)), standard)
     for path in sorted(HEADERS.rglob("*.h"))
@@ -374,7 +374,7 @@ STANDARDS = [
 
 @pytest.mark.parametrize(("header", "standard"), STANDARDS)
 def test_headers_stand_alone(header: str, standard: str) -> None:
-    """Every header compiles by itself, twice included, as plain C and as C++, without a warning."""
+    """Every header compiles alone, included twice, as plain C and as C++, without a warning."""
     language = "c++" if "++" in standard else "c"
     command = [need("g++" if language == "c++" else "gcc"), f"-std={standard}", f"-I{HEADERS}", "-fsyntax-only"]
     command += ["-pedantic", "-Wall", "-Wextra", "-Werror", "-x", language, "-"]
@@ -456,12 +456,12 @@ def test_pkg_config_describes_a_moved_prefix_too(prefix: Path, tmp_path: Path) -
         environment = ENVIRONMENT | {"PKG_CONFIG_PATH": str(place / "lib64" / "pkgconfig")}
         flags = shlex.split(run([need("pkg-config"), "--cflags", "--libs", "aclnn_torch"], env=environment))
         run(["g++", EXAMPLE, *flags, f"-Wl,-rpath-link,{TORCH_LIB}", "-o", tmp_path / "program"])
-        environment = ENVIRONMENT | {"LD_LIBRARY_PATH": str(TORCH_LIB)}  # found beside the package, which did not move
+        environment = ENVIRONMENT | {"LD_LIBRARY_PATH": str(TORCH_LIB)}  # found next to the package, which did not move
         verify("elu_backward", run([tmp_path / "program"], env=environment))
 
 
 def test_embedded_host_calls_only_itself() -> None:
-    """Beside a real CANN in one process, none of its functions may be bound to the other's of the same name."""
+    """In a process with a real CANN, none of its functions may be bound to the other's of the same name."""
     library = ROOT / "aclnn_torch" / "lib" / "libaclnn_host.so"
     relocations = run([need("readelf"), "--wide", "--relocs", library])
     assert "JUMP_SLO" in relocations

@@ -63,7 +63,7 @@ def reference_grad(
     label_smoothing: float = 0.0,
     scale: float = 0.0,
 ) -> Tensor:
-    """The formulas of aclnnCrossEntropyLossGrad's document in float64, every term as it stands there."""
+    """The formulas of aclnnCrossEntropyLossGrad's document in float64, term by term."""
     log_prob = log_prob.double()
     rows, classes = log_prob.shape
     w = torch.ones(classes, dtype=torch.float64) if weight is None else weight.double()
@@ -83,10 +83,10 @@ def reference_grad(
 
 
 def rounding(dtype: torch.dtype, terms: float = 1.0) -> dict[str, float]:
-    """How far a result that was computed in FP32, from terms up to a magnitude, and rounded once may be off.
+    """The error bound of a result computed in FP32 from terms up to a magnitude, and rounded once.
 
     The result's own half unit in the last place; for its terms 2^-22 of their magnitude, the error of an exponential
-    and of the operations around it (2^-20 where 16-bit elements get by with a coarser exponential).
+    and of the operations around it (2^-20 for 16-bit elements, which use a coarser exponential).
     """
     inner = 2**-22 if dtype == torch.float32 else 2**-20
     info = torch.finfo(dtype)
@@ -128,7 +128,7 @@ def test_opcheck(dtype: torch.dtype, requires_grad: bool, host_product: None) ->
     def tensor(*shape: int) -> Tensor:
         return torch.randn(shape).to(dtype).requires_grad_(requires_grad)
 
-    # No rows and "mean" give nan, which opcheck takes for a difference.
+    # No rows and "mean" give nan, which opcheck regards as a difference.
     cases = [(3, "mean", True), (3, "sum", False), (3, "none", True), (1, "mean", False), (0, "sum", True)]
     for rows, reduction, weighted in cases:
         weight = torch.rand(4) if weighted else None
@@ -173,7 +173,7 @@ def test_gradients_of_16_bit_results_add_up_in_fp32(dtype: torch.dtype, host_pro
     expected = torch.autograd.grad(
         list(reference(exact, target, None, "sum", IGNORED, 0.0, 0.3).values()), exact, [w.double() for w in weights]
     )
-    # log_prob, up to 8 here, comes rounded into the gradient; one of up to 5 terms of up to 4 each.
+    # The gradient uses a rounded log_prob of up to 8; it is a sum of up to 5 terms of up to 4 each.
     torch.testing.assert_close(gradient.double(), expected[0], rtol=0, atol=8 * 4 * torch.finfo(dtype).eps)
 
 
@@ -285,7 +285,7 @@ def test_values(shape: tuple[int, int], dtype: torch.dtype, host_product: None) 
         for name, got in zip(RESULTS, results, strict=True):
             assert got.dtype == dtype
             if got.numel() > 0 or name in ("loss", "log_prob"):
-                # The smoothed loss has terms, of one sign, up to log(C) + 2 * 3 * 5 each.
+                # The terms of the smoothed loss have one sign, and sum up to log(C) + 2 * 3 * 5 each.
                 torch.testing.assert_close(got.double(), expected[name], **rounding(dtype, terms=4))
 
         log_prob, lse = results[1], results[3] if scale else None
@@ -324,7 +324,7 @@ def test_agrees_with_torchs_cross_entropy(reduction: str, dtype: torch.dtype, ho
 
 
 def test_answer_of_the_published_example() -> None:
-    """The gradient that the example of aclnnCrossEntropyLossGrad's document expects."""
+    """The gradient given in the example of aclnnCrossEntropyLossGrad's document."""
     for grad in (torch.tensor(0.1), torch.tensor([0.1])):
         out = ops.cross_entropy_loss_grad(grad, torch.full((2, 3), -0.2), torch.tensor([0, 0]), torch.ones(3))
         expected = torch.tensor([[-0.00906, 0.04094, 0.04094]] * 2)
@@ -587,7 +587,7 @@ def test_a_failed_run_leaves_the_thread_as_it_was() -> None:
     torch.testing.assert_close(ops.cross_entropy_loss(X, T)[0][0], TF.cross_entropy(X, T))
 
 
-# Where nothing else knows log_prob, the gradient is written over it, past the dispatcher.
+# If log_prob has no other owner, the gradient overwrites it, bypassing the dispatcher.
 
 
 def test_a_gradient_with_a_lazy_sign() -> None:
@@ -603,7 +603,7 @@ def test_a_gradient_with_a_lazy_sign() -> None:
 
 
 def test_a_tangent_through_the_gradient() -> None:
-    """Forward over reverse: the tangent of the gradient is the Hessian times the input's."""
+    """Forward over reverse: the tangent of the gradient is the Hessian times the input's tangent."""
     x, target, direction = torch.randn(2, 5, requires_grad=True), torch.tensor([1, 3]), torch.randn(2, 5)
 
     def tangent(function: Callable[..., Tensor]) -> Tensor:
@@ -615,7 +615,7 @@ def test_a_tangent_through_the_gradient() -> None:
 
 
 def test_memory_that_a_hook_brings_is_not_written() -> None:
-    """It may be anybody's: a file's, an immutable object's."""
+    """The memory may belong to something else: a file, an immutable object."""
     x, target = torch.randn(2, 5, requires_grad=True), torch.tensor([1, 3])
     arrays = []
 
@@ -633,7 +633,7 @@ def test_memory_that_a_hook_brings_is_not_written() -> None:
 
 
 def test_a_gradient_that_is_all_zeros() -> None:
-    """A tensor without memory, as autograd makes them, reaches the operator as one with."""
+    """A tensor without memory, as autograd makes them, is materialised for the operator."""
     x, target = torch.randn(2, 5, requires_grad=True), torch.tensor([1, 3])
     loss = aclnn_torch.functional.cross_entropy(x, target)
     assert not torch.autograd.grad(loss, x, torch._efficientzerotensor(()))[0].any()

@@ -1,4 +1,4 @@
-"""aclnn_torch.decompositions(): the operators in ATen's terms, against the operators themselves."""
+"""aclnn_torch.decompositions(): the operators in ATen's terms, compared with the operators themselves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMED_CALLS = pytest.mark.parametrize("call", CALLS, ids=str)
 
 
 def check(call: Call, dtype: torch.dtype, tracing_mode: str, **tolerance: float) -> None:
-    """The graph has no operator of ours left, and computes the same."""
+    """The graph has no operator of ours left, and gives the same results."""
     tensors = call.tensors(dtype)
     table = aclnn_torch.decompositions()
     graph = make_fx(call.on, decomposition_table=table, tracing_mode=tracing_mode)(*tensors)
@@ -29,14 +29,14 @@ def test_for_any_sizes(call: Call, host_product: None) -> None:
     check(call, torch.float64, "symbolic")
 
 
-# Not rms_norm_grad, which wants rstd in FLOAT, nor convolutions, which round as ATen likes.
+# Without rms_norm_grad, which requires rstd in FLOAT, and convolutions, which round as ATen does.
 @pytest.mark.parametrize(
     "call",
     [call for call in CALLS if "rms_norm_grad" not in call.name and call not in test_convolution.CALLS],
     ids=str,
 )
 def test_in_16_bits(call: Call, host_product: None) -> None:
-    """Types and shapes too; values of about 1 may be rounded to either side."""
+    """Dtypes and shapes, too; values of about 1 may round to either side."""
     check(call, torch.bfloat16, "real", rtol=2**-6, atol=2**-6)
 
 

@@ -1,7 +1,7 @@
-"""The bits of a result depend on its arguments alone: not on the number of threads, on where the tensors lie in memory,
-or on the run. A convolution's may depend on the number of threads, unless determinism is asked for.
+"""A result's bits depend only on the arguments: not on the number of threads, the tensors' alignment or the run. A
+convolution's may depend on the number of threads, unless determinism is requested.
 
-Called through the C ABI, so that the outputs' memory is chosen too.
+Called through the C ABI, so that the outputs' memory is selected, too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EACH_DTYPE_ROW = pytest.mark.parametrize(
         if "host" in row.accepted and table.operator not in CONVOLUTIONS
     ],
 )
-# Numbers whose sums round, of a count that has no factor in common with sizes.
+# Numbers whose sums round; their count has no common factor with sizes.
 NUMBERS = np.random.default_rng(0).standard_normal(10_007)
 
 
@@ -50,7 +50,7 @@ def threads_as_before() -> Iterator[None]:
 
 @pytest.fixture(params=["of CANN", "of the context", "of PyTorch"])
 def determinism(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The three places in which it is asked for."""
+    """The three ways to request determinism."""
     host = cabi.host()
     if request.param == "of PyTorch":
         torch.use_deterministic_algorithms(True)
@@ -68,7 +68,7 @@ def determinism(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def with_numbers(operator: Operator, changes: Changes) -> Changes:
-    """The changes with NUMBERS in all tensors that are read, but for labels, each beginning elsewhere."""
+    """Fills all input tensors except labels with NUMBERS, each from another offset."""
     arguments = operator.changed(changes)
     numbers = {
         f"{name}.values": np.roll(NUMBERS, 101 * i)
@@ -79,7 +79,7 @@ def with_numbers(operator: Operator, changes: Changes) -> Changes:
 
 
 def run(prepared: Prepared, threads: int) -> dict[str, bytes]:
-    """The outputs' bits of both stages on so many threads."""
+    """The bits of the outputs with this many threads."""
     for name, memory in prepared.memory.items():
         memory.raw[:] = prepared.before[name]
     torch.set_num_threads(threads)
@@ -100,15 +100,15 @@ def differing(got: dict[str, bytes], expected: dict[str, bytes]) -> list[str]:
 
 
 def check_threads(operator: Operator, changes: Changes, product: str = "host") -> None:
-    """The same bits on 1 to 8 threads, and when run again."""
+    """The same bits on 1 to 8 threads, and in a second run."""
     with cabi.product(product), Prepared(operator, with_numbers(operator, changes)) as prepared:
         expected = run(prepared, 1)
         for threads in (*THREADS, 2):
             assert differing(run(prepared, threads), expected) == [], f"on {threads} threads"
 
 
-# Rows and columns: of one thread; of several; in pieces and segments of a row; above kStreamingBytes
-# (csrc/host_cann/kernels/tuning.h) in 16 bits with many short rows, with few long ones, and with rows between.
+# Rows and columns: for one thread; for several; in pieces and segments of a row; above kStreamingBytes
+# (csrc/host_cann/kernels/tuning.h) in 16 bits with many short rows, with few long ones, and with medium ones.
 SIZES = ((3, 7), (37, 1003), (3, 70_001), *(pytest.param(s, marks=DEEP) for s in ((80_021, 33), (3, 900_001))), LARGE)
 
 
@@ -118,7 +118,7 @@ def test_threads_change_no_bit(table: Table, row: DtypeRow, size: tuple[int, int
     check_threads(table.operator, {**table.of_dtypes(row.dtypes), **table.operator.of_size(*size)})
 
 
-# Several tiles of rows and blocks of classes, of which the last is narrower.
+# Several tiles of rows and blocks of classes; the last is narrower.
 LINEAR_CALLS: dict[str, tuple[Table, Changes]] = {
     "max and sum": (linear.TABLES[0], linear.online_shapes(700, 1300, 40)),
     "softmax": (linear.TABLES[1], linear.loss_shapes(700, 1300)),
@@ -134,7 +134,7 @@ LINEAR_CALLS: dict[str, tuple[Table, Changes]] = {
 @pytest.mark.parametrize("name", LINEAR_CALLS)
 def test_threads_change_no_bit_of_linear_cross_entropy(name: str, dtype: Dtype) -> None:
     table, changes = LINEAR_CALLS[name]
-    matrix = {linear.LOSS: 3, linear.GRADIENT: 1}.get(table.operator, 0)  # among the tensors
+    matrix = {linear.LOSS: 3, linear.GRADIENT: 1}.get(table.operator, 0)  # index among the tensors
     dtypes = next(row.dtypes for row in table.dtypes if row.dtypes[matrix] == dtype)
     changes = {**table.of_dtypes(dtypes), **changes}
     softmax = changes.get("softmaxOptional")
@@ -147,7 +147,7 @@ def test_threads_change_no_bit_of_linear_cross_entropy(name: str, dtype: Dtype) 
 @EACH_DTYPE_ROW
 @pytest.mark.parametrize(("size", "shifts"), [((5, 133), range(1, 34)), LARGE_SHIFTED], ids=str)
 def test_alignment_changes_no_bit(table: Table, row: DtypeRow, size: tuple[int, int], shifts: Sequence[int]) -> None:
-    """Every place in a cache line, of each tensor by itself."""
+    """Every alignment in a cache line, for each tensor separately."""
     operator = table.operator
     changes = {**table.of_dtypes(row.dtypes), **operator.of_size(*size)}
     expected = bits(operator, changes)
@@ -239,7 +239,7 @@ def test_nor_of_another_type(name: str, dtype: Dtype, deterministic: None) -> No
 
 @pytest.fixture
 def differs_otherwise() -> None:
-    """Whether the gradients below depend on the number of threads at all, which oneDNN decides by the CPU."""
+    """True if the gradients below depend on the number of threads at all, which oneDNN decides by the CPU."""
     changes = call_of(PROBLEMS["3x3"], BACKWARD, Dtype.FLOAT)
     with cabi.product("host"), Prepared(BACKWARD, with_numbers(BACKWARD, changes)) as prepared:
         expected = run(prepared, 1)
@@ -248,7 +248,7 @@ def differs_otherwise() -> None:
 
 
 def test_determinism_is_asked_for(differs_otherwise: None, determinism: None) -> None:
-    """A gradient of the weight that differs otherwise."""
+    """A weight gradient that depends on it otherwise."""
     check_threads(BACKWARD, call_of(PROBLEMS["3x3"], BACKWARD, Dtype.FLOAT))
 
 
@@ -267,7 +267,7 @@ def test_products_of_our_own_never_depend_on_threads(name: str, dtype: Dtype) ->
 @EACH_PROBLEM
 @pytest.mark.parametrize("dtype", [Dtype.FLOAT, *(pytest.param(d, marks=DEEP) for d in OTHERS)], ids=lambda d: d.name)
 def test_convolution_is_the_same_in_every_run(problem: Problem, dtype: Dtype) -> None:
-    """Without asking, on two threads, wherever the tensors lie."""
+    """Without a request, on two threads, with any alignment."""
     for operator in CONVOLUTIONS:
         changes = call_of(problem, operator, dtype)
         expected = bits(operator, changes)
@@ -279,11 +279,11 @@ def test_convolution_is_the_same_in_every_run(problem: Problem, dtype: Dtype) ->
 
 @EACH_PROBLEM
 def test_deterministic_convolution_has_the_right_values(problem: Problem, deterministic: None) -> None:
-    """Where all sums are exact."""
+    """Sums of these values are exact."""
     for operator in CONVOLUTIONS:
         results = []
         for dtype, threads in ((Dtype.FLOAT, 3), (Dtype.DOUBLE, 1)):
-            # Multiples of 2^-3, whose products and the sums of these have fewer bits than FLOAT.
+            # Multiples of 2^-3, whose products and sums fit into FLOAT.
             exact = {f"{name}.values": np.rint(NUMBERS * 8) / 8 for name in operator.inputs}
             with cabi.product("host"), Prepared(operator, {**call_of(problem, operator, dtype), **exact}) as prepared:
                 run(prepared, threads)

@@ -1,4 +1,4 @@
-"""The short way from aclnn_torch.functional to the operators: ordinary arguments take it, others that of torch.ops."""
+"""The fast path from aclnn_torch.functional to the operators: ordinary arguments use it, others torch.ops."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def unused(*arguments: Any) -> Any:
 
 
 def first(operator: Callable[..., Any]) -> Callable[..., Any]:
-    """What functional gives for `otherwise`."""
+    """The path's callable in functional."""
 
     def call(*arguments: Any) -> Any:
         results = operator(*arguments)
@@ -199,7 +199,7 @@ def test_an_unknown_operator() -> None:
 
 @pytest.mark.parametrize("name", ["convolution", "elu_backward", "selu_"])
 def test_a_signature_that_is_not_listed(name: str) -> None:
-    """Of an operator that overwrites its tensor too: its result is not a new one."""
+    """Also for an operator that overwrites its tensor: its result is not a new tensor."""
     with pytest.raises(ValueError, match=rf"no signature of csrc/python/direct_call.cpp is that of aclnn::{name}\("):
         _C.direct_call(f"aclnn::{name}", unused)
 
@@ -219,7 +219,7 @@ def test_a_function_keeps_the_other_way_as_long_as_it_lives() -> None:
 
 
 def test_modes_see_the_call() -> None:
-    """Those of functions the function, as of torch.nn.functional; those of operators the operator."""
+    """For functions a mode sees the function, as with torch.nn.functional; for operators the operator."""
 
     class Functions(TorchFunctionMode):
         def __torch_function__(self, function: Any, types: Any, arguments: Any = (), named: Any = None) -> Any:
@@ -295,7 +295,7 @@ def test_what_a_subclass_answers_is_the_result() -> None:
 
 
 def at_work(call: Callable[[], Any], meanwhile: Callable[[], Any]) -> int:
-    """Calls in a thread of its own, and how often `meanwhile` ran during that; only who lets go gives it a turn."""
+    """Runs calls in a separate thread; returns how often `meanwhile` ran, which needs the interpreter's lock."""
     state, count = "before", 0
 
     def compute() -> None:
@@ -321,9 +321,9 @@ def at_work(call: Callable[[], Any], meanwhile: Callable[[], Any]) -> int:
 
 
 def test_other_threads_run_meanwhile() -> None:
-    """The interpreter's lock is not held while an operator computes."""
+    """The interpreter's lock is released while an operator computes."""
     value = torch.randn(2**22)
-    # On a busy machine a call may be over before anyone else has a turn.
+    # On a busy machine a call may end before another thread runs.
     assert any(at_work(lambda: F.elu(value), lambda: None) for _ in range(100))
 
 

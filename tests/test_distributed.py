@@ -1,4 +1,4 @@
-"""Several processes on torch's own engine: DDP, FSDP2, DTensor, each beside one process's computation."""
+"""Several processes on torch's own backends: DDP, FSDP2, DTensor, each compared with a single process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_every_case_is_like_one_process(processes: int, tmp_path: Path) -> None:
 
 
 def test_every_operator_has_a_rule() -> None:
-    """But those that are made of another one."""
+    """Except operators composed of another one."""
     names = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aclnn::")]
     known = {operator.name() for operator in DTensor._op_dispatcher.sharding_propagator.op_strategy_funcs}
     assert {"aclnn::rms_norm_grad", "aclnn::elu_"} <= set(names)
@@ -43,7 +43,7 @@ def test_every_operator_has_a_rule() -> None:
 
 
 def test_the_package_imports_no_dtensor() -> None:
-    """It takes half a second, and most programs need none of it."""
+    """It takes half a second, and most programs do not need it."""
     code = "import sys, torch; before = set(sys.modules); import aclnn_torch; print(*sorted(set(sys.modules) - before))"
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     imported = result.stdout.split()

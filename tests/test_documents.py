@@ -1,4 +1,4 @@
-"""What the documents show runs as printed, and their links lead somewhere."""
+"""Commands shown in the documents run as printed, and their links are valid."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RUN = [
 ]
 
 
-# Some of what the pages' comments say is printed.
+# Output that the pages' comments announce.
 PRINTED = {
     "README.md": ["507015 ACL_ERROR_RT_AICORE_EXCEPTION"],
     "docs/ecosystem.md": ["'model.layers.0.input_layernorm'", "AclnnCrossEntropyLossBackward0"],
@@ -49,7 +49,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_as_printed(page: str, tree: Path, long: bool) -> str:
-    """What a page prints; a block without a language shows some of that."""
+    """The page's blocks without a language show some of its output."""
     if needs_torch_npu(script_of(page, long)) and not (ROOT / ".venv-npu").exists():
         pytest.skip("no torch_npu: run `make npu`")
     if "torch.compile(" in script_of(page, long) and not inductor.WORKS:
@@ -76,7 +76,7 @@ def test_long_commands_run_as_printed(page: str, tree: Path) -> None:
 
 
 def test_what_is_not_run_is_in_a_document() -> None:
-    """No entry of the lists is left behind by the command that it was for."""
+    """Every entry of the lists still has its command."""
     commands = [command for page in PAGES for block in blocks_of(page) for command in commands_of(block)]
     for beginning in (*LONG, *ELSEWHERE):
         assert any(command.startswith(beginning) for command in commands), beginning
@@ -88,7 +88,7 @@ def without_comment(line: str) -> str:
 
 @pytest.mark.parametrize("page", EXCERPTS)
 def test_excerpts_are_in_the_tree(page: str) -> None:
-    """Line by line; what is left out stands as dots."""
+    """Line by line; dots stand for omissions."""
     sources = [path for folder in ("csrc", "aclnn_torch", "tests", "benchmarks") for path in (ROOT / folder).rglob("*")]
     lines = {
         without_comment(line)
@@ -118,7 +118,7 @@ def dtypes_in_features() -> dict[tuple[str, str], str]:
 
 @pytest.mark.parametrize(("dtype", "operator"), dtypes_in_features())
 def test_dtypes_in_features_are_those_that_are_accepted(dtype: str, operator: str) -> None:
-    """As the operators' pages on the site, which the host CANN is asked for."""
+    """Compared with the operators' pages on the site, which query the host CANN."""
     api = "aclnn" + operator.title().replace("_", "")
     (table,) = (table for table in all_tables() if table.operator.api in (api, f"{api}Loss"))
     code = Dtype[{"bfloat16": "BF16", "float64": "DOUBLE", "float32": "FLOAT"}.get(dtype, dtype.upper())]
@@ -136,7 +136,7 @@ def test_dtypes_in_features_are_those_that_are_accepted(dtype: str, operator: st
 def test_nothing_is_left_to_fill_in(document: Path) -> None:
     text = document.read_text()
     assert "@@" not in text
-    assert not re.search(r"^(<<<<<<<|>>>>>>>) ", text, re.MULTILINE)  # of a merge
+    assert not re.search(r"^(<<<<<<<|>>>>>>>) ", text, re.MULTILINE)  # merge conflicts
 
 
 def test_readme_is_for_a_person_who_has_two_minutes() -> None:
@@ -156,7 +156,7 @@ DECLARED = (ROOT / "pyproject.toml").read_text()
 
 
 def series_of_torch() -> list[str]:
-    """Those that the package declares."""
+    """The series that the package declares."""
     found = re.search(r'^requires = .*"torch>=2\.(\d+),<2\.(\d+)"', DECLARED, re.MULTILINE)
     assert found
     return [f"2.{minor}" for minor in range(int(found[1]), int(found[2]))]
@@ -183,7 +183,7 @@ def test_every_operator_has_a_page() -> None:
 
 
 def test_every_document_is_listed_once() -> None:
-    """docs/README.md has each page in one group; the documents' site takes its groups from there."""
+    """docs/README.md has each page in one group; the documents' site uses its groups."""
     listed = [page for pages in site.groups().values() for page in pages]
     others = {"docs/README.md"}
     assert sorted(listed) == sorted({str(path.relative_to(ROOT)) for path in DOCUMENTS} - others)
@@ -191,7 +191,7 @@ def test_every_document_is_listed_once() -> None:
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git knows which folders are the tree's")
 def test_the_layout_has_every_folder() -> None:
-    """CONTRIBUTING.md's table: the tree's own folders, those of csrc, and those of its two largest."""
+    """CONTRIBUTING.md's table: the tree's folders, those of csrc, and those of its two largest."""
     command = ["git", "ls-files"]
     files = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     folders = {"/".join(file.split("/")[:depth]) for file in files for depth in (1, 2, 3) if file.count("/") >= depth}
@@ -210,7 +210,7 @@ def test_make_targets_exist() -> None:
 
 
 def anchors_of(document: Path) -> set[str]:
-    """The names that headings get on GitHub and from the documents' generator."""
+    """The anchors of headings on GitHub and on the documents' site."""
     text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -220,7 +220,7 @@ def anchors_of(document: Path) -> set[str]:
 def test_links_lead_somewhere(document: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
-        if re.match(r"\w+:", link):  # an address; what it leads to is not ours
+        if re.match(r"\w+:", link):  # an external address
             continue
         path, _, anchor = link.partition("#")
         target = (document.parent / path).resolve() if path else document

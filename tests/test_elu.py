@@ -1,4 +1,4 @@
-"""What only ELU and CELU have, beside tests/test_operators.py."""
+"""Properties specific to ELU and CELU, in addition to tests/test_operators.py."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_inplace_on_memory_shared_until_written() -> None:
 
 
 def test_elements_that_straddle_their_size() -> None:
-    """Above the size from which the kernels bypass the caches, at an address that is no multiple of the element's."""
+    """Above the size at which kernels use streaming stores, at an address off the element size."""
     count = 1 << 22
     x = torch.frombuffer(bytearray(4 * count + 8), dtype=torch.float32, offset=1, count=count)
     x.fill_(-1.0)
@@ -145,7 +145,7 @@ def test_the_same_bits_at_any_alignment(dtype: torch.dtype) -> None:
 
 
 def test_large_tensors() -> None:
-    """Above the size from which the kernels bypass the caches."""
+    """Above the size at which kernels use streaming stores."""
     for dtype in FLOATS:
         x = torch.randn(1 << 23).to(dtype)[3:]
         g = torch.randn(x.shape).to(dtype)
@@ -154,7 +154,7 @@ def test_large_tensors() -> None:
 
 
 def test_a_backward_that_failed_can_be_tried_again(host_product: None) -> None:
-    """The graph is kept until the gradient is there, as torch keeps it."""
+    """The graph is kept until the gradient is computed, as in torch."""
     x = torch.randn(3, dtype=torch.float64, requires_grad=True)
     y = F.elu(x)
     with aclnn_torch.product("Ascend910B"), pytest.raises(aclnn_torch.AclnnError):
@@ -175,14 +175,14 @@ def test_zeros_keep_their_signs(input_scale: float, dtype: torch.dtype, host_pro
 @pytest.mark.parametrize("is_result", [False, True])
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.float64], ids=str)
 def test_the_gradient_at_a_nan(dtype: torch.dtype, is_result: bool, host_product: None) -> None:
-    """The incoming gradient times scale, wherever the element stands; ATen's is NaN where it computes in vectors."""
+    """The incoming gradient times scale, at any position; ATen's is NaN where it computes in vectors."""
     for count in (1, 7, 64, 100):
         arguments = (torch.full((2 * count,), 3.0, dtype=dtype), 1.5, 2.0, 0.5, is_result)
         nan = torch.full((2 * count,), torch.nan, dtype=dtype)
         for step in (1, 2):
             gradient, value = arguments[0][::step], nan[::step]
             assert set(ops.elu_backward(gradient, *arguments[1:], value).tolist()) == {6.0}
-        # As docs/emulation/operators.md has it: ATen's scalar loop, and its vectorised one.
+        # As in docs/emulation/operators.md: ATen's scalar loop, and its vectorised one.
         aten = torch.ops.aten.elu_backward
         assert set(aten(gradient, *arguments[1:], value).tolist()) == {6.0}
     gradient, nan = torch.full((64,), 3.0, dtype=dtype), torch.full((64,), torch.nan, dtype=dtype)

@@ -1,4 +1,4 @@
-"""Tests do not depend on what the caller's environment tells pytest, on how a shell started it, or on one another."""
+"""Tests are independent of the caller's pytest options, of the shell's job control, and of one another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_what_tests_start_can_be_interrupted() -> None:
 
 
 def test_a_callers_options_reach_his_own_pytest_alone() -> None:
-    """Two -q would take away the word that other tests look for; a shell's background job ignores Ctrl-C."""
+    """Two -q would suppress output that other tests read; a shell's background job ignores Ctrl-C."""
     tests = (test_processes_of_tests_do_not_see_what_the_caller_tells_pytest, test_what_tests_start_can_be_interrupted)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += [f"{__file__}::{test.__name__}" for test in tests]
@@ -36,14 +36,14 @@ def test_a_callers_options_reach_his_own_pytest_alone() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert result.returncode == 0, result.stdout
-    assert " passed" not in result.stdout  # so that the option was read
+    assert " passed" not in result.stdout  # shows that the option was read
 
 
 def test_garbage_of_other_tests_is_no_object_that_a_call_left() -> None:
-    """Nor does its collection hide one: it is collected before or after."""
+    """Nor does its collection hide a leak: it is collected before or after."""
 
     class Held:
-        """In a cycle with itself, as an exception is with its traceback."""
+        """In a reference cycle, like an exception with its traceback."""
 
         def __init__(self) -> None:
             self.scalar = cabi.create_scalar(1.0)

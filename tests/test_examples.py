@@ -1,4 +1,4 @@
-"""The examples do what they say, and their checks can fail."""
+"""The examples work as documented, and their checks can fail."""
 
 import copy
 import importlib
@@ -30,7 +30,7 @@ OPERATORS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def examples_on_path():
-    """The examples are programs: they find one another beside themselves."""
+    """The examples are programs: they import one another from their folder."""
     sys.path.insert(0, str(EXAMPLES))
     yield
     sys.path.remove(str(EXAMPLES))
@@ -77,7 +77,7 @@ def test_gradients_lie_within_rounding_in_every_dtype(report):
     assert [check.dtype for check in report.gradients] == DTYPES
     for check in report.gradients:
         assert check.passed, check
-        # A bound that says something: far below the gradients themselves.
+        # A meaningful bound: far below the gradients themselves.
         assert check.bound < 0.2 * check.largest
 
 
@@ -108,7 +108,7 @@ def test_every_operator_is_ours(digits):
         network.loss(network(images[:4]), target[:4]).backward()
     ours = {name for name in called.names if name.startswith("aclnn::")}
     assert ours == {f"aclnn::{name}" for names in OPERATORS.values() for name in names}
-    # What remains are copies and views.
+    # Only copies and views remain.
     computing = ("conv", "elu", "norm", "softmax", "nll", "mul", "div", "sum", "mean", "rsqrt", "mm", "exp")
     assert [name for name in called.names - ours if any(word in name for word in computing)] == []
 
@@ -130,7 +130,7 @@ def test_exit_code_follows_the_checks(digits, report, monkeypatch, capsys, accur
 
 
 class Selu(nn.Module):
-    """SELU with a gradient of one's own."""
+    """SELU with a custom gradient."""
 
     def __init__(self, gradient):
         super().__init__()
@@ -161,7 +161,7 @@ GRADIENTS = {
 
 
 class Scale(torch.autograd.Function):
-    """The identity, whose gradient is a tenth too large."""
+    """The identity with a gradient that is a tenth too large."""
 
     @staticmethod
     def forward(ctx, x):
@@ -173,7 +173,7 @@ class Scale(torch.autograd.Function):
 
 
 def wrong_gradient(module):
-    """A module of torch.nn whose gradient is a tenth too large."""
+    """A module of torch.nn with a gradient that is a tenth too large."""
 
     class Wrong(module):
         def forward(self, *arguments):
@@ -183,7 +183,7 @@ def wrong_gradient(module):
 
 
 class DetachedRMSNorm(nn.RMSNorm):
-    """An RMSNorm that forgets that rstd depends on its input, too."""
+    """An RMSNorm that ignores the dependency of rstd on its input."""
 
     def forward(self, x):
         rstd = x.detach().float().square().mean((-3, -2, -1), keepdim=True).add(self.eps).rsqrt()
@@ -191,14 +191,14 @@ class DetachedRMSNorm(nn.RMSNorm):
 
 
 class Float16Conv2d(nn.Conv2d):
-    """A convolution of weights that were rounded to float16, as some cube units multiply."""
+    """A convolution with weights rounded to float16, as in some matrix units."""
 
     def forward(self, x):
         return self._conv_forward(x, self.weight.half().float(), self.bias)
 
 
 def networks(digits, dtype, batch=8, **replacements):
-    """A network of plain torch with some modules replaced, the same without, and a batch."""
+    """A network of plain torch with some modules replaced, the same without replacement, and a batch."""
     torch.manual_seed(0)
     images, target = digits.load_data(0)[::2]
     plain = digits.build_model(nn).to(dtype)
@@ -211,7 +211,7 @@ def networks(digits, dtype, batch=8, **replacements):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("which", GRADIENTS)
 def test_gradient_check_tells_right_from_wrong(digits, rounding, which, dtype):
-    """In bfloat16 a slope that is 5% off may hide in the rounding of a whole network, not in that of one operator."""
+    """In bfloat16 a 5% error of a slope may be within the rounding of a whole network, but not of that operator."""
     check = rounding.check_gradients(*networks(digits, dtype, batch=64, SELU=lambda: Selu(GRADIENTS[which])))
     assert check.passed is (which == "right"), check
 
@@ -271,7 +271,7 @@ LAYERS = {
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_rules_follow_from_the_derivatives(rounding, layer):
-    """Values as float64 autograd finds them; errors at least as large as its Jacobian passes them on, and not much."""
+    """Values equal those of float64 autograd; errors are at least those that its Jacobian propagates, and close."""
     make, shape = LAYERS[layer]
     generator = torch.Generator().manual_seed(0)
     module = make().double()

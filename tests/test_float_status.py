@@ -1,4 +1,4 @@
-"""The float status of a device in saturation mode: what sets it, what does not, who reads and clears it."""
+"""The float status of a device in saturation mode: the calls that set it, those that do not, reading and clearing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Device:
         assert (status, self.library.aclrtSynchronizeStream(None)) == (0, 0), self.operators.error()
 
     def status(self) -> list[float]:
-        """The memory of the older operator, whose output is zeros, and the newer one's output; they agree."""
+        """The output of the older operator's memory, which is zeros, and of the newer one; they agree."""
         memory, output = torch.full((8,), 7.0), torch.full((8,), 7.0)
         self.named("NPUGetFloatStatus", [memory], output)
         assert output.tolist() == [0] * 8
@@ -142,7 +142,7 @@ def test_operators_called_by_name(device: Device) -> None:
 
 
 def test_elements_between_those_of_a_view_do_not_count(device: Device) -> None:
-    """What lies in the gaps of an output is somebody else's, and so is what lies beside it."""
+    """Memory in the gaps of an output, and next to it, does not belong to it."""
     memory = cabi.Memory(cabi.Dtype.FLOAT, (2, 2), [8, 2], offset=1)
     memory.raw[...] = 0xFF  # NaN
     memory.write(np.ones((2, 2)))
@@ -194,7 +194,7 @@ def test_in_infinity_mode_it_cannot_be_read(shared: Device, product: str, name: 
     inputs = [torch.zeros(8)] if name == "NPUGetFloatStatus" else []
     with cabi.product(product):
         shared.call(OUT_OF_RANGE[0])
-        for _ in range(2):  # and a call that was accepted in the other mode changes nothing
+        for _ in range(2):  # a call accepted in the other mode changes nothing
             output = torch.full((8,), 7.0)
             assert shared.operators.call(name, inputs, [output])[0] == 100000
             text = shared.operators.error()
@@ -221,7 +221,7 @@ def test_a_mode_that_a_product_lacks_is_refused(shared: Device, product: str) ->
 
 @pytest.mark.parametrize("product", BOTH)
 def test_the_others_have_a_switch(shared: Device, product: str) -> None:
-    """Infinity mode at first; in saturation mode a stream tells once its switch is on, as long as it is."""
+    """Initially in infinity mode; in saturation mode a stream reports while its switch is on."""
     set_mode, set_switch = shared.library.aclrtSetDeviceSatMode, shared.library.aclrtSetStreamOverflowSwitch
     with cabi.product(product):
         assert shared.mode() == INFINITY
@@ -239,11 +239,11 @@ def test_the_others_have_a_switch(shared: Device, product: str) -> None:
         assert shared.mode() == INFINITY
 
 
-# ---- the lists of operators that move
+# ---- The lists of operators that move
 
 
 def listed(name: str) -> set[str]:
-    """The names in one of the lists of the sources."""
+    """The names in one of the sources' lists."""
     text = (ROOT / "csrc" / "host_cann" / "descriptors" / "overflow.cpp").read_text()
     return set(re.findall(r'"(\w+)"', text.partition(f" {name}[] = {{")[2].partition("};")[0]))
 
@@ -261,7 +261,7 @@ def test_the_lists_have_names_of_operators() -> None:
 
 
 class Remembering(Caller):
-    """Remembers the floating-point numbers that a call is given."""
+    """Records the floating-point numbers of a call's arguments."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -274,7 +274,7 @@ class Remembering(Caller):
         return handle
 
     def numbers(self, arguments: dict[str, Any]) -> set[float]:
-        """Those that are no tensors, and as FLOAT has them."""
+        """The non-tensor arguments, rounded to FLOAT."""
         values = [x for value in arguments.values() for x in (value if isinstance(value, list) else [value])]
         scalars = {x.value for x in values if isinstance(x, Number)}
         numbers = scalars | {float(x) for x in values if isinstance(x, (bool, int, float))}
@@ -282,7 +282,7 @@ class Remembering(Caller):
 
 
 def test_rows_that_move_have_elements_of_their_inputs(device: Device) -> None:
-    """Or the numbers 0, 1 and -inf, which fills: so the calls of samples.txt say."""
+    """Or the numbers 0, 1 and -inf, for fills, in the calls of samples.txt."""
     caller, moves, seen, wrong = Remembering(), listed("kMoves"), set(), []
     with cabi.product("host"):
         for name, arguments in samples():

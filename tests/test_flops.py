@@ -1,4 +1,4 @@
-"""What torch.utils.flop_counter counts, beside what it counts of torch's own functions."""
+"""The counts of torch.utils.flop_counter, compared with those of torch's own functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.operators.linear_cross_entropy import in_three
 
 
 def counted(run: Callable[[], Any]) -> dict[str, int]:
-    """Operations by operator, whosoever it is."""
+    """Operations by operator, ours and torch's."""
     with FlopCounterMode(display=False) as counter:
         run()
     return {str(operator).split(".")[1]: count for operator, count in counter.get_flop_counts()["Global"].items()}
@@ -53,7 +53,7 @@ def test_rounded_factors_count_as_others() -> None:
 @pytest.mark.parametrize("mask", [(True, True), (True, False), (False, True)], ids=str)
 @pytest.mark.parametrize("bias", [False, True])
 def test_linear_cross_entropy(bias: bool, mask: tuple[bool, bool]) -> None:
-    """The products of matrices: in 16 bits one more, for the logits are computed again."""
+    """The matrix products: one more in 16 bits, because the logits are recomputed."""
     target = torch.tensor([0, 3, 1])
 
     def run(function: Callable[..., Tensor], dtype: torch.dtype) -> None:
@@ -93,7 +93,7 @@ def model() -> torch.nn.Sequential:
 
 
 def test_a_converted_network() -> None:
-    """Module by module; torch counts nothing of activations, norms and losses, and so nothing is counted of ours."""
+    """Module by module; torch counts nothing for activations, norms and losses, and neither do we."""
 
     def step(network: torch.nn.Module, loss: torch.nn.Module) -> dict[str, dict[str, int]]:
         x: Tensor = torch.ones(5, 1, 6, 6)

@@ -1,8 +1,8 @@
-"""aclnn_torch.functional beside torch.nn.functional: PyTorch's own samples, and what each refuses.
+"""aclnn_torch.functional compared with torch.nn.functional: PyTorch's own samples, and refusals.
 
-Values and gradients are held against torch's in float64 on the same inputs. What rounding allows is derived from the
-numbers of each sample: u is the dtype's unit roundoff, U that of float32 (for float64, its own), in which everything is
-computed; a sum of n terms in any order has an error below n U times the sum of their magnitudes.
+Values and gradients are compared with torch's in float64 on the same inputs. The bounds on rounding errors follow from
+the numbers of each sample: u is the dtype's unit roundoff, U that of the compute type, float32 (for float64, its own);
+a sum of n terms in any order has an error below n U times the sum of their magnitudes.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ EACH_DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
 def roundoff(dtype: torch.dtype) -> float:
-    """Half the distance of 1 to the next number."""
+    """Half the distance from 1 to the next number."""
     return torch.finfo(dtype).eps / 2
 
 
 def working(dtype: torch.dtype) -> torch.dtype:
-    """What the operators compute in."""
+    """The operators' compute dtype."""
     return torch.promote_types(dtype, torch.float32)
 
 
 def product_for(dtype: torch.dtype) -> Any:
-    """A product that takes the dtype."""
+    """A product that supports the dtype."""
     return aclnn_torch.product("host" if dtype == torch.float64 else "Ascend910B")
 
 
 @dataclass
 class Outcome:
-    """A function's result and its gradients with respect to the tensors that want one."""
+    """A function's result and its gradients with respect to the tensors that require one."""
 
     value: Tensor
     gradients: list[Tensor]
@@ -59,7 +59,7 @@ def differentiable(value: Any) -> bool:
 
 
 def run(function: Callable[..., Tensor], sample: SampleInput, change: Callable[[Tensor], Tensor]) -> Outcome:
-    """The function on a sample whose tensors are changed, and the gradients for fixed incoming ones, changed alike."""
+    """The function on a sample with transformed tensors, and its gradients for fixed incoming ones, transformed."""
 
     def apply(value: Any) -> Any:
         if not isinstance(value, Tensor):
@@ -94,8 +94,8 @@ def assert_within(got: Tensor, exact: Tensor, bound: Tensor, dtype: torch.dtype)
 
 
 def exceeds_stride(sample: SampleInput) -> bool:
-    """Whether output_padding is as large as stride: CANN's 3-D gradient refuses it, though a larger dilation makes it
-    a convolution that the forward accepts."""
+    """True if output_padding is at least stride: CANN's 3-D gradient refuses it, though the forward accepts it with a
+    larger dilation."""
 
     def numbers(name: str, default: int) -> list[int]:
         value = sample.kwargs.get(name, default)
@@ -107,9 +107,9 @@ def exceeds_stride(sample: SampleInput) -> bool:
 @EACH_DTYPE
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_on_torchs_samples(name: str, dtype: torch.dtype) -> None:
-    """Sums of products: their magnitudes are the same convolution, and its gradients, of the absolute values."""
+    """Sums of products: their magnitudes are the same convolution of the absolute values, and its gradients."""
     ours, torchs = getattr(F, name), getattr(TF, name)
-    # Other products transpose no volumes whose padding is larger than what the kernel reaches.
+    # Other products do not transpose 3-D convolutions whose padding exceeds the kernel's reach.
     wide = torch.float64 if name == "conv_transpose3d" else dtype
     count = 0
     for sample in samples(name, dtype):
@@ -121,7 +121,7 @@ def test_convolutions_on_torchs_samples(name: str, dtype: torch.dtype) -> None:
             got = run(ours, sample, lambda tensor: tensor)
         exact = run(torchs, sample, Tensor.double)
         magnitude = run(torchs, sample, lambda tensor: tensor.double().abs())
-        # No sum has more terms than input, weight and result have elements; the largest of them bounds all.
+        # No sum has more terms than input, weight and result have elements; the largest of these bounds all.
         terms = max(sample.input.numel(), sample.args[0].numel(), exact.value.numel())
         for one, reference, size in zip(
             (got.value, *got.gradients),
@@ -142,7 +142,7 @@ def test_rms_norm_on_torchs_samples(dtype: torch.dtype) -> None:
         if sample.input.numel() == 0 or (sample.kwargs.get("eps") or 0.0) < 0:
             continue  # refused, see below
         normalized_shape = sample.args[0] if sample.args else sample.kwargs["normalized_shape"]
-        # The default eps is that of the dtype computed in, which is another one for the reference.
+        # The default eps is that of the compute dtype, which differs for the reference.
         sample.kwargs = {"weight": None, "eps": None} | sample.kwargs
         if len(sample.args) > 1:
             sample.args, sample.kwargs["weight"] = sample.args[:1], sample.args[1]
@@ -175,8 +175,8 @@ def test_rms_norm_on_torchs_samples(dtype: torch.dtype) -> None:
 
 @EACH_DTYPE
 def test_cross_entropy_on_torchs_samples(dtype: torch.dtype) -> None:
-    """log_prob has an error of a few U times the logits' magnitude, and is stored in the dtype; the gradient is
-    softmax - one_hot of it, times factors of at most the incoming gradient and the largest weight."""
+    """log_prob has an error of a few U times the logits' magnitude, and is stored in the dtype; the gradient is its
+    softmax - one_hot, times factors of at most the incoming gradient and the largest weight."""
     count = refused = 0
     for sample in samples("cross_entropy", dtype):
         target = sample.args[0]
@@ -211,7 +211,7 @@ def test_cross_entropy_on_torchs_samples(dtype: torch.dtype) -> None:
 
 
 def test_linear_cross_entropy_on_torchs_samples(host_product: None) -> None:
-    """In float64; tests/test_linear_cross_entropy.py has what rounding allows in every dtype."""
+    """In float64; tests/test_linear_cross_entropy.py has the rounding bounds for every dtype."""
     if not hasattr(TF, "linear_cross_entropy"):
         pytest.skip("this torch has no such function to compare with")
     count = refused = 0
@@ -233,7 +233,7 @@ def test_linear_cross_entropy_on_torchs_samples(host_product: None) -> None:
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_label_smoothing_on_products_with_and_without_it(product: str, reduction: str, weighted: bool) -> None:
-    """One smoothed loss, whether it is the operator's or composed from log_prob."""
+    """The same smoothed loss, from the operator or composed from log_prob."""
     torch.manual_seed(0)
     x = torch.randn(6, 5, 3)
     target = torch.randint(5, (6, 3))
@@ -449,7 +449,7 @@ def test_what_the_faces_refuse(call: Callable[[], Any], error: type[Exception], 
 
 
 def arguments_of(name: str) -> dict[str, Any]:
-    """A call of a function, all arguments by name that torch's has too and does not call deprecated."""
+    """A call of a function with keyword arguments, those that torch's has too and does not deprecate."""
     x = torch.linspace(-2, 2, 12).reshape(3, 4)
     given: dict[str, Any] = {"input": x, "normalized_shape": (4,), "target": torch.tensor([0, 1, 2])}
     if name == "linear_cross_entropy":
@@ -458,19 +458,19 @@ def arguments_of(name: str) -> dict[str, Any]:
         dims = int(name[-2])
         given |= {"input": torch.ones(1, 2, *[4] * dims), "weight": torch.ones(2, 2, *[3] * dims)}
     parameters = inspect.signature(getattr(F, name)).parameters
-    other = ("cube_math_type", "size_average", "reduce", "options")  # the last are without effect
+    other = ("cube_math_type", "size_average", "reduce", "options")  # the last ones have no effect
     return {key: given.get(key, value.default) for key, value in parameters.items() if key not in other}
 
 
-# Of functions that an older torch lacks there is nothing to compare with.
+# Functions that an older torch lacks have no counterpart.
 PARAMETERS = [(name, parameter) for name in F.__all__ if hasattr(TF, name) for parameter in arguments_of(name)]
 EACH_PARAMETER = pytest.mark.parametrize(("name", "parameter"), PARAMETERS, ids=str)
 
 
 @EACH_PARAMETER
 def test_what_has_the_wrong_kind_is_named(name: str, parameter: str) -> None:
-    """Where torch raises a TypeError, or stumbles over it, we raise one with function, argument, value and what was
-    expected."""
+    """Where torch raises a TypeError, or fails otherwise, ours raises one with function, argument, value and
+    expectation."""
     refused = 0
     values = [None, "text", object(), 1.5, [None], {}, torch.ones(2, 2)]
     for value in [*values, torch.tensor(1.5, requires_grad=True)] if parameter == "alpha" else values:
@@ -494,7 +494,7 @@ def test_what_has_the_wrong_kind_is_named(name: str, parameter: str) -> None:
     ids=str,
 )
 def test_a_tensor_without_dimensions_is_a_number(name: str, parameter: str) -> None:
-    """Wherever torch takes one."""
+    """Wherever torch accepts one."""
     number = arguments_of(name)[parameter]
     value = {"alpha": 1.25, "eps": 0.5, "label_smoothing": 0.25, "ignore_index": 1}.get(parameter, number)
     tensor = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else torch.int64)

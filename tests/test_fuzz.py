@@ -1,4 +1,4 @@
-"""The committed corpus of made-up calls (tests/fuzz): what must hold of any call, and the statuses."""
+"""The committed corpus of generated calls (tests/fuzz): the invariants of any call, and the statuses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = sorted(oracle.TABLES)
 
 @pytest.fixture(scope="module", autouse=True)
 def program() -> None:
-    """The program that runs the calls is built if it is missing."""
+    """The program that runs the calls, built if missing."""
     builds.cpp_tests()
 
 

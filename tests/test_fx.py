@@ -1,4 +1,4 @@
-"""torch.fx: every function and module in a graph, converted models, and the tools that work on graphs and modules."""
+"""torch.fx: every function and module in a graph, converted models, and tools that work on graphs and modules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def functions_in(graph: fx.GraphModule) -> set[Any]:
 
 @EACH_FUNCTION
 def test_a_function_is_a_node(case: FunctionCase) -> None:
-    """Whether all of its arguments are the graph's, or the tensors alone."""
+    """With all arguments as inputs of the graph, or only the tensors."""
     function, arguments = case.of(F), case.arguments
     expected = function(*arguments)
     assert torch.equal(fx.symbolic_trace(function)(*arguments), expected)
@@ -70,7 +70,7 @@ def test_padding_modes(mode: str) -> None:
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_output_size(dims: int) -> None:
-    """A size in the code, one from the graph's input, and none."""
+    """A constant size, one from the graph's input, and none."""
     module = getattr(aclnn_torch.nn, f"ConvTranspose{dims}d")(2, 2, 3, stride=2)
     size = [12] * dims
     expected = module(image(dims), size)
@@ -94,7 +94,7 @@ def test_output_size(dims: int) -> None:
 
 
 def test_a_converted_model() -> None:
-    """With an RMSNorm of a library, which stays a module in the graph, since its way depends on a dtype of the run."""
+    """With an RMSNorm of a library, a module in the graph, because its branch depends on a dtype at run time."""
     model, x = build(), torch.randn(5, 1, 6, 6)
     aclnn_torch.convert(model)
     graph = fx.symbolic_trace(model)
@@ -121,7 +121,7 @@ def test_a_librarys_norm_as_the_graphs_root() -> None:
 
 
 def test_features_from_the_middle_of_a_graph() -> None:
-    """As feature extractors do it: the graph returns other nodes, and what these do not need is removed."""
+    """As in feature extractors: the graph returns other nodes, and unused ones are removed."""
     model, x = build(), torch.randn(5, 1, 6, 6)
     aclnn_torch.convert(model)
     graph = fx.symbolic_trace(model)
@@ -153,7 +153,7 @@ FUSED = [["0", "1", "2"], ["3", "4"]]
 
 @pytest.mark.parametrize("training", [False, True])
 def test_fused_modules(training: bool) -> None:
-    """torch's fusion wants its own classes, exactly: it comes before convert, or revert before it."""
+    """torch's fusion requires exactly its own classes: it comes before convert, or after revert."""
     fuse = fuse_modules_qat if training else fuse_modules
     x = torch.randn(2, 1, 6, 6)
     expected = fuse(convolutions().train(training), FUSED)(x)
@@ -174,7 +174,7 @@ def test_fused_modules(training: bool) -> None:
 
 
 def test_a_convolution_fused_with_its_batch_norm() -> None:
-    """This function copies the convolution, of whatever class."""
+    """This function copies a convolution of any class."""
     model, x = convolutions().eval(), torch.randn(2, 1, 6, 6)
     model[1].running_mean.uniform_()
     expected = model[1](model[0](x))

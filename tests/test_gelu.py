@@ -1,4 +1,4 @@
-"""What only GELU has, beside tests/test_operators.py."""
+"""Properties specific to GELU, in addition to tests/test_operators.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What only Hardswish has, beside tests/test_operators.py."""
+"""Properties specific to Hardswish, in addition to tests/test_operators.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.operator_checks import FLOATS
 
 ops = torch.ops.aclnn
 
-# The ends of the curve, its zeros, and what is not finite.
+# The ends of the curve, its zeros, large and infinite values.
 SPECIAL = [-3.0, 3.0, 0.0, -0.0, -1.5, 6e37, 3e38, -3e38, math.inf]
 
 
@@ -40,7 +40,7 @@ def test_what_is_not_torchs(count: int) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_a_gradient_in_place_starts_from_the_input(dtype: torch.dtype) -> None:
-    """Two inputs between -3 and 0 have one result."""
+    """Two inputs between -3 and 0 have the same result."""
     for base in (torch.tensor([-2.5, -0.5, -4.0, 5.0, 1.0]), torch.tensor(-2.5).expand(1)):
         results = []
         for functional in (F, TF):

@@ -1,4 +1,4 @@
-"""The host CANN's descriptors through the C ABI , and executors where no operator matters."""
+"""The host CANN's descriptors through the C ABI, and executors independent of the operator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def nothing_left_behind() -> Iterator[None]:
         cabi.error_text()
 
 
-# ---- the headers say what the specification says
+# ---- The headers agree with the specification
 
 
 def header_enum(name: str) -> dict[str, int]:
@@ -89,12 +89,12 @@ def test_status_codes_of_the_header() -> None:
 
 
 def test_every_declared_function_exists() -> None:
-    """cabi.host() binds every prototype; here each is named if it is missing."""
+    """cabi.host() binds every prototype; this names each missing one."""
     library = ctypes.CDLL(str(cabi.library_path()))
     assert [name for name in cabi.prototypes() if hasattr(library, name) != cabi.is_embedded(name)] == []
 
 
-# Bytes of an element; 0 where there is no whole number of them.
+# Bytes per element; 0 if not a whole number.
 SIZES = {
     **dict.fromkeys((Dtype.INT8, Dtype.UINT8, Dtype.BOOL), 1),
     **dict.fromkeys((Dtype.FLOAT16, Dtype.BF16, Dtype.INT16, Dtype.UINT16), 2),
@@ -111,7 +111,7 @@ def test_dtype_sizes() -> None:
 
 
 def test_float16_conversions() -> None:
-    """All of binary16 there and back, and rounding to nearest even on the way in."""
+    """All binary16 values there and back, and rounding to nearest even on the way in."""
     host = cabi.host()
     bits = np.arange(65536, dtype=np.uint16)
     floats = np.array([host.aclFloat16ToFloat(int(b)) for b in bits], np.float32)
@@ -129,7 +129,7 @@ def test_float16_conversions() -> None:
 
 
 def dims_of(getter: str, tensor: int) -> list[int]:
-    """What a getter of dims gives; the numbers come from new[] and are freed with delete[]."""
+    """The result of a getter of dims; the numbers come from new[] and are freed with delete[]."""
     dims, count = ctypes.POINTER(ctypes.c_int64)(), ctypes.c_uint64()
     assert getattr(cabi.host(), getter)(tensor, ctypes.byref(dims), ctypes.byref(count)) == SUCCESS
     values = dims[: count.value]
@@ -201,7 +201,7 @@ def test_tensor_tells_what_it_was_told(arguments: Tensor, strides: list[int]) ->
     tensor = create(arguments)
     assert tensor
     got = description(tensor)
-    if 0 in (arguments[0] or ()):  # strides of an empty tensor lead nowhere: only their number matters
+    if 0 in (arguments[0] or ()):  # an empty tensor's strides are unused: only their number matters
         assert len(got["strides"]) == len(strides)
         got["strides"] = strides
     assert got == expected_description(arguments, strides)
@@ -210,7 +210,7 @@ def test_tensor_tells_what_it_was_told(arguments: Tensor, strides: list[int]) ->
 
 @pytest.mark.parametrize("dtype", Dtype, ids=lambda dtype: dtype.name)
 def test_tensor_of_every_dtype_and_format(dtype: Dtype) -> None:
-    """Whether an operator takes them is for the operator to say."""
+    """The operator decides if it supports them."""
     for format in Format:
         tensor = create(((2, 2), dtype, None, 0, format, (4,), DATA))
         assert tensor
@@ -408,7 +408,7 @@ def test_what_is_no_executor(function: str) -> None:
 @pytest.mark.parametrize("prefix", ["acl", "Acl"])
 @pytest.mark.parametrize("side", ["", "Input", "Output"])
 def test_addresses_in_lists(prefix: str, side: str) -> None:
-    """The list is looked at first, then the executor; no operator here has a list, so no index is in range."""
+    """The list is checked first, then the executor; no operator here has a list, so every index is out of range."""
     host = cabi.host()
     setter = getattr(host, f"{prefix}SetDynamic{side}TensorAddr")
     tensors = host.aclCreateTensorList((ctypes.c_void_p * 0)(), 0)
@@ -433,7 +433,7 @@ def test_init_and_finalize() -> None:
 
 
 def test_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing without the variable; with it, files below its folder that hold the tensors' bytes."""
+    """No effect without the variable; with it, files below its folder that contain the tensors' bytes."""
     host, memory = cabi.host(), Memory(Dtype.FLOAT, (2, 3))
     memory.write([1.25, 2.5, 5.0])
     tensors = (ctypes.c_void_p * 2)(memory.descriptor(), memory.descriptor())
@@ -458,7 +458,7 @@ def dump(type: str, name: str) -> int:
 
 
 def test_a_dump_stays_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the operator's names are; different names are different files, which their user alone may read."""
+    """With any operator names; different names give different files, readable by their user only."""
     folder = tmp_path / "dumps"
     (folder / "Elu.").mkdir(parents=True)
     (tmp_path / "a.b").mkdir()
@@ -485,7 +485,7 @@ HOSTILE = {
 def test_nothing_is_written_where_a_name_leads_elsewhere(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Dumps and traces refuse what somebody else may have put at their file's place."""
+    """Dumps and traces refuse files that another user may have placed at their path."""
     if "user" in kind and os.geteuid() != 0:
         pytest.skip("only root can give files away")
     victim, path = tmp_path / "victim", tmp_path / "Elu.x.input.0.bin"
@@ -513,7 +513,7 @@ def test_a_shorter_dump_replaces_a_longer_one(tmp_path: Path, monkeypatch: pytes
 
 
 def test_error_text() -> None:
-    """Newest first, once, and only to the thread whose calls failed."""
+    """Newest first, once, and only on the thread whose calls failed."""
     host = cabi.host()
     host.aclDestroyAclOpExecutor(None)
     host.aclSetAclOpExecutorRepeatable(None)

@@ -1,4 +1,4 @@
-"""The prefix as torch_npu 2.13.0 sees it: the libraries it is linked against, and the functions it needs there."""
+"""The prefix from torch_npu 2.13.0's view: libraries that it links against, and the functions that it needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from aclnn_torch.host import LIBRARIES
 
 LIB64 = Path(aclnn_torch.__file__).parent / "cann" / "lib64"
 
-# Bound when it is loaded: without one of these, `import torch_npu` fails.
+# Bound at load time: if one is missing, `import torch_npu` fails.
 LINKED = """
 aclAppLog aclCreateDataBuffer aclCreateTensorDesc aclDestroyDataBuffer aclDestroyTensorDesc aclFinalize
 aclGetDeviceCapability aclGetRecentErrMsg aclGetTensorDescDimV2 aclGetTensorDescFormat aclGetTensorDescNumDims
@@ -33,7 +33,7 @@ aclrtSynchronizeStream aclrtUnmapMem MsprofGetHashId MsprofRegisterCallback Mspr
 MsprofReportCompactInfo MsprofSysCycleTime rtDevBinaryRegister rtFunctionRegister rtGetC2cCtrlAddr rtKernelLaunch
 """
 
-# Looked up while it runs, each in its library.
+# Looked up at run time, each in its library.
 LOOKED_UP = {
     "libascendcl.so": """
 aclGetCannAttribute aclGetRecentErrMsg aclrtGetSocName aclrtPeekAtLastError aclsysGetCANNVersion aclsysGetVersionStr
@@ -62,14 +62,14 @@ aclnnEluGetWorkspaceSize
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_libraries_have_their_own_names(name: str) -> None:
-    """A name asked for later is matched with the soname of what is loaded."""
+    """Later look-ups by name match the soname of the loaded library."""
     library = LIB64 / f"lib{name}.so"
     assert not library.is_symlink()
     output = subprocess.run(
         ["readelf", "--wide", "--dynamic", library], capture_output=True, text=True, check=True
     ).stdout
     assert f"soname: [{library.name}]" in output
-    if name != "ascendcl":  # the others need it, and find it beside them
+    if name != "ascendcl":  # the others need it, and find it in their folder
         assert "[$ORIGIN" in output
 
 
@@ -80,7 +80,7 @@ def test_functions_to_link_against() -> None:
 
 
 def test_functions_to_look_up() -> None:
-    """In a process of its own, for the prefix stands beside the embedded library here."""
+    """In a separate process, because this one has loaded the embedded library."""
     names = {str(LIB64 / library): text.split() for library, text in LOOKED_UP.items()}
     code = f"""
 import ctypes, torch

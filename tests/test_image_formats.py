@@ -1,4 +1,4 @@
-"""A tensor that is said to be NHWC is computed as such, or refused: it is never read as if it were NCHW."""
+"""A tensor declared as NHWC is computed as such, or refused: it is never read as NCHW."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.aten_ops.sweep import LIBRARY, SAMPLES, run_calls
 from tests.cabi import PARAM_INVALID, SUCCESS
 from tests.published import images, rows
 
-# Functions whose documents list NHWC or NDHWC among their formats, in ops-nn, ops-math and ops-cv, with the tensors.
+# Functions whose documents list NHWC or NDHWC as formats, in ops-nn, ops-math and ops-cv, with the tensors.
 DOCUMENTED = {
     "aclnnAdaptiveMaxPool2d": "self outputOut indicesOut",
     "aclnnBatchNorm": "input output",
@@ -39,9 +39,9 @@ DOCUMENTED = {
     "aclnnUpsampleTrilinear3d": "self out",
     "aclnnUpsampleTrilinear3dBackward": "gradOut gradInput",
 }
-# Kin of those, whether or not their documents list NHWC.
+# Similar functions, whether or not their documents list NHWC.
 KIN = re.compile("Pool|Upsample|GridSampler|BatchNorm|GroupNorm|RoiAlign|DeformableConv2d|ConvDepthwise|Im2col")
-# Of these, functions that are told the order by an argument, or whose tensors are numbers per channel or flat.
+# Exceptions: functions with an argument for the order, or whose tensors are per channel or flat.
 OTHERS = {
     *("aclnnMaxPool3D", "aclnnMaxPoolV3", "aclnnBatchNormGatherStatsWithCounts", "aclnnSyncBatchNormGatherStats"),
 }
@@ -79,8 +79,8 @@ def test_an_image_in_nhwc_is_refused(name: str) -> None:
         assert (stage1, f"{name}: {argument} has format NHWC, expected ND, NCHW" in text) == (PARAM_INVALID, True), text
 
 
-# What does not say what its dimensions are for takes any format, and aclnnResize computes NHWC: two rows of two pixels
-# of two channels, each twice as wide.
+# Functions without image dimensions accept any format, and aclnnResize computes NHWC: two rows of two pixels of two
+# channels, each doubled in width.
 def test_nhwc_is_computed_where_it_is_known() -> None:
     elementwise = "aclnnAdd self=FLOAT@NHWC[1,1,1,2]:1,2 other=FLOAT[2]:3,4 alpha=FLOAT(1) out=FLOAT@NHWC[1,1,1,2]"
     resize = (

@@ -1,4 +1,4 @@
-"""tools/install_torch.py, without a network: the torch that there is comes first."""
+"""tools/install_torch.py, without a network: an available torch takes precedence."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def run(python: str | Path, wanted: str, like: str | Path) -> subprocess.Complet
 
 
 def links(python: Path) -> list[Path]:
-    """To packages that the environment shares."""
+    """Links to packages that the environment shares."""
     return list(python.parent.parent.glob("lib/python*/site-packages/*.pth"))
 
 
 @pytest.mark.test_all
 def test_torch_of_the_environment_stays() -> None:
-    """Whatever the other interpreter has."""
+    """Regardless of the other interpreter's packages."""
     result = run(sys.executable, WANTED, "no such python")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith(f"torch {INSTALLED}, ")
@@ -43,7 +43,7 @@ def test_torch_of_the_environment_stays() -> None:
 
 @pytest.mark.test_all
 def test_torch_of_the_interpreter_is_shared(python: Path) -> None:
-    """It is used where it lies, with what it needs."""
+    """It is used in place, with its dependencies."""
     result = run(python, WANTED, sys.executable)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith(f"torch {INSTALLED}, ")
@@ -51,11 +51,11 @@ def test_torch_of_the_interpreter_is_shared(python: Path) -> None:
     shared = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shared.split(maxsplit=1)[0] == INSTALLED
     assert Path(shared.split(maxsplit=1)[1].strip()) != python.parent.parent
-    assert run(python, WANTED, "no such python").returncode == 0  # once shared, it is the environment's
+    assert run(python, WANTED, "no such python").returncode == 0  # once shared, it belongs to the environment
 
 
 def test_torch_beside_torch_npu_is_not_shared(python: Path, tmp_path: Path) -> None:
-    """With it would come torch_npu, without which the environment is made."""
+    """It would bring torch_npu, which this environment must not have."""
     (tmp_path / "npu" / "torch_npu").mkdir(parents=True)
     like = tmp_path / "like"
     like.write_text(f"#!/bin/sh\nPYTHONPATH='{tmp_path}/npu' exec '{sys.executable}' \"$@\"\n")
@@ -65,7 +65,7 @@ def test_torch_beside_torch_npu_is_not_shared(python: Path, tmp_path: Path) -> N
 
 
 def test_another_version_is_not_taken(python: Path) -> None:
-    """Nor is success claimed where nothing could be installed; an empty environment has no pip."""
+    """Nor is success reported if nothing could be installed; an empty environment has no pip."""
     result = run(python, "0.0.1", sys.executable)
     assert result.returncode == 1
     assert "no build for CPUs in reach" in result.stdout and "No module named pip" in result.stdout

@@ -1,6 +1,6 @@
-"""What `aclnn-torch run` becomes: a parent that to others is the program, and tells which failures nobody heard of.
+"""The launcher that `aclnn-torch run` becomes: it acts as the program, and reports unreported failures.
 
-The programs here stand for such on NPUs: they write what the host CANN writes (csrc/host_cann/runtime/untold.h).
+The programs here simulate programs on NPUs: they write what the host CANN writes (csrc/host_cann/runtime/untold.h).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def fail(number, process=os.getpid(), text="aclnnElu: no", device=1, stream=3, c
     write(process=process, number=number, device=device, stream=stream, call=call, status=507015, text=text)
 """
 READY = "print('ready', flush=True)\n"
-WAIT = "[time.sleep(0.05) for _ in range(2000)]"  # a signal that comes just before a sleep does not cut that short
+WAIT = "[time.sleep(0.05) for _ in range(2000)]"  # a signal just before a short sleep does not matter
 
 
 def launch(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -44,7 +44,7 @@ def launch(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def start(code: str, **options: Any) -> subprocess.Popen[str]:
-    """A program that has said that it is ready."""
+    """A program that has reported that it is ready."""
     process = subprocess.Popen(
         [*LAUNCH, WRITE + code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
     )
@@ -62,7 +62,7 @@ def test_the_exit_status_and_the_streams_are_the_programs(status: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, signal.SIGINT, signal.SIGPIPE])
 def test_a_program_that_a_signal_ends(number: signal.Signals) -> None:
-    """What it failed with before is told, too."""
+    """Its earlier failures are reported, too."""
     done = launch(
         f"fail(1); signal.signal({int(number)}, 0) if {int(number)} != 9 else 0; os.kill(os.getpid(), {number})"
     )
@@ -93,7 +93,7 @@ def test_a_terminals_interrupt_comes_once() -> None:
     while b"ready" not in output:
         output += os.read(terminal, 1000)
     os.write(terminal, b"\x03")
-    while not re.search(rb"count \d+\r\n", output):  # a line may come in parts
+    while not re.search(rb"count \d+\r\n", output):  # a line may arrive in parts
         output += os.read(terminal, 1000)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     os.close(terminal)
@@ -101,7 +101,7 @@ def test_a_terminals_interrupt_comes_once() -> None:
 
 
 def is_in_state(process: int, letters: str) -> bool:
-    """Whether a process is in one of the states of /proc/PID/stat, or is gone, which is the state X."""
+    """True if a process is in one of the states of /proc/PID/stat; X stands for an ended process."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0] in letters
     except FileNotFoundError:
@@ -116,11 +116,11 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 
 
 def test_a_terminal_that_goes_ends_the_program(tmp_path: Path) -> None:
-    """The launcher is the first process of its session here, as in `ssh -t`, and the only one that the kernel tells."""
+    """The launcher is the session leader here, as in `ssh -t`, and the only process that the kernel signals."""
     place = tmp_path / "program"
     child, terminal = pty.fork()
     if child == 0:
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup has it ignored
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup ignores it
         os.execv(LAUNCH[0], [*LAUNCH, f"{WRITE}{READY}open({str(place)!r}, 'w').write(str(os.getpid()))\n{WAIT}"])
     wait_for(lambda: place.exists() and place.read_text() != "")
     os.close(terminal)
@@ -128,7 +128,7 @@ def test_a_terminal_that_goes_ends_the_program(tmp_path: Path) -> None:
     assert is_in_state(int(place.read_text()), "XZ")
 
 
-# A program in a process group of its own, as the shell starts it, that says its number.
+# A program in its own process group, as started by the shell, that prints its number.
 JOB: dict[str, Any] = {"preexec_fn": os.setpgrp}
 PROGRAM = f"{READY}print(os.getpid(), flush=True)\n{WAIT}"
 
@@ -139,7 +139,7 @@ def program_of(process: subprocess.Popen[str]) -> int:
 
 
 def stopped_by(process: subprocess.Popen[str]) -> int:
-    """The signal by which a shell sees that its job has stopped."""
+    """The signal with which a shell sees that its job stopped."""
     found, status = os.waitpid(process.pid, os.WUNTRACED)
     assert found == process.pid
     assert os.WIFSTOPPED(status)
@@ -162,7 +162,7 @@ def test_it_stops_and_goes_on_with_the_program(to: str, number: signal.Signals) 
 
 
 def test_a_program_that_does_not_stop_is_not_stopped() -> None:
-    """Its handler says that it came, which ends it."""
+    """Its handler reports the signal."""
     process = start(f"signal.signal(signal.SIGTSTP, lambda *_: os._exit(5))\n{PROGRAM}", **JOB)
     program_of(process)
     os.killpg(process.pid, signal.SIGTSTP)
@@ -175,9 +175,9 @@ TIDIES_UP = "signal.signal(signal.SIGTSTP, lambda *_: (time.sleep(0.1), os.kill(
 
 @pytest.mark.parametrize("before", ["", TIDIES_UP], ids=["plain", "tidies up"])
 def test_a_shell_has_its_terminal_back(before: str, tmp_path: Path) -> None:
-    """Ctrl-Z, fg, Ctrl-C; a program may catch the first, and stop itself when it has tidied up."""
+    """Ctrl-Z, fg, Ctrl-C; a program may catch the first, and stop itself after cleaning up."""
     program = tmp_path / "program.py"
-    # Not by print, within which a second signal would find its buffer.
+    # Not by print, whose buffer is not reentrant for a second signal.
     code = "import os, signal, sys, time\nsignal.signal(signal.SIGCONT, lambda *_: os.write(1, b'going on\\n'))\n"
     program.write_text(f"{code}{before}try:\n  {READY}  {WAIT}\nexcept KeyboardInterrupt: sys.exit(5)\n")
     child, terminal = pty.fork()
@@ -202,12 +202,12 @@ def test_a_shell_has_its_terminal_back(before: str, tmp_path: Path) -> None:
 
 
 def test_who_stops_the_program_alone_may_let_it_go_on_alone() -> None:
-    """As programs do that limit the use of processors: they do not know the launcher."""
+    """As programs do that limit CPU usage: they do not know the launcher."""
     process = start(f"signal.signal(signal.SIGUSR1, lambda *_: sys.exit(5))\n{PROGRAM}")
     program = program_of(process)
     os.kill(program, signal.SIGSTOP)
     wait_for(lambda: is_in_state(program, "T"))
-    os.kill(process.pid, signal.SIGURG)  # nothing to the program, and after it the launcher has seen it stop
+    os.kill(process.pid, signal.SIGURG)  # ignored by the program; the launcher has then noticed the stop
     wait_for(lambda: is_in_state(process.pid, "S"))
     os.kill(program, signal.SIGCONT)
     os.kill(program, signal.SIGUSR1)
@@ -215,7 +215,7 @@ def test_who_stops_the_program_alone_may_let_it_go_on_alone() -> None:
 
 
 def test_the_ends_of_pipes_are_the_programs() -> None:
-    """Its standard output and input, and another one: closed by the program, they are closed."""
+    """Its standard output and input, and another file: if the program closes them, they are closed."""
     reading, writing = os.pipe()
     code = f"{READY}os.close(1); os.close(0); os.close({writing}); {WAIT}"
     process = start(code, stdin=subprocess.PIPE, pass_fds=[writing])
@@ -233,7 +233,7 @@ def test_the_ends_of_pipes_are_the_programs() -> None:
 
 
 def test_a_launcher_that_is_killed_takes_the_program_with_it(tmp_path: Path) -> None:
-    """And leaves nothing."""
+    """And leaves no process."""
     process = start(PROGRAM, env=os.environ | {"TMPDIR": str(tmp_path)})
     program = program_of(process)
     process.kill()
@@ -268,7 +268,7 @@ def test_each_launcher_has_its_own(tmp_path: Path) -> None:
 
 
 def launch_with(change: str, program: str) -> subprocess.CompletedProcess[str]:
-    """Launches, in a launcher that was changed."""
+    """Runs a modified launcher."""
     code = f"import sys\nfrom aclnn_torch.cli import launcher\n{change}\nlauncher.main(sys.argv[1:])"
     command = [sys.executable, "-c", code, sys.executable, "-c", program]
     return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
@@ -350,7 +350,7 @@ def test_what_is_told(case: str) -> None:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
 def test_a_closed_file_does_not_keep_it_from_telling(closed: str) -> None:
-    """Its number is the next file's, which may be the memory."""
+    """Its number is reused for the next file, which may be the memory."""
     command = ["bash", "-c", f'exec "$@" {closed}', "bash", *LAUNCH, WRITE + "fail(1, process=77); sys.exit(3)"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
     assert (done.returncode, done.stderr) == (3, SENTENCE)

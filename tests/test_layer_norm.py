@@ -1,4 +1,4 @@
-"""torch.ops.aclnn.layer_norm, layer_norm_backward and the faces over them, against torch's own LayerNorm."""
+"""torch.ops.aclnn.layer_norm, layer_norm_backward and their functions and modules, against torch's own LayerNorm."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_opcheck(dtype: torch.dtype, requires_grad: bool) -> None:
 
 
 def results(function: Any, x: Tensor, arguments: Any, keywords: Any) -> list[Tensor]:
-    """The value, and the gradients by all tensors."""
+    """The value, and the gradients with respect to all tensors."""
     leaves = [x.detach().requires_grad_()]
     given = [tensor.detach().requires_grad_() if isinstance(tensor, Tensor) else tensor for tensor in arguments]
     leaves += [tensor for tensor in given if isinstance(tensor, Tensor)]
@@ -58,7 +58,7 @@ def results(function: Any, x: Tensor, arguments: Any, keywords: Any) -> list[Ten
 
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.float64])
 def test_agrees_with_torch_on_its_samples(dtype: torch.dtype) -> None:
-    """Computed in double by torch: a few roundings of the largest number, and the one of the result."""
+    """Computed in double by torch: the bound is a few roundings of the largest number, and one of the result."""
     info = next(op for op in op_db if op.name == "nn.functional.layer_norm")
     count = 0
     with aclnn_torch.product("host" if dtype == torch.float64 else "Ascend910B"):
@@ -73,7 +73,7 @@ def test_agrees_with_torch_on_its_samples(dtype: torch.dtype) -> None:
             for ours, torchs in zip(got, expected, strict=True):
                 assert ours.shape == torchs.shape and ours.dtype == dtype
                 largest = max([1.0, *torchs.detach().abs().flatten().tolist()])
-                # Incoming gradients are rounded to the dtype; up to 64 of them are added up.
+                # Incoming gradients are rounded to the dtype; up to 64 of them are summed.
                 atol = 64 * largest * min(torch.finfo(dtype).eps, 2**-23) + largest * torch.finfo(dtype).eps
                 torch.testing.assert_close(ours.double(), torchs, rtol=torch.finfo(dtype).eps, atol=atol)
             count += 1
@@ -83,7 +83,7 @@ def test_agrees_with_torch_on_its_samples(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("shape", [(3, 5), (2, 3, 1000), (4, 10_000), (70_000, 3), (1, 300_000)])
 def test_sizes(shape: tuple[int, ...], dtype: torch.dtype) -> None:
-    """Rows of several segments, and of few elements; beside torch's float64."""
+    """Rows of several segments, and of few elements; compared with torch's float64."""
     x, g = (torch.randn(shape).to(dtype) for _ in range(2))
     weight, bias = torch.randn(shape[-1:]), torch.randn(shape[-1:])
     y, mean, rstd = ops.layer_norm(x, shape[-1:], weight, bias, 1e-5)
@@ -92,7 +92,7 @@ def test_sizes(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     exact = torch.ops.aten.native_layer_norm(wide[0], shape[-1:], *wide[1:], 1e-5)
     for got, expected in zip((y, mean, rstd), exact, strict=True):
         eps = torch.finfo(got.dtype).eps
-        # Of three numbers that are nearly equal, rstd, here up to 300, multiplies the rounding of their mean.
+        # For three nearly equal numbers, rstd, here up to 300, amplifies the rounding of their mean.
         torch.testing.assert_close(got.double(), expected, rtol=eps, atol=eps + 300 * 2**-24)
     kept = (mean.double(), rstd.double())
     gradients = torch.ops.aten.native_layer_norm_backward(g.double(), wide[0], shape[-1:], *kept, *wide[1:], ALL)
@@ -106,7 +106,7 @@ def test_a_large_mean_does_not_cancel() -> None:
     x = torch.randn(4, 1000) + 4096
     y, _, rstd = ops.layer_norm(x, [1000], None, None, 0.0)
     exact = TF.layer_norm(x.double(), [1000], eps=0.0)
-    torch.testing.assert_close(y.double(), exact, rtol=0, atol=2e-3)  # as far as the mean is known in float32
+    torch.testing.assert_close(y.double(), exact, rtol=0, atol=2e-3)  # limited by the mean's precision in float32
     torch.testing.assert_close(rstd.double(), x.double().var(1, correction=0, keepdim=True).rsqrt(), rtol=1e-6, atol=0)
 
 
@@ -121,7 +121,7 @@ def test_numbers_whose_sum_overflows_have_a_mean(columns: int, dtype: torch.dtyp
     torch.testing.assert_close(mean.double(), x.double().mean(1, keepdim=True), rtol=2**-23, atol=0)
     torch.testing.assert_close(rstd[:2], torch.full((2, 1), 1e-5).rsqrt())
     assert torch.equal(y[:2], bias.to(dtype).expand(2, -1))
-    assert torch.equal(y[2], bias.to(dtype))  # the squares overflow, and leave rstd 0
+    assert torch.equal(y[2], bias.to(dtype))  # the squares overflow, so rstd is 0
 
 
 def test_the_same_bits_for_any_number_of_threads() -> None:

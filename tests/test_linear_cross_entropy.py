@@ -1,10 +1,10 @@
-"""The cross entropy of a linear layer: the function, the operator below it, and CANN's three.
+"""The cross entropy of a linear layer: the function, its operator, and CANN's three functions.
 
-Values are held against torch's in float64 on the same inputs. U is the unit roundoff of what is computed in, float32
-or, for float64, that. A logit, a sum of D products and a bias, is off by at most (D + 2) U times the sum of their
-magnitudes, E in the worst class of a row; so is the log of the sum of their exponentials, beside the few U that
-exponentials, logarithm and sums take. Probabilities are then off by a factor of 1 + 2.2 E and a few U, and products
-with them add as many U as they have terms.
+Values are compared with torch's in float64 on the same inputs. U is the unit roundoff of the compute type, float32 or,
+for float64, float64. A logit, a sum of D products and a bias, has an error of at most (D + 2) U times the sum of their
+magnitudes, E in the worst class of a row; so has the log of the sum of their exponentials, in addition to the few U of
+exponentials, logarithm and sums. Probabilities then have a relative error of 2.2 E and a few U, and products with them
+add as many U as they have terms.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DTYPES = (*FLOATS, torch.float64)
 EACH_DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 IGNORED = -100
 
-# Rows, classes, width: around the blocks of 512 classes (128 of rows longer than 4096), and of 512 and 2048 rows.
+# Rows, classes, width: around the blocks of 512 classes (128 for rows longer than 4096), and of 512 and 2048 rows.
 SIZES = (
     (1, 1, 1),
     (7, 5, 3),
@@ -52,17 +52,17 @@ SIZES = (
 
 
 def a_few(dtype: torch.dtype) -> float:
-    """What exponentials, logarithms and short sums may add to a relative error."""
+    """The relative error from exponentials, logarithm and short sums."""
     return 24 * unit(dtype)
 
 
 def unit(dtype: torch.dtype) -> float:
-    """The unit roundoff of what is computed in."""
+    """The unit roundoff of the compute type."""
     return torch.finfo(torch.promote_types(dtype, torch.float32)).eps / 2
 
 
 def inputs(rows: int, classes: int, depth: int, dtype: torch.dtype, ignored: bool = True) -> tuple[Tensor, ...]:
-    """Rows, matrix, bias and targets, some of them ignored; logits are of about 1."""
+    """Rows, matrix, bias and targets, some of them ignored; logits are about 1."""
     generator = torch.Generator().manual_seed(rows + classes + depth)
 
     def noise(*shape: int) -> Tensor:
@@ -87,7 +87,7 @@ def outcome(
     target: Tensor,
     **keywords: Any,
 ) -> tuple[Tensor, list[Tensor]]:
-    """The loss, and the gradients of its sum, in which the rows' losses count differently."""
+    """The loss, and the gradients of a weighted sum of the rows' losses."""
     leaves = [tensor.detach().clone().requires_grad_() for tensor in (x, w, *([] if b is None else [b]))]
     loss = function(leaves[0], leaves[1], target, linear_bias=leaves[2] if len(leaves) > 2 else None, **keywords)
     return loss.detach(), list(
@@ -96,12 +96,12 @@ def outcome(
 
 
 def incoming_of(rows: int) -> Tensor:
-    """The gradients of so many losses, numbers of every dtype."""
+    """The incoming gradients of this many losses, exact in every dtype."""
     return torch.linspace(-1, 2, rows).bfloat16().half().double()
 
 
 def in_torch(x: Tensor, w: Tensor, target: Tensor, linear_bias: Tensor | None = None, **keywords: Any) -> Tensor:
-    """What is to be computed."""
+    """The reference in torch."""
     return TF.cross_entropy(TF.linear(x, w, linear_bias), target, **keywords)
 
 
@@ -158,7 +158,7 @@ def test_values(size: tuple[int, int, int], name: str, dtype: torch.dtype) -> No
     bound = of_losses if reduction == "none" else of_losses.sum() * share + (rows + 4) * u * exact.abs()
     assert_within(got, exact, bound)
 
-    # A reduced loss has the one incoming gradient -1, of which the mean takes a share, rounded to U.
+    # A reduced loss has one incoming gradient, -1; a mean distributes it, rounded to U.
     factor = incoming_of(rows).abs() if reduction == "none" else torch.full((rows,), float(share)).double()
     probabilities = logits.softmax(1)
     one_hot = TF.one_hot(target.where(counts, 0), classes) * of_label[:, None]
@@ -180,7 +180,7 @@ def test_values(size: tuple[int, int, int], name: str, dtype: torch.dtype) -> No
 
 @EACH_DTYPE
 def test_strides(dtype: torch.dtype) -> None:
-    """The same bits as of contiguous tensors."""
+    """The same bits as for contiguous tensors."""
     x, w, b, target = inputs(70, 530, 24, dtype)
     every = torch.full((140,), 7)
     every[::2] = target
@@ -204,7 +204,7 @@ def test_strides(dtype: torch.dtype) -> None:
 
 @pytest.mark.test_all
 def test_plain_code_multiplies_bfloat16() -> None:
-    """As CPUs with a unit for it do, which this one may not be."""
+    """As on CPUs with a BF16 unit, which this one may lack."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
     command += ["-k", "bfloat16 and (values or strides or bits or rows or ignored)"]
     environment = os.environ | {"ACLNN_TORCH_CPU_CAPABILITY": "reference"}
@@ -260,7 +260,7 @@ def test_no_rows(reduction: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 def test_every_row_ignored(reduction: str, dtype: torch.dtype) -> None:
     x, w, _, target = inputs(4, 5, 3, dtype)
-    x[2] = float("nan")  # whatever they are
+    x[2] = float("nan")  # whatever the ignored rows contain
     target[:] = 2
     keywords = {"reduction": reduction, "ignore_index": 2}
     loss, gradients = outcome(F.linear_cross_entropy, x, w, None, target, **keywords)
@@ -283,7 +283,7 @@ def test_logits_that_are_not_finite_or_large() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("size", [(9, 7, 5), (64, 600, 128)], ids=["torch's memory", "the pool's"])
 def test_a_graph_that_is_kept_can_be_run_again(size: tuple[int, int, int], dtype: torch.dtype) -> None:
-    """What was given away is not what is kept: a write to it does not change the next one."""
+    """The returned gradient is not the saved one: writing to it does not change the next."""
     x, w, _, target = inputs(*size, dtype)
     x.requires_grad_(), w.requires_grad_()
     loss = F.linear_cross_entropy(x, w, target)
@@ -315,7 +315,7 @@ def test_gradients_add_up(size: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("size", [(9, 7, 5), (64, 600, 128)], ids=["torch's memory", "the pool's"])
 @pytest.mark.parametrize("scale", [2.0, 65536.0, -0.5, 0.0])
 def test_a_scaled_loss(scale: float, size: tuple[int, int, int]) -> None:
-    """By powers of two, which round nothing."""
+    """Scaled by powers of two, which are exact."""
     x, w, b, target = inputs(*size, torch.float32)
     parameters = [tensor.requires_grad_() for tensor in (x, w, b)]
     once = torch.autograd.grad(F.linear_cross_entropy(x, w, target, linear_bias=b), parameters)
@@ -326,7 +326,7 @@ def test_a_scaled_loss(scale: float, size: tuple[int, int, int]) -> None:
 
 
 def test_small_gradients_of_a_scaled_loss_in_16_bits() -> None:
-    """What a scaler is for: they are computed of the scaled loss, not rounded before."""
+    """The purpose of a scaler: gradients are computed from the scaled loss, not rounded before."""
     x, w, _, target = inputs(64, 40, 8, torch.float16, ignored=False)
     x = (x * 2**-14).requires_grad_()
     w.requires_grad_()
@@ -334,12 +334,12 @@ def test_small_gradients_of_a_scaled_loss_in_16_bits() -> None:
     got = torch.autograd.grad(F.linear_cross_entropy(x, w, target).float() * scale, w)[0].double() / scale
     wide = w.detach().double().requires_grad_()
     (exact,) = torch.autograd.grad(in_torch(x.detach().double(), wide, target), wide)
-    assert exact.abs().min() < 2**-24  # less than the least that float16 has
+    assert exact.abs().min() < 2**-24  # less than float16's smallest number
     torch.testing.assert_close(got, exact, rtol=2**-10, atol=float(2**-24 / scale))
 
 
 def test_memory_that_a_hook_brings_is_not_written() -> None:
-    """It may be anybody's: a file's, an immutable object's."""
+    """The memory may belong to something else: a file, an immutable object."""
     x, w, _, target = inputs(64, 600, 128, torch.float32)
     parameters = [x.requires_grad_(), w.requires_grad_()]
     arrays = []
@@ -361,7 +361,7 @@ def test_memory_that_a_hook_brings_is_not_written() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_a_tangent_through_the_gradient(dtype: torch.dtype) -> None:
-    """Forward over reverse: the tangent of the gradient is the Hessian times the input's."""
+    """Forward over reverse: the tangent of the gradient is the Hessian times the input's tangent."""
     x, w, _, target = inputs(6, 5, 4, dtype)
     x.requires_grad_()
     direction = torch.randn(6, 4).to(dtype)
@@ -391,7 +391,7 @@ def test_second_derivatives(dtype: torch.dtype) -> None:
 
 
 def test_a_gradient_that_is_all_zeros() -> None:
-    """A tensor without memory, as autograd makes them, reaches the operator as one with."""
+    """A tensor without memory, as autograd makes them, is materialised for the operator."""
     x, w, _, target = inputs(6, 5, 4, torch.float32)
     loss = F.linear_cross_entropy(x.requires_grad_(), w, target)
     assert not torch.autograd.grad(loss, x, torch._efficientzerotensor(()))[0].any()
@@ -400,7 +400,7 @@ def test_a_gradient_that_is_all_zeros() -> None:
 @pytest.mark.parametrize("wanted", [(0,), (1,), (2,), (0, 2), (1, 2)], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 def test_gradients_of_some(dtype: torch.dtype, wanted: tuple[int, ...]) -> None:
-    """What is frozen costs nothing and changes nothing."""
+    """Frozen inputs cost nothing and do not change the other gradients."""
     x, w, b, target = inputs(9, 7, 5, dtype)
     every = [tensor.clone().requires_grad_() for tensor in (x, w, b)]
     some = [tensor.clone().requires_grad_(i in wanted) for i, tensor in enumerate((x, w, b))]
@@ -410,14 +410,14 @@ def test_gradients_of_some(dtype: torch.dtype, wanted: tuple[int, ...]) -> None:
         torch.testing.assert_close(found, expected[i])
 
 
-# ---- CANN's three ----------------------------------------------------------------------------------
+# ---- CANN's three functions ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("with_logits", [False, True])
 @pytest.mark.parametrize("product", ["Ascend910B", "Ascend910_93", "host"])
 def test_a_vocabulary_of_two_devices(product: Any, with_logits: bool, dtype: torch.dtype) -> None:
-    """Maxima, sums and labels' logits joined as CANN's documents do between the stages give what one device gives."""
+    """Maxima, sums and labels' logits, combined between the stages as in CANN's documents, give one device's result."""
     rows, classes, cut = 37, 700, 300
     x, w, _, target = inputs(rows, classes, 24, dtype, ignored=False)
     grad = torch.linspace(-1, 2, rows)
@@ -445,7 +445,7 @@ def test_a_vocabulary_of_two_devices(product: Any, with_logits: bool, dtype: tor
     leaves = [tensor.double().requires_grad_() for tensor in (x, w)]
     exact = in_torch(*leaves, target, reduction="none")
     gradients = torch.autograd.grad(exact, leaves, grad.double())
-    # Logits of up to 8 are rounded to 16 bits, and so are their gradients, but on the host; and the results.
+    # Logits of up to 8 are rounded to 16 bits, as are their gradients (except on the host) and the results.
     eps = torch.finfo(dtype).eps
     torch.testing.assert_close(results[0][0].double(), exact.detach(), rtol=eps, atol=8 * eps)
     of_rows = results[0][1].double() + results[1][1].double()
@@ -455,7 +455,7 @@ def test_a_vocabulary_of_two_devices(product: Any, with_logits: bool, dtype: tor
 
 
 def test_the_mask() -> None:
-    """A bit for each row, the lowest first, 1 where the target is not in the half-open range; then target 0's."""
+    """One bit per row, lowest first, 1 if the target is outside the half-open range; then the bits for target 0."""
     x, w = torch.ones(11, 2).half(), torch.ones(4, 2).half()
     target = torch.tensor([3, 2, 6, 7, 0, 4, -1, 5, 2, 3, 9])
     _, _, _, mask, masked, logits = ops.fused_linear_online_max_sum(x, w, target, 3, 7)
@@ -483,7 +483,7 @@ def test_the_three_without_rows(with_logits: bool) -> None:
 
 
 def three_calls() -> dict[str, tuple[torch._ops.OpOverload, tuple[Any, ...]]]:
-    """A call of each, in FLOAT, which the product host takes."""
+    """A call of each in FLOAT, which the product host accepts."""
     x, w, _, target = inputs(11, 7, 4, torch.float32, ignored=False)
     largest, total, predicted, mask, masked, logits = ops.fused_linear_online_max_sum(x, w, target, 1, 6, True)
     return {
@@ -552,7 +552,7 @@ def test_vmap(name: str, host_product: None) -> None:
 
 @EACH
 def test_no_derivative(name: str, host_product: None) -> None:
-    """In words, and not silently none."""
+    """An error with a text, instead of a silent None."""
     operator, arguments = three_calls()[name]
     leaf = arguments[0].detach().clone().requires_grad_()
     with pytest.raises(RuntimeError, match=rf"aclnn::{name} has no derivative"):
@@ -621,7 +621,7 @@ def test_on_a_cpu_every_product_has_it(product: Any) -> None:
 @pytest.mark.parametrize("narrow", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_autocast(dtype: torch.dtype, narrow: torch.dtype) -> None:
-    """Products of rounded numbers, and the loss in float32, as torch's two functions."""
+    """Products of rounded numbers, and the loss in float32, as with torch's two functions."""
     x, w, b, target = inputs(20, 30, 16, dtype)
     results = []
     for function in (F.linear_cross_entropy, in_torch):
@@ -641,7 +641,7 @@ def test_autocast(dtype: torch.dtype, narrow: torch.dtype) -> None:
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("autocast", [False, True])
 def test_meta_tensors(autocast: bool, reduction: str) -> None:
-    """Shapes and dtypes of the loss and its gradients; autocast of the CPU is no matter of theirs."""
+    """Shapes and dtypes of the loss and its gradients; the CPU's autocast does not affect them."""
     x, w, b, target = inputs(9, 7, 5, torch.bfloat16)
     keywords = {"weight": weights_of(7, torch.float32).to("meta"), "label_smoothing": 0.1, "reduction": reduction}
     leaves = [tensor.to("meta").requires_grad_() for tensor in (x, w, b)]
@@ -654,7 +654,7 @@ def test_meta_tensors(autocast: bool, reduction: str) -> None:
 
 
 def test_a_compiled_step() -> None:
-    """Of a module, in a graph without breaks, for other numbers of rows too."""
+    """For a module, in a graph without breaks, also for other numbers of rows."""
     torch._dynamo.reset()
     module = aclnn_torch.nn.LinearCrossEntropyLoss(6, 5, bias=True, label_smoothing=0.1)
     compiled = torch.compile(module, fullgraph=True, dynamic=True, backend=inductor.BACKEND)
@@ -669,7 +669,7 @@ def test_a_compiled_step() -> None:
 
 
 def test_what_an_older_torch_makes_the_module_of() -> None:
-    """The same attributes and parameters as of torch.nn's own class, and the same first numbers."""
+    """The same attributes and parameters as torch.nn's own class, and the same initial values."""
     torchs = getattr(torch.nn, "LinearCrossEntropyLoss", None)
     if torchs is None:
         pytest.skip("this torch has no class to compare with")
@@ -930,6 +930,6 @@ def test_a_failed_run_leaves_the_thread_as_it_was() -> None:
 
 @pytest.mark.test_all
 def test_a_quarter_of_the_memory() -> None:
-    """The most that a process of its own holds beyond the inputs, gradients included."""
+    """The peak of a separate process beyond the inputs, including gradients."""
     shape = (1503, 512, 40001)
     assert memory.peak("aclnn", shape, 2) <= 0.25 * memory.peak("eager", shape, 2)

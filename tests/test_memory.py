@@ -1,4 +1,4 @@
-"""The memory of results on CPU: kept and used again, never seen with what another result left in it."""
+"""The memory of results on CPU: kept and reused, without exposing another result's contents."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ MIB = 2**20
 
 @pytest.fixture(autouse=True)
 def fresh_pool() -> Iterator[None]:
-    """Every test begins with a limit that nothing reaches and nothing kept."""
+    """Every test begins with an unreachable limit and an empty pool."""
     gc.collect()
-    gc.freeze()  # what is left stays: the next collection need not look at it
+    gc.freeze()  # the next collection ignores survivors
     set_memory_limit(2**40)
     empty_cache()
     yield
@@ -44,7 +44,7 @@ def fresh_pool() -> Iterator[None]:
 
 
 def result(size: int) -> Tensor:
-    """A result of so many bytes, all zeros."""
+    """A result of this many bytes, all zeros."""
     return ops.elu(torch.zeros(size // 4))
 
 
@@ -64,7 +64,7 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
     )
 
 
-# ---- Keeping and giving back ---------------------------------------------------------------------
+# ---- Keeping and releasing -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [64 * KIB, 65 * KIB, MIB, 2 * MIB, 3 * MIB + 4, 20 * MIB])
@@ -493,7 +493,7 @@ def test_freed_by_another_thread() -> None:
 
 
 def test_threads() -> None:
-    """Each has its own memory, whatever the others do."""
+    """Each thread has its own memory, whatever the others do."""
     wrong = []
 
     def work(number: int) -> None:
@@ -555,7 +555,7 @@ assert bool((held == x).all())
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_lazy_clones(first: int) -> None:
-    """Either may go first; the other keeps its numbers and can be written."""
+    """Either may be freed first; the other keeps its numbers and is writable."""
     tensors = [result(MIB)]
     tensors.append(torch._lazy_clone(tensors[0]))
     del tensors[first]
@@ -568,7 +568,7 @@ def test_lazy_clones(first: int) -> None:
 
 
 def test_limits_of_control_groups(tmp_path: Path) -> None:
-    """Every group around the process's own counts, in both versions; other controllers do not."""
+    """All parent groups of the process count, in both versions; other controllers do not."""
     groups = tmp_path / "cgroup"
     groups.write_text("3:cpu:/elsewhere\n2:memory:/a/b\n0::/c\n")
     root = Path("/sys/fs/cgroup")

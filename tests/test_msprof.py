@@ -1,4 +1,4 @@
-"""The host CANN's msprof on folders of records that are made here; tests/npu/test_profiler.py has real ones."""
+"""The host CANN's msprof on synthetic folders of records; tests/npu/test_profiler.py has real ones."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_each_device_has_layers_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_profile_leads_nowhere_else(tmp_path: Path) -> None:
-    """A profile that somebody else made may hold a link where files are written."""
+    """Another user's profile may contain a link where files are written."""
     folder = make_profile(tmp_path / "PROF_1", HEAD, task(0))
     (tmp_path / "elsewhere").mkdir()
     (folder / "mindstudio_profiler_output").symlink_to(tmp_path / "elsewhere")
@@ -72,7 +72,7 @@ def test_an_output_that_leads_to_nothing_is_told_as_a_link(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("link", ["host", "host/data", "host/data/profile.jsonl"])
 def test_records_are_those_of_the_folder_itself(tmp_path: Path, link: str) -> None:
-    """A profile that somebody else made may lead to files that only its reader may read."""
+    """Another user's profile may link to files that only its reader may read."""
     other = make_profile(tmp_path / "other", HEAD, task(0))
     folder = tmp_path / "PROF_1"
     (folder / link).parent.mkdir(parents=True)
@@ -85,7 +85,7 @@ def test_records_are_those_of_the_folder_itself(tmp_path: Path, link: str) -> No
 
 @pytest.mark.parametrize("whole", [False, True], ids=["folder", "of folders"])
 def test_nobody_is_waited_for(tmp_path: Path, whole: bool) -> None:
-    """In the place of records a pipe, into which nobody writes."""
+    """With a pipe instead of records, which nobody writes to."""
     folder = make_profile(tmp_path / "PROF_1")
     records = folder / "host/data/profile.jsonl"
     records.unlink()
@@ -96,7 +96,7 @@ def test_nobody_is_waited_for(tmp_path: Path, whole: bool) -> None:
 
 
 def test_a_record_without_an_end_is_not_read_to_its_end(tmp_path: Path) -> None:
-    """A file of zeros, which takes no room on its disk and would take all memory."""
+    """A sparse file of zeros, which uses no disk space and would use all memory."""
     folder = make_profile(tmp_path / "PROF_1", HEAD)
     os.truncate(folder / "host/data/profile.jsonl", 1 << 40)
     done = export(tmp_path)

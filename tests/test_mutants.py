@@ -1,4 +1,4 @@
-"""tests/mutants: what it reads out of a run, and that what is released changes nothing."""
+"""tests/mutants: its parsing of a run, and that the released build is unaffected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.mutants.__main__ import (
     scores,
 )
 
-# Two calls of a test, one of which had a result changed, and one of another test.
+# Two calls of a test, one with a changed result, and one call of another test.
 LOG = """\
 tests/test_a.py::test_pair (call)\taclnnElu\t1\t1
 tests/test_a.py::test_pair (call)\taclnnEluBackward\t1\t0

@@ -1,4 +1,4 @@
-"""Operators called by name: each of them gives what torch's functions and the formulas say."""
+"""Operators called by name agree with torch's functions and the formulas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def operators() -> Iterator[Operators]:
     assert library.aclInit(None) in (0, 100002)
     assert library.aclrtSetDevice(0) == 0
     with cabi.product("host"):
-        assert library.aclrtSetDeviceSatMode(0) == 0  # in which there is a float status to read
+        assert library.aclrtSetDeviceSatMode(0) == 0  # the mode with a float status
         yield Operators(library)
         assert library.aclrtSetDeviceSatMode(1) == 0
     assert library.aclrtResetDevice(0) == 0
@@ -37,7 +37,7 @@ def operators() -> Iterator[Operators]:
 
 
 def room(expected: Tensor, sized: bool) -> Tensor:
-    """Memory for an output, full of what nothing writes, and with places to spare if its size depends on the data."""
+    """Memory for an output, filled with a marker, with spare room if its size depends on the data."""
     shape = (expected.shape[0] + 7, *expected.shape[1:]) if sized else expected.shape
     return torch.full(shape, 77).to(expected.dtype) if expected.dtype != torch.bool else torch.ones(shape) != 0
 
@@ -52,13 +52,13 @@ def check(case: Case, outputs: list[Tensor], shapes: list[tuple[int, ...]]) -> N
 
 
 def in_type(values: list[Any], dtype: torch.dtype) -> list[Any]:
-    """The values with tensors of FLOAT in another type."""
+    """The values with FLOAT tensors converted to another type."""
     return [x.to(dtype) if isinstance(x, Tensor) and x.dtype == torch.float32 else x for x in values]
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_16_bit_results_are_rounded_once(operators: Operators, dtype: torch.dtype) -> None:
-    """Each is the result in FLOAT of the same numbers, rounded to 16 bits; an operator may refuse the type."""
+    """Each equals the FLOAT result of the same numbers, rounded to 16 bits; an operator may refuse the type."""
     wrong = []
     for case in CASES:
         if case.sized or case.name in NOT_COMPARED:
@@ -81,7 +81,7 @@ def test_16_bit_results_are_rounded_once(operators: Operators, dtype: torch.dtyp
 def test_values(operators: Operators, case: Case) -> None:
     outputs = [room(expected, case.sized) for expected in case.expected]
     inputs = [x.contiguous() if isinstance(x, Tensor) else x for x in case.inputs]
-    if case.name == "ViewCopy":  # which writes to its first input
+    if case.name == "ViewCopy":  # writes to its first input
         outputs = [inputs[0].clone()]
         inputs = [outputs[0], *inputs[1:]]
     status, shapes = operators.call(case.name, inputs, outputs, **case.attributes)
@@ -105,7 +105,7 @@ ONE, MANY = torch.tensor([0.5]), torch.linspace(-1, 2, 16)
 def test_the_mean_is_over_all_elements_of_a_loss(
     operators: Operators, name: str, inputs: list[Tensor], attributes: dict, each: Tensor
 ) -> None:
-    """Tensors of one element are stretched to those of the other; the mean is over what comes of it."""
+    """Tensors of one element are broadcast to the other's size; the mean is over the broadcast result."""
     output = torch.full((16,), 77.0)
     status, _ = operators.call(name, inputs, [output], reduction="mean", **attributes)
     assert status == 0, operators.error()
@@ -116,7 +116,7 @@ def test_the_mean_is_over_all_elements_of_a_loss(
 def test_float_matrices_are_multiplied_in_float16_where_there_are_no_units_for_them(
     operators: Operators, product: str
 ) -> None:
-    """FLOAT16 has ten bits behind the point: of 1 + 2^-12 it keeps 1."""
+    """FLOAT16 has ten fraction bits: 1 + 2^-12 becomes 1."""
     x, one = torch.full((1, 1, 1, 1), 1 + 2**-12), torch.ones(1, 1, 1, 1)
     outputs = [torch.zeros(1, 1), *(torch.zeros(1, 1, 1, 1) for _ in range(3))]
     place: dict = {"strides": [1] * 4, "pads": [0] * 4, "data_format": "NCHW"}
@@ -145,7 +145,7 @@ def test_the_remainder_by_an_integer_0_is_the_dividend(operators: Operators, dty
 
 @pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
 def test_unsigned_integers(operators: Operators, dtype: torch.dtype) -> None:
-    """Their highest bit is no sign."""
+    """Their highest bit is not a sign."""
     high = (1 << (dtype.itemsize * 8)) - 1
     x, y = (torch.tensor(values, dtype=dtype) for values in ([1, high, 5], [high, 1, 5]))
     matrix, places = torch.tensor([[1, high], [3, 4]], dtype=dtype), torch.tensor([[1], [0]])
@@ -170,7 +170,7 @@ def test_unsigned_integers(operators: Operators, dtype: torch.dtype) -> None:
 
 
 def test_a_thread_without_a_device_is_told_so(operators: Operators) -> None:
-    """Values in host memory need memory of a device, which such a thread has none of."""
+    """Values in host memory need device memory, which such a thread does not have."""
     found: list[tuple[int, str]] = []
 
     def call() -> None:
@@ -215,7 +215,7 @@ def test_every_operator_has_a_case() -> None:
 )
 def test_mistakes_are_refused(operators: Operators, name: str, inputs: list, output: Tensor, text: str) -> None:
     status, _ = operators.call(name, inputs, [output])
-    if status == 0:  # what depends on values is found by the stream
+    if status == 0:  # the stream detects value-dependent errors
         status = operators.library.aclrtSynchronizeStream(None)
     assert status != 0
     assert text in operators.error()

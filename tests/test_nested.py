@@ -1,4 +1,4 @@
-"""Nested tensors of the jagged layout: results and gradients as torch's functions have them."""
+"""Nested tensors of the jagged layout: results and gradients as with torch's functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.operators import ELEMENTWISE, FunctionCase
 
 pytestmark = pytest.mark.usefixtures("host_product")
 
-DTYPE = torch.float64  # in which roundings are far below the bounds
+DTYPE = torch.float64  # rounding errors are far below the bounds
 
 
 def sequences() -> list[Tensor]:
@@ -38,7 +38,7 @@ BIAS = torch.linspace(-1, 1, 8, dtype=DTYPE).reshape(2, 4).requires_grad_()
 
 
 def function_calls(case: FunctionCase, others: bool = True) -> Iterator[tuple[str, Callable[[Any, Tensor], Tensor]]]:
-    """The choices of an elementwise function, of a module of functions."""
+    """The options of an elementwise function in a module of functions."""
     for name, _ in case.variants(F, others):
         yield name, lambda functions, x, name=name: dict(case.variants(functions, others))[name](x)
 
@@ -56,7 +56,7 @@ CALLS: dict[str, Callable[[Any, Tensor], Tensor]] = {
 
 
 def assert_equal(got: Any, expected: Any) -> None:
-    assert got.shape == expected.shape  # whose ragged size stands for the offsets
+    assert got.shape == expected.shape  # the ragged size stands for the offsets
     if expected.is_nested:
         got, expected = got.values(), expected.values()
     torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
@@ -67,7 +67,7 @@ def gradients(y: Tensor, *leaves: Tensor) -> tuple[Tensor | None, ...]:
     return torch.autograd.grad(y, leaves, torch.randn_like(y), allow_unused=True)
 
 
-# Torch lacks their rules: its function of all elements stands in.
+# Torch lacks rules for these: the function is applied to all elements instead.
 NOT_IN_TORCH = [name for case in ELEMENTWISE_CASES if not case.nested_in_torch for name, _ in function_calls(case)]
 
 
@@ -95,7 +95,7 @@ def test_each_sequence_as_a_tensor(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for case in ELEMENTWISE_CASES for name, _ in function_calls(case, False)])
 def test_layouts(name: str) -> None:
-    """The ragged dimension behind another, and sequences with holes between them."""
+    """The ragged dimension after another one, and sequences with holes between them."""
     for x in (nested().transpose(1, 2), with_holes()):
         got = CALLS[name](F, x)
         assert got.shape == x.shape

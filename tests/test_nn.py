@@ -1,4 +1,4 @@
-"""aclnn_torch.nn beside torch.nn: the same constructors, parameters and results, on PyTorch's own module samples."""
+"""aclnn_torch.nn against torch.nn: the same constructors, parameters and results, on PyTorch's own module samples."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""docs/emulation/runtime.md lists the functions that succeed and do nothing; the list is compared with the sources.
+"""docs/emulation/runtime.md lists the functions that succeed without effect; compared with the sources.
 
-A function does nothing if its body, and those of the helpers of its file that it calls, only check their arguments and
-then return success.
+A function has no effect if its body, and the helpers of its file that it calls, only check their arguments and then
+return success.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ SOURCES = [file for folder in ("host_cann", "cann") for file in sorted((ROOT / "
 SECTION = "## Functions that succeed without effect"
 
 SUCCESS = r"(?:ACL_SUCCESS|HCCL_SUCCESS|OK|0|nullptr|status)"
-# Calls that only look: in conditions, and as statements.
+# Calls without effect: in conditions, and as statements.
 LOOKS = re.compile(r"(?:find|require|is|has|check)_\w+|null_argument|fail|contains|empty|(?:reinterpret|static)_cast")
 
 
 def code_of(text: str) -> str:
-    """A source without comments, and with empty texts."""
+    """A source without comments, and with empty strings."""
     pattern = r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/'
     return re.sub(pattern, lambda found: '""' if found[1] else " ", text, flags=re.DOTALL)
 
 
 def body_at(text: str, begin: int) -> str:
-    """What stands between the brace before a place and the one that closes it."""
+    """The text between the brace before a position and its closing brace."""
     depth, end = 1, begin
     while depth:
         depth += {"{": 1, "}": -1}.get(text[end], 0)
@@ -46,7 +46,7 @@ def definitions(text: str) -> dict[str, str]:
 
 
 def statements(body: str) -> Iterator[str]:
-    """The statements of a body, those of a lambda that it passes to guarded() among them."""
+    """The statements of a body, including those of a lambda passed to guarded()."""
     if match := re.fullmatch(r"(.*?)(?:return )?guarded\(\w+, \[&\](?:\(\) -> \w+)? \{ ?(.*?) ?\}\);", body):
         body = match[1] + match[2]
     depth, statement = 0, ""
@@ -63,7 +63,7 @@ def only_looks(expression: str) -> bool:
 
 
 def is_inert(statement: str, helpers: dict[str, str]) -> bool:
-    """Whether a statement only checks, declares or returns success."""
+    """True if a statement only checks, declares or returns success."""
     if re.fullmatch(rf"return {SUCCESS}|constexpr .*|(?!return)[\w:<>]+ \w+|\w+ status = {SUCCESS}", statement):
         return True
     if check := re.fullmatch(r"if \((.*?)\) (?:\{ )?return ([^;]*)(?:; \})?", statement):
@@ -111,7 +111,7 @@ def test_the_list_is_what_the_sources_have() -> None:
 
 
 def test_what_is_remembered_is_there() -> None:
-    """Those that keep or answer something, which then changes nothing, are functions of the libraries, too."""
+    """Functions listed as storing or returning a value without effect are exported by the libraries, too."""
     assert listed("### What is kept without effect") <= exported() - found_in_sources()
 
 

@@ -1,4 +1,4 @@
-"""Runs tests/npu in the environment that has torch_npu, and tests how programs get there."""
+"""Runs tests/npu in the environment with torch_npu, and tests how programs start there."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from aclnn_torch.products import PRODUCTS
 from tests import LONGEST_SESSION
 
 ROOT = Path(__file__).resolve().parent.parent
-# `make` puts torch_npu into an environment of its own; the variable names another.
+# `make` installs torch_npu into a separate environment; the variable names another.
 PYTHON = Path(os.environ.get("ACLNN_TORCH_NPU_PYTHON", ROOT / ".venv-npu" / "bin" / "python"))
 
 
 def why_not() -> str:
-    """Why nothing can be run under torch_npu; empty if it can."""
+    """The reason why nothing can run under torch_npu; empty if it can."""
     if not PYTHON.exists():
         return f"no torch_npu: {PYTHON} is missing; run `make npu`"
     code = "from aclnn_torch import host; print(host.torch_npu_problem() or '')"
@@ -36,7 +36,7 @@ needs_torch_npu = pytest.mark.usefixtures("torch_npu_environment")  # of conftes
 def run(
     command: Sequence[str | Path], python: str | Path = PYTHON, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """What python does with the command, started as from a shell that knows of no CANN."""
+    """Python's result for the command, started as from a shell without a CANN."""
     unwanted = ("ASCEND", "ACLNN_TORCH_", "ACL_", "TASK_QUEUE", "TORCH_DEVICE", "LD_LIBRARY_PATH", "PYTEST_")
     clean = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
     return subprocess.run(
@@ -49,22 +49,22 @@ def run(
     )
 
 
-# The queue modes of torch_npu on streams that have threads, and the last again with device memory closed to the host.
+# The queue modes of torch_npu on streams with threads, and the last again in strict mode.
 MODES = {
     "queue 0": {"TASK_QUEUE_ENABLE": "0"},
     "queue 1": {"TASK_QUEUE_ENABLE": "1"},
     "queue 2": {"TASK_QUEUE_ENABLE": "2"},
     "queue 2, strict": {"TASK_QUEUE_ENABLE": "2", "ACLNN_TORCH_STRICT": "1"},
 }
-# What depends on whether streams have threads, and with queue 2 our operators and training, too.
+# Tests that depend on streams having threads, and with queue 2 our operators and training, too.
 ON_INLINE_STREAMS = [f"tests/npu/test_{name}.py" for name in ("graphs", "order", "smoke", "streams")]
 WITH_QUEUE_2 = [f"tests/npu/test_{name}.py" for name in ("operators", "torch_npu_path", "training")]
-# Start programs of their own, one for each way a process can go; they choose the mode themselves.
+# They start one program per outcome of a process, and select the mode themselves.
 PROGRAMS = tuple(f"tests/npu/test_{name}.py" for name in ("strict", "process", "programs", "lost_work", "untold"))
-# What does not depend on the mode, and takes long. The traces run on inline streams with queue 2, with their file.
+# Independent of the mode, and slow. The traces run on inline streams with queue 2, with their file.
 TRACES = "tests/npu/test_operators.py::test_a_compiler_traces_it_whole"
 ONCE = tuple(f"tests/npu/test_{name}.py" for name in ("demo", "distributed", "library", "profiler", "transformers"))
-# One case for each of torch_npu's own operators: on closed memory, and as Ascend950 calls them in the default mode.
+# One case for each of torch_npu's own operators: in strict mode, and as Ascend950 calls them in the default mode.
 CASES = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/npu/test_aten_ops*.py"))]
 
 
@@ -95,7 +95,7 @@ def test_inline_streams_under_torch_npu(queue: str) -> None:
 @pytest.mark.test_all
 @needs_torch_npu
 def test_operators_of_ascend950() -> None:
-    """There torch_npu calls other functions for some of them."""
+    """On Ascend950, torch_npu calls other functions for some of them."""
     run_pytest(*CASES, product="Ascend950")
 
 
@@ -126,7 +126,7 @@ def test_in_the_default_mode_under_torch_npu() -> None:
 
 @needs_torch_npu
 def test_run_is_the_program(tmp_path: Path) -> None:
-    """Arguments, output, exit status and python's options are the program's own; torch loads torch_npu by itself."""
+    """Arguments, output, exit status and python's options are the program's own; torch autoloads torch_npu."""
     script = tmp_path / "program.py"
     script.write_text(
         "import sys, torch\n"
@@ -144,7 +144,7 @@ def test_run_is_the_program(tmp_path: Path) -> None:
 
 @needs_torch_npu
 def test_enable_serves_a_notebook() -> None:
-    """Nothing is set, and `import torch` alone would fail here for want of a CANN."""
+    """No variable is set, and `import torch` alone would fail here without a CANN."""
     code = """
 from aclnn_torch import host
 host.enable(devices=2)
@@ -196,7 +196,7 @@ NO_CANN = "torch_npu cannot be loaded: libhccl.so: cannot open shared object fil
 @pytest.mark.test_all
 @needs_torch_npu
 def test_torch_npu_that_does_not_find_its_cann() -> None:
-    """The import says so, and what to do; torch is whole. The command line works, and tells."""
+    """The import reports it, with a remedy; torch stays usable. The command line works, and reports it."""
     for first in ("import aclnn_torch", "from aclnn_torch import nn"):
         result = run(["-c", first], ASCEND_HOME_PATH="/nowhere")
         last = result.stderr.splitlines()[-1]
@@ -275,7 +275,7 @@ def test_doctor_tells_what_is_here() -> None:
 
 @needs_torch_npu
 def test_doctor_under_torch_npu() -> None:
-    """It names the versions, and the CANN that a program would run on."""
+    """It reports the versions, and the CANN that a program would use."""
     command = ["-m", "aclnn_torch", "run", "-m", "aclnn_torch", "doctor"]
     result = run(command)
     assert result.returncode == 0, result.stderr

@@ -1,4 +1,4 @@
-"""Results on inputs that are hard are never worse than torch's (benchmarks/torture.py, docs/precision.md)."""
+"""Results on difficult inputs are never worse than torch's (benchmarks/torture.py, docs/precision.md)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import torch
 from benchmarks import torture
 from benchmarks.torture import Condition, Operator
 
-# Below this many units in the last place, errors are a formula's own few roundings and the luck of the numbers. Of 16
-# bits there is one rounding, of a result that is exact to 0.01; y of RmsNorm has seven, of up to one unit each.
+# Below this many units in the last place, errors are a formula's own few roundings and chance. 16-bit results are exact
+# to 0.01 and rounded once; y of RmsNorm has seven roundings, of up to one unit each.
 ROUNDINGS = {torch.float16: 0.51, torch.bfloat16: 0.51, torch.float32: 5.0, torch.float64: 5.0}
-# On the longest path to dx of a norm lie twelve roundings and, thrice, those of rstd; sums of FLOAT are made in DOUBLE.
+# The longest path to dx of a norm has twelve roundings and, three times, those of rstd; FLOAT is summed in DOUBLE.
 ROUNDINGS_OF_DX = 8.0
-STATISTICS = ("mean", "rstd")  # of 16 bits they are FLOAT
+STATISTICS = ("mean", "rstd")  # FLOAT for 16-bit inputs
 
 
 @pytest.mark.parametrize(

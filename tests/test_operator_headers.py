@@ -1,4 +1,4 @@
-"""The headers that the build writes: every published function that there is has one, as CANN publishes it."""
+"""The generated headers: every published function that exists has one, as published by CANN."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def test_functions_are_declared_where_cann_declares_them(name: str) -> None:
     assert found[name].replace("const ", "") == SECOND_STAGE
     types = [as_passed(text.rpartition(" ")[0]) for text in found[f"{name}GetWorkspaceSize"].split(", ")]
     assert types == [*(as_passed(of) for of, _ in published.parameters), "uint64_t*", "aclOpExecutor**"]
-    if name in rows(LIBRARY):  # what the library takes
+    if name in rows(LIBRARY):  # the parameters that the library uses
         assert types[:-2] == [as_passed(c_type(kind)) for kind, _ in rows(LIBRARY)[name]]
 
 
 def needs(header: Path) -> set[tuple[str, str]]:
-    """What decides whether a header that is right beside others is right alone: its directives, with each type."""
+    """The header's directives, with each type: they decide if it compiles alone."""
     text = header.read_text()
     directives = "\n".join(re.findall(r"^ *#.*", text, re.MULTILINE))
     if header.parent.name == "level2":
@@ -54,7 +54,7 @@ def needs(header: Path) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("standard", ["c99", "c++11"])
 def test_headers_compile_alone(standard: str) -> None:
-    """Without a warning, under both of their paths; of those alike, one."""
+    """Without a warning, under both paths; one of each set of equal headers."""
     by_hand = {path.name for path in (HEADERS / "aclnnop").glob("*.h")}
     headers = [path for path in sorted((INCLUDE / "aclnnop").rglob("*.h")) if path.name not in by_hand]
     assert len(headers) > 700
@@ -73,7 +73,7 @@ def test_headers_compile_alone(standard: str) -> None:
 
 @pytest.mark.parametrize("standard", ["c99", "c++11"])
 def test_headers_compile_together(standard: str, tmp_path: Path) -> None:
-    """In one program, whatever else it includes."""
+    """In one program, with any other includes."""
     language = "c++" if "++" in standard else "c"
     program = tmp_path / "all.c"
     names = sorted(path.relative_to(INCLUDE) for path in (INCLUDE / "aclnnop").rglob("*.h"))
@@ -128,7 +128,7 @@ int main() {
 
 
 def test_a_program_calls_functions_that_aten_computes(tmp_path: Path) -> None:
-    """self + 2 other is 21, 42, 63; summed up, 21, 63, 126."""
+    """self + 2 other is 21, 42, 63; its cumulative sum 21, 63, 126."""
     source = tmp_path / "program.cpp"
     source.write_text(PROGRAM)
     command = [sys.executable, "-m", "aclnn_torch", "check", source]

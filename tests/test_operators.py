@@ -1,6 +1,6 @@
-"""What every operator must survive, on what tests/operators says of each.
+"""Tests of every operator, based on its declaration in tests/operators.
 
-What only one operator has is in the test_<operator>.py of its name.
+Properties of a single operator are tested in the test_<operator>.py of its name.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MODULES = pytest.mark.parametrize("case", [case for info in ELEMENTWISE.values()
 
 
 def registered_operators() -> set[torch._ops.OpOverload]:
-    """All that there are."""
+    """All existing operators."""
     names = (name.split("::") for name in torch._C._dispatch_get_all_op_names())
     return {getattr(torch.ops.aclnn, name).default for library, name in names if library == "aclnn"}
 
@@ -53,7 +53,7 @@ def product_for(dtype: torch.dtype) -> str:
     return "host" if dtype == torch.float64 else "Ascend910B"
 
 
-# ---- What is stated is all that there is -----------------------------------------------------------
+# ---- The declarations are complete -----------------------------------------------------------------
 
 
 def test_every_operator_is_stated() -> None:
@@ -157,23 +157,23 @@ def test_third_derivative(case: FunctionCase, host_product: None) -> None:
         for function in (ours, torchs):
             x = torch.tensor([-1.5, 0.7, 3.0], dtype=torch.float64, requires_grad=True)
             value = function(x)
-            for _ in range(3):  # times x, for some second derivatives are constant
+            for _ in range(3):  # times x, because some second derivatives are constant
                 (value,) = torch.autograd.grad((value * x).sum(), x, create_graph=True)
             values.append(value.detach())
         torch.testing.assert_close(*values)
 
 
-# ---- Values beside torch's -------------------------------------------------------------------------
+# ---- Values compared with torch's ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.float64], ids=str)
 @FUNCTIONS
 def test_agrees_with_torch_on_its_samples(case: FunctionCase, dtype: torch.dtype) -> None:
-    """Values, layouts and gradients on PyTorch's own sample inputs, also in place; incoming gradients are at most 2."""
+    """Values, layouts and gradients on PyTorch's own samples, also in place; incoming gradients are at most 2."""
     wide = torch.float64 if case.peer_is_exact_in_double else dtype
     tolerance = TOLERANCE[dtype]
     if case.peer_is_exact_in_double and dtype == torch.float64:
-        # There torch's own cancels: a unit of 1 times the largest input, 9.
+        # torch's own cancels there: a unit of 1 times the largest input, 9.
         tolerance = {"rtol": 0.0, "atol": 2**-49}
     info = next(op for op in op_db if op.name == f"nn.functional.{case.name}")
     count = 0
@@ -196,7 +196,7 @@ def test_agrees_with_torch_on_its_samples(case: FunctionCase, dtype: torch.dtype
 
 
 def tensors_of(kernel: Kernel, dtype: torch.dtype) -> itertools.product:
-    """The tensors that it reads, in every combination of layouts."""
+    """The operator's input tensors, in every combination of layouts."""
     shape = (2, 3, 5, 7)
     of_input = views(shape, dtype)
     of_gradient = views(shape, dtype)
@@ -207,14 +207,14 @@ def tensors_of(kernel: Kernel, dtype: torch.dtype) -> itertools.product:
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @KERNELS
 def test_strides(kernel: Kernel, dtype: torch.dtype) -> None:
-    """Values and layout, and on Meta tensors the same sizes, layout and dtype."""
+    """Values and layout; Meta tensors give the same sizes, layout and dtype."""
     tolerance = TOLERANCE[dtype]
     for named in tensors_of(kernel, dtype):
         layouts, tensors = zip(*named, strict=True)
         ours = kernel(*tensors)
         allowed = tolerance | {"atol": max(tolerance["atol"], kernel.atol(dtype))}
         torch.testing.assert_close(ours, kernel.expected(*tensors), **allowed)
-        # For an expanded gradient and an input with gaps, ATen lays the result out like the input.
+        # For an expanded gradient and an input with gaps, ATen gives the result the input's layout.
         if layouts[0] != "expanded" or tensors[-1].is_contiguous():
             assert ours.stride() == kernel.by_peer(*tensors).stride()
         on_meta = [torch.empty_strided(t.shape, t.stride(), dtype=dtype, device="meta") for t in tensors]
@@ -271,7 +271,7 @@ def test_in_place_follows_autograds_rules(case: FunctionCase) -> None:
     expected = torch.autograd.grad(torchs(leaf, **case.keywords).sum(), leaf)
     torch.testing.assert_close(torch.autograd.grad(x.sum(), leaf), expected)
     y = leaf.exp()
-    function(y, **case.keywords, inplace=True)  # overwrites what exp saved
+    function(y, **case.keywords, inplace=True)  # overwrites the result that exp saved
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
     torch._dynamo.reset()

@@ -1,4 +1,4 @@
-"""The package as a whole: products, errors, counters, and what importing it does."""
+"""The package as a whole: products, errors, counters, and effects of its import."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def run_python(code: str, **environment: str) -> str:
-    """What a new interpreter prints."""
+    """The output of a new interpreter."""
     result = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | environment, capture_output=True, text=True, timeout=LONGEST
     )
@@ -94,7 +94,7 @@ print(_C.live_objects(), _C.live_objects("tensor"), _C.live_objects("executor"))
 
 
 def test_every_version_of_the_kernels_agrees() -> None:
-    """In processes of their own, since the version is chosen once; on a CPU without AVX2, fewer versions exist."""
+    """In separate processes, since the version is selected once; a CPU without AVX2 has fewer versions."""
     code = """
 import torch, aclnn_torch
 torch.manual_seed(0)
@@ -118,7 +118,7 @@ print([result.double().tolist() for result in results])
 @pytest.mark.test_all
 @pytest.mark.parametrize("capability", ["reference", "avx2"])
 def test_every_version_of_the_kernels_has_the_values(capability: str) -> None:
-    """Of the operators' tables, as the CPU's best version has them; a CPU without AVX2 computes with the reference."""
+    """The operators' tables, compared with the CPU's best version; a CPU without AVX2 computes with the reference."""
     chosen = "test_values or test_views or test_every_size or test_channels_last"
     command = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/conformance", "-k", chosen]
     command += ["-m", "not test_all and not deep"]
@@ -132,13 +132,13 @@ def test_every_version_of_the_kernels_has_the_values(capability: str) -> None:
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no git repository to compare with")
 def test_the_source_distribution_is_complete(tmp_path: Path) -> None:
-    """What is made of it, tests/wheel.py tries."""
+    """tests/wheel.py tests the wheel built from it."""
     wheel.check_sdist(wheel.make_sdist(tmp_path))
 
 
 @pytest.mark.parametrize("face, kind", [(functional, "functions"), (nn, "modules")], ids=["functional", "nn"])
 def test_faces_have_what_the_operators_state(face: ModuleType, kind: str) -> None:
-    """All of it and nothing else, each found again where its name says, with its texts."""
+    """Exactly the declared names; each can be found by its name, with its texts."""
     stated = [thing for operator in OPERATORS.values() for thing in getattr(operator, kind)]
     assert {thing.__name__: thing for thing in stated} == {name: getattr(face, name) for name in face.__all__}
     assert face.__all__ == sorted(face.__all__, key=lambda name: (not name.isupper(), name))
@@ -156,8 +156,8 @@ def test_faces_have_what_the_operators_state(face: ModuleType, kind: str) -> Non
 
 
 def test_the_public_interface_is_used_as_it_is_typed() -> None:
-    """tests/public_api.py names all of it but some functions and classes, which have the types that tests/wheel.py says
-    they have; it holds both against mypy --strict."""
+    """tests/public_api.py uses all of it except some functions and classes, whose types tests/wheel.py checks;
+    tests/wheel.py runs mypy --strict on both."""
     exec(compile(wheel.typed_names(), "names", "exec"), {})
     text = Path(public_api.__file__).read_text()
     names = [*aclnn_torch.__all__, "enable", "environment"]
@@ -166,7 +166,7 @@ def test_the_public_interface_is_used_as_it_is_typed() -> None:
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    """It stands in the package alone; the build hands it on."""
+    """It is defined in the package only; the build reads it."""
     pkgconfig = host.PREFIX / "lib64" / "pkgconfig" / "aclnn_torch.pc"
     assert f"Version: {aclnn_torch.__version__}\n" in pkgconfig.read_text()
     changes = (ROOT / "CHANGELOG.md").read_text()

@@ -1,4 +1,4 @@
-"""Numbers in pages that nobody measured are counted here: functions, calls, programs, cases of tests."""
+"""Counts of numbers that pages state without measuring: functions, calls, programs, test cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.fuzz.__main__ import TOGETHER
 from tests.published import refused_to_torch_npu, rows
 
 PROGRAMS = [path.stem for room in ("cpp", "reliability") for path in (ROOT / "tests" / room).glob("test_*.cpp")]
-# As tests/reliability/CMakeLists.txt and tests/cpp/CMakeLists.txt leave them out.
+# Without the programs that tests/reliability/CMakeLists.txt and tests/cpp/CMakeLists.txt exclude.
 OF_ADDRESSES = [name for name in PROGRAMS if name != "test_faults"]
 OF_THREADS = [name for name in OF_ADDRESSES if not re.match("test_(kernels|aten_ops|named_operators)", name)]
 
@@ -27,7 +27,7 @@ def is_deep(marks: Any) -> bool:
 
 
 def cases(*tests: Callable[..., None]) -> str:
-    """How many cases tests have, and how many of them `make test` runs."""
+    """The number of test cases, and of those that `make test` runs."""
     everything = quick = 0
     for test in tests:
         lists = [mark.args[1] for mark in test.pytestmark if mark.name == "parametrize"]  # type: ignore[attr-defined]
@@ -50,7 +50,7 @@ def of_numbers() -> str:
     return f"{quick} cases with `make test`,\n{int(total) - int(quick)} of"
 
 
-# What pages say, with the number's place in braces, and the number.
+# Texts of pages, with the number's position in braces, and the number.
 SAID: list[tuple[str, str, Callable[[], str]]] = [
     ("README.md", "More than {} aclnn functions exist beside", lambda: f"{len(rows(LIBRARY)) // 100 * 100:,}"),
     ("docs/npu.md", "more than {} beside the project's own", lambda: f"{len(rows(LIBRARY)) // 100 * 100:,}"),
@@ -97,7 +97,7 @@ def test_number_is_what_it_counts(page: str, text: str, number: Callable[[], str
 
 
 def test_operators_that_share_ten_minutes_are_named() -> None:
-    """By the page, of make fuzz."""
+    """The page names those of make fuzz."""
     page = " ".join((ROOT / "docs" / "reliability.md").read_text().split())
     named = re.search(r"functions share; ([^;]*) share ten minutes", page)
     assert named

@@ -1,4 +1,4 @@
-"""The functions that ATen computes are in the prefix's library alone, which has every published function."""
+"""The functions that ATen computes exist only in the prefix's library, which has every published function."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def with_headers() -> set[str]:
 
 
 def test_every_published_function_is_here() -> None:
-    """Those that functions.tsv refuses end stage 1 with the reason: test_aten_limits.py."""
+    """Functions that functions.tsv refuses fail stage 1 with the reason: test_aten_limits.py."""
     assert functions().keys() - exported_operators(LIBRARY) == set()
 
 

@@ -1,4 +1,4 @@
-"""The private formats of tensors: what the conversions write, and how much memory it takes.
+"""The private formats of tensors: the results of conversions, and their memory.
 
 The layouts come from CANN's documents of its data formats, the sizes from those of the functions.
 """
@@ -22,13 +22,13 @@ from tests.cabi import PARAM_INVALID, PARAM_NULLPTR, RUNTIME_ERROR, SUCCESS, Dty
 pytestmark = pytest.mark.usefixtures("library")
 
 
-# Products with these have at most eight bits, so that BFLOAT16 has them, too.
+# Products with these have at most eight bits, so that BFLOAT16 represents them, too.
 LEFT = np.resize([1, *[0] * 10, 2], (2, 19))
 
 
 @pytest.fixture(scope="module")
 def library() -> Iterator[ctypes.CDLL]:
-    """The prefix's operators, which make the descriptors, too."""
+    """The prefix's operators, which also make the descriptors."""
     before = cabi.host
     found = Caller().library
     with cabi.product("host"):
@@ -37,7 +37,7 @@ def library() -> Iterator[ctypes.CDLL]:
 
 
 def call(library: ctypes.CDLL, name: str, *arguments: Any) -> int:
-    """Both stages; the first status that is not 0."""
+    """Both stages; returns the first status other than 0."""
     size, executor = ctypes.c_uint64(), ctypes.c_void_p()
     stage1 = getattr(library, f"{name}GetWorkspaceSize")
     stage1.argtypes = None
@@ -50,7 +50,7 @@ def call(library: ctypes.CDLL, name: str, *arguments: Any) -> int:
 
 
 def numbers(*shape: int) -> np.ndarray:
-    """Small numbers, no two neighbours alike."""
+    """Small numbers without equal neighbours."""
     return np.arange(math.prod(shape)).reshape(shape) % 61 + 1
 
 
@@ -87,7 +87,7 @@ def test_a_cast_there_and_back(
 def shape_and_format(
     library: ctypes.CDLL, tensor: int, format: int, additional: int = -1
 ) -> tuple[int, list[int], int]:
-    """What aclnnNpuFormatCastCalculateSizeAndFormat says."""
+    """The results of aclnnNpuFormatCastCalculateSizeAndFormat."""
     shape, rank, actual = ctypes.POINTER(ctypes.c_int64)(), ctypes.c_uint64(), ctypes.c_int()
     status = library.aclnnNpuFormatCastCalculateSizeAndFormat(
         ctypes.c_void_p(tensor), format, additional, ctypes.byref(shape), ctypes.byref(rank), ctypes.byref(actual)
@@ -99,7 +99,7 @@ def shape_and_format(
 
 
 def delete_array(library: ctypes.CDLL, array: Any) -> None:
-    """delete[] of C++, as the library finds it: a sanitizer brings one of its own."""
+    """C++'s delete[] as the library finds it: a sanitizer has its own."""
     library._ZdaPv(ctypes.cast(array, ctypes.c_void_p))
 
 
@@ -170,7 +170,7 @@ def test_weights_that_have_no_size(library: ctypes.CDLL, shape: tuple[int, ...])
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("dtype", [Dtype.FLOAT16, Dtype.BF16])
 def test_a_weight_for_a_product(library: ctypes.CDLL, dtype: Dtype, transposed: bool) -> None:
-    """As the vendor's programs do it: the tensor is given more memory than it says, converted in place, multiplied."""
+    """As the vendor's programs do: the tensor gets more memory than declared, is converted in place, and multiplied."""
     k, n = 19, 35
     values = numbers(k, n)
     room = cabi.Memory(dtype, (32 * 48,))
@@ -209,7 +209,7 @@ def test_a_weight_without_room_for_its_padding(library: ctypes.CDLL) -> None:
 
 
 def test_a_transposed_view_of_a_weight(library: ctypes.CDLL) -> None:
-    """What torch_npu passes for weight.t(): sizes and strides are the view's, the blocks the weight's."""
+    """torch_npu's arguments for weight.t(): sizes and strides of the view, blocks of the weight."""
     n, k = 35, 19
     weight = StoredMemory(Dtype.FLOAT16, (n, k), "NZ")
     weight.write(numbers(n, k))
@@ -264,7 +264,7 @@ def test_parameters_of_a_quantised_product(library: ctypes.CDLL) -> None:
     ]
     given = [(ctypes.c_float * 3)(*scales), 3, (ctypes.c_float * 2)(*offsets), 2]
     assert packed(*given, ctypes.byref(params), ctypes.byref(size)) == SUCCESS
-    assert size.value == 16  # a multiple
+    assert size.value == 16  # rounded up to a multiple
     bits = [struct.unpack("<I", struct.pack("<f", scale))[0] & 0xFFFFE000 for scale in scales]
     expected = [bits[0] | 3 << 37 | 1 << 46, bits[1] | (-256 & 0x1FF) << 37 | 1 << 46, bits[2] | 1 << 46]
     assert params[: size.value] == expected + [0] * 13

@@ -1,4 +1,4 @@
-"""What torch.profiler shows of a call, and the trace of the host CANN."""
+"""Calls in torch.profiler, and the trace of the host CANN."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Events = list[dict[str, Any]]
 
 
 def names_of(run: profile) -> list[str]:
-    """The ranges of a profile, in the order in which they began."""
+    """The ranges of a profile, in order of their begin."""
     return [event.name for event in sorted(run.events(), key=lambda event: event.time_range.start)]
 
 
@@ -70,7 +70,7 @@ def test_the_environment_shows_stages_too() -> None:
 
 
 def read(path: Path) -> Events:
-    """The events of a trace whose end may be missing: all lines are whole."""
+    """The events of a trace whose end may be missing: all lines are complete."""
     text = path.read_text().rstrip()
     events = json.loads(text if text.endswith("]") else text.removesuffix(",") + "]")
     assert len(text.removesuffix("]").splitlines()) == 1 + len(events)
@@ -88,10 +88,10 @@ def test_a_call_is_three_events(tmp_path: Path) -> None:
     with aclnn_torch.trace(path):
         torch.ops.aclnn.elu(x, 1.5)
     torch.ops.aclnn.elu(x, 2.5)
-    assert json.loads(path.read_text())  # with its end
+    assert json.loads(path.read_text())  # including its end
     first, second, run = sorted(read(path), key=lambda event: ("stage 1", "stage 2", "run").index(event["cat"]))
     assert (first["name"], second["name"], run["name"]) == ("aclnnEluGetWorkspaceSize", "aclnnElu", "aclnnElu")
-    # Its order of dimensions in memory is the operator's choice.
+    # The operator chooses the order of dimensions in memory.
     out = first["args"]["arguments"].pop("out")
     assert (out["dtype"], out["shape"]) == ("FLOAT16", [3, 3])
     assert first["args"] == {
@@ -109,14 +109,14 @@ def test_a_call_is_three_events(tmp_path: Path) -> None:
     assert {(event["pid"], event["tid"]) for event in (first, second, run)} == {
         (os.getpid(), threading.get_native_id())
     }
-    # One after the other, and the null stream computes within stage 2. Times are cut to nanoseconds, not rounded.
+    # Sequential, and the null stream computes within stage 2. Times are truncated to nanoseconds.
     assert first["ts"] + first["dur"] <= second["ts"] + 0.001
     assert second["ts"] <= run["ts"] + 0.001
     assert run["ts"] + run["dur"] <= second["ts"] + second["dur"] + 0.002
 
 
 def kind_of(value: Any) -> str:
-    """How a trace shows an argument of an operator's table."""
+    """A trace's representation of an argument in an operator's table."""
     if isinstance(value, Tensor | Same):
         return "tensor"
     if isinstance(value, Scalar):
@@ -132,7 +132,7 @@ def shown_kind(value: Any) -> str:
 
 @pytest.mark.parametrize("table", all_tables(), ids=lambda table: table.operator.api)
 def test_every_operator_shows_its_arguments(table: Table, tmp_path: Path) -> None:
-    """By name, in the order of its document, each as what it is."""
+    """By name, in the order of its document, each with its type."""
     operator = table.operator
     with aclnn_torch.product("host"), aclnn_torch.trace(tmp_path / "trace.json"):
         call(operator, {}, "host")
@@ -210,13 +210,13 @@ os.kill(os.getpid(), 9)  # nothing is written at the end
 
 
 def run_python(code: str, *arguments: str | Path, folder: Path, **environment: str) -> None:
-    """A process of its own, with the package of this tree, that ends as it will."""
+    """A separate process with this tree's package, which may end in any way."""
     variables = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | environment
     subprocess.run([sys.executable, "-c", code, *arguments], cwd=folder, env=variables, timeout=LONGEST)
 
 
 def test_forked_processes(tmp_path: Path) -> None:
-    """The environment's trace has theirs too, that of a with statement has not; both end with the process."""
+    """The environment's trace includes them, that of a with statement does not; both end with the process."""
     run_python(FORKING, folder=tmp_path, ACLNN_TORCH_TRACE="all.json")
     events = in_category(read(tmp_path / "all.json"), "stage 2")
     assert [event["name"] for event in events] == ["aclnnSelu", "aclnnElu"]
@@ -231,7 +231,7 @@ def test_forked_processes(tmp_path: Path) -> None:
     ("value", "file"), [("1", "aclnn_torch_trace.json"), ("other.json", "other.json"), ("0", None), ("", None)]
 )
 def test_the_variable_names_the_file(value: str, file: str | None, tmp_path: Path) -> None:
-    """A file that is there is continued, as by the ranks of a distributed program."""
+    """An existing file is appended to, as by the ranks of a distributed program."""
     code = "import torch, aclnn_torch; torch.ops.aclnn.selu(torch.ones(2))"
     for _ in range(2):
         run_python(code, folder=tmp_path, ACLNN_TORCH_TRACE=value)
@@ -241,7 +241,7 @@ def test_the_variable_names_the_file(value: str, file: str | None, tmp_path: Pat
 
 
 def test_cpp_programs_are_traced(tmp_path: Path) -> None:
-    """The same way; on a created stream another thread computes."""
+    """The same for C++; on a created stream another thread computes."""
     command = [sys.executable, "-m", "aclnn_torch", "check", ROOT / "examples" / "cpp" / "rms_norm_grad.cpp"]
     environment = os.environ | {"ACLNN_TORCH_TRACE": str(tmp_path / "trace.json")}
     subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
@@ -255,7 +255,7 @@ def test_cpp_programs_are_traced(tmp_path: Path) -> None:
 
 
 def test_numbers_are_told_exactly(tmp_path: Path) -> None:
-    """Whole ones beyond those of INT64 and of DOUBLE, and both parts of a complex one."""
+    """Integers beyond INT64 and DOUBLE, and both parts of a complex number."""
     values = {"INT64": 2**53 + 1, "UINT64": 2**64 - 1, "COMPLEX64": 2 - 3j}
     scalars = [cabi.create_scalar(value, Dtype[name]) for name, value in values.items()]
     with aclnn_torch.trace(tmp_path / "trace.json"):
@@ -282,7 +282,7 @@ def stages(path: Path) -> list[str]:
 
 
 def test_traces_within_one_another(tmp_path: Path) -> None:
-    """Each has what is called while it is on, whichever ends first."""
+    """Each contains the calls made while it is active, whichever ends first."""
     first, second, third = (tmp_path / f"{name}.json" for name in ("first", "second", "third"))
     x = torch.ones(2)
     with aclnn_torch.trace(first):
@@ -299,7 +299,7 @@ def test_traces_within_one_another(tmp_path: Path) -> None:
     assert stages(second) == ["aclnnElu"]  # the file was replaced
     assert stages(third) == ["aclnnLayerNorm"]
     for path in (first, second, third):
-        assert json.loads(path.read_text())  # with its end
+        assert json.loads(path.read_text())  # including its end
 
 
 def test_traces_that_overlap(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_one_file_for_two_traces(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_many_traces(tmp_path: Path) -> None:
-    """More than there can be: the error leaves those that are on as they are."""
+    """More than the maximum: the error does not affect active traces."""
     with contextlib.ExitStack() as stack:
         for i in range(15):
             stack.enter_context(aclnn_torch.trace(tmp_path / f"{i}.json"))
@@ -366,13 +366,13 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(aclnn_torch.AclnnError, match="cannot be opened for writing: No such file") as caught:
         aclnn_torch._C.trace(str(path))
     assert caught.value.status == 100000
-    with aclnn_torch.trace(tmp_path / "trace.json"):  # nothing is left of these
+    with aclnn_torch.trace(tmp_path / "trace.json"):  # nothing is left of the failed ones
         F.elu(torch.ones(2))
     assert stages(tmp_path / "trace.json") == ["aclnnElu"]
 
 
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
-    """What stands behind it, or has another name, stays as it was; the trace is its user's alone."""
+    """The link's target, and files with another name, are unchanged; the trace is accessible to its user only."""
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / "symbolic").symlink_to(victim)
@@ -433,7 +433,7 @@ def test_a_disk_that_becomes_full(tmp_path: Path) -> None:
     assert stages(tmp_path / "short.json") == ["aclnnElu"]
 
 
-# Of ACLNN_TORCH_TRACE.
+# Values for ACLNN_TORCH_TRACE.
 EACH_UNWRITABLE = pytest.mark.parametrize(
     ("file", "reason"), [("no/trace.json", "No such file or directory"), ("/dev/full", "No space left on device")]
 )
@@ -441,7 +441,7 @@ EACH_UNWRITABLE = pytest.mark.parametrize(
 
 @EACH_UNWRITABLE
 def test_python_warns_of_an_unwritable_trace(file: str, reason: str, tmp_path: Path) -> None:
-    """The line of the import, or at the end; calls work."""
+    """At the line of the import, or at the end; calls work."""
     code = "import torch\nimport aclnn_torch\nprint(torch.ops.aclnn.selu(torch.zeros(2)).tolist())"
     environment = os.environ | {"PYTHONPATH": str(ROOT), "ACLNN_TORCH_TRACE": file}
     command = [sys.executable, "-c", code]
@@ -456,7 +456,7 @@ def test_python_warns_of_an_unwritable_trace(file: str, reason: str, tmp_path: P
 
 @EACH_UNWRITABLE
 def test_the_c_interface_tells_of_an_unwritable_trace(file: str, reason: str, tmp_path: Path) -> None:
-    """Once, behind that of the call which met it."""
+    """Once, after the message of the call that found it."""
     code = f"""
 import ctypes
 library = ctypes.CDLL({str(aclnn_torch.host.PREFIX / "lib64" / "libopapi.so")!r}, ctypes.RTLD_GLOBAL)
@@ -471,7 +471,7 @@ print(library.aclHostTraceProblem())
     environment = os.environ | {"ACLNN_TORCH_TRACE": file}
     ran = subprocess.check_output([sys.executable, "-c", code], cwd=tmp_path, env=environment, text=True)
     first, second, problem = ran.splitlines()
-    assert first.startswith("161001 b'aclnnElu")  # the call's own text is the newest
+    assert first.startswith("161001 b'aclnnElu")  # the call's own message is the newest
     assert "ACLNN_TORCH_TRACE" in first
     assert reason in first
     assert "ACLNN_TORCH_TRACE" not in second

@@ -1,4 +1,4 @@
-"""Every function that a program can call here has the parameters that CANN publishes."""
+"""Every function that a program can call here has the parameters published by CANN."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNPUBLISHED = {
 
 
 def declared() -> dict[str, list[tuple[str, str]]]:
-    """The C type and the name of each parameter of stage 1, of the functions that have a header."""
+    """The C type and the name of each parameter of stage 1, for functions with a header."""
     found = {}
     for name, parameters in re.findall(r"(aclnn\w+)GetWorkspaceSize\(([^)]*)\)\s*;", header_text()):
         pairs = [re.fullmatch(r"(.*?)(\w+)", " ".join(text.split())) for text in parameters.split(",")]
@@ -38,12 +38,12 @@ def ours() -> dict[str, list[tuple[str, str]]]:
 
 
 def as_passed(c_type: str) -> str:
-    """The type as the machine passes it: whether it points to const, or is const itself, is no matter."""
+    """The type in the ABI: without the constness of pointers and values."""
     return re.sub(r"\s|const\b", "", c_type)
 
 
 def test_every_function_is_known() -> None:
-    """No exported function escapes the comparison."""
+    """The comparison covers every exported function."""
     assert exported_operators(LIBRARY) == set(ours()) | set(refused_to_torch_npu())
     assert not set(ours()) & set(refused_to_torch_npu())
     assert {name for name in set(ours()) - set(functions()) if not is_extension(name)} == UNPUBLISHED

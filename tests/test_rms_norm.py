@@ -25,8 +25,8 @@ PARTIAL_CALLS = [
 # x, and gamma if it differs.
 DTYPES = [*((dtype, dtype) for dtype in FLOATS), (torch.float16, torch.float32), (torch.bfloat16, torch.float32)]
 
-# How far a result may be from float64, in FP32 units of the numbers that are added up for it (:func:`reference`). Each
-# step of the formulas rounds once, and the additions of a sum, at most 128 to one number, err in either direction.
+# The distance from float64, in FP32 units of the terms summed for it (:func:`reference`). Each step of the formulas
+# rounds once, and the additions of a sum, at most 128 for one number, have errors of both signs.
 UNITS = 4
 
 
@@ -44,7 +44,7 @@ def reference(
 
 
 def check_near(got: Tensor, expected: Tensor, magnitude: Tensor) -> None:
-    """Within UNITS in FP32 (or float64) and, for the 16-bit types, one rounding of what that gives."""
+    """Within UNITS in FP32 (or float64) and, for the 16-bit types, one more rounding."""
     info = torch.finfo(got.dtype)
     expected, magnitude = expected.reshape(got.shape), magnitude.reshape(got.shape)
     margin = UNITS * min(info.eps, 2**-23) * magnitude
@@ -137,7 +137,7 @@ def test_values_in_float64(rows: tuple[int, ...], norm: tuple[int, ...], host_pr
     x, gamma, dy = tensors(rows, norm, torch.float64, torch.float64)
     for got, expected, magnitude in zip(all_results(x, gamma, dy), *reference(x, gamma, dy), strict=True):
         assert got.dtype == torch.float64
-        check_near(got, expected, 2 * magnitude)  # the reference rounds as much
+        check_near(got, expected, 2 * magnitude)  # the reference rounds as often
 
 
 @pytest.mark.parametrize("magnitude", [1e-30, 1e-3, 1e15])
@@ -168,11 +168,11 @@ def test_infinity_and_nan_stay_in_their_rows() -> None:
     assert rstd.flatten()[1] == 0
     assert rstd.isnan().flatten().tolist() == [False, False, True, False]
     assert dx.isfinite().all(1).tolist() == [True, False, False, True]
-    assert dgamma.isnan().all()  # 0 * inf of the second row is where x is inf only, nan of the third everywhere
+    assert dgamma.isnan().all()  # 0 * inf of the second row only where x is inf, nan of the third everywhere
 
 
 def test_known_answer() -> None:
-    """The example of aclnnRmsNormGrad's document, whose rstd does not belong to its x."""
+    """The example of aclnnRmsNormGrad's document, whose rstd does not match its x."""
     x = torch.arange(1.0, 33).reshape(2, 1, 16)
     dx, dgamma = ops.rms_norm_grad(x, x, torch.tensor([1.0, 2.0]), torch.arange(1.0, 17))
     assert dx.flatten().tolist() == [
@@ -230,7 +230,7 @@ def test_agrees_with_torch_on_its_samples(dtype: torch.dtype, host_product: None
 
 @pytest.fixture
 def any_threads() -> Iterator[None]:
-    """Leaves the number of threads as it was."""
+    """Restores the number of threads."""
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
@@ -347,7 +347,7 @@ def test_empty_where_it_is_accepted() -> None:
     with aclnn_torch.product("host"):
         *_, dgamma = all_results(torch.ones(0, 4), torch.ones(4), torch.ones(0, 4))
         assert dgamma.tolist() == [0, 0, 0, 0]
-        # Rows of nothing have no mean.
+        # Empty rows have no mean.
         y, rstd, dx, dgamma = all_results(torch.ones(2, 0, 3), torch.ones(0, 3), torch.ones(2, 0, 3))
         assert (y.shape, dx.shape, dgamma.shape) == ((2, 0, 3), (2, 0, 3), (0, 3))
         assert rstd.isnan().flatten().tolist() == [True, True]
@@ -395,7 +395,7 @@ TILING = (561002, "ACLNN_ERR_INNER_TILING_ERROR")
 INVALID = (161002, "ACLNN_ERR_PARAM_INVALID")
 BF16 = torch.bfloat16
 
-# What is called on which product, the words of the error, its status.
+# The call, its product, the words of the error, its status.
 BAD_CALLS: dict[str, tuple[str, Callable[[], object], list[str], tuple[int, str]]] = {
     "float64 on Ascend910B": (
         "Ascend910B",
@@ -535,7 +535,7 @@ def test_bad_input(name: str, nothing_leaked: None) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_any_nan_of_float_stays_one(dtype: torch.dtype) -> None:
-    """Of gamma and rstd, whose lower bits a 16-bit result does not have."""
+    """NaNs of gamma and rstd, in lower bits that a 16-bit result does not have."""
     nan = torch.tensor([0x7FFFFFFF], dtype=torch.int32).view(torch.float32)
     x, ones = torch.ones(4, 64, dtype=dtype), torch.ones(64)
     gamma = ones.clone()

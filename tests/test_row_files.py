@@ -1,4 +1,4 @@
-"""All forms of an operator that ATen computes stand in one file of csrc/cann/rows, in a folder of its family."""
+"""All forms of an operator that ATen computes are in one file of csrc/cann/rows, in a folder of its family."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from aclnn_torch.host import PREFIX
 from tests.aten_ops.files import ROWS, row_files
 from tests.published import rows
 
-# What a name has beside the operator's: a version, a form in place, a gradient, a weight in FRACTAL_NZ.
+# Parts of a name that denote a form: a version, in-place, a gradient, a weight in FRACTAL_NZ.
 FORMS = re.compile(r"V\d+(?![a-z])|Inplace|Grad(?!ient)|Backward|WeightN[zZ]|Nz$")
-# A row: whether it is a struct, its name, arguments and body. An argument: its kind, its name, and what stands behind.
+# A row: struct or not, its name, arguments and body. An argument: its kind, its name, and what follows.
 ROW = re.compile(
     r'^(?:ACLNN(_STRUCT)?|ACL_FUNCTION)\(\s*(\w+),((?:[^{}"]|"[^"]*")*?)\) \{\n(.*?)^\}', re.DOTALL | re.MULTILINE
 )
 ARGUMENT = re.compile(r'\(([^()",]+), (\w+)(?:,\s+"([^"]*)")?')
-# How CANN calls gradients of aclnnFlashAttentionVarLenScore.
+# CANN's names for gradients of aclnnFlashAttentionVarLenScore.
 OTHER_NAMES = {"Unpadding": "VarLen"}
-# What follows says which operands are numbers, lists or tensors; "Scatter List" is another operator than "Scatter".
+# Suffixes for operands that are numbers, lists or tensors; "Scatter List" is another operator than "Scatter".
 OPERANDS = re.compile(r"(?<=.)(Tensor|Scalar|Value|(?<!^Scatter)List|Dim|Out|Forward|s)$")
 
 
 def operator_of(function: str) -> str:
-    """The operator whose form a function is, in small letters, as CANN writes a name in several ways."""
+    """The operator whose form a function is, in lower case, since CANN varies the spelling of a name."""
     name = re.sub("^acl(nn)?", "", function)
     for other, usual in OTHER_NAMES.items():
         name = name.replace(other, usual)
@@ -64,7 +64,7 @@ def test_all_forms_of_an_operator_stand_in_one_file() -> None:
 
 
 def test_every_file_of_rows_has_a_folder_and_a_namespace_of_its_own() -> None:
-    """Several files are compiled as one, where names in unnamed namespaces would meet."""
+    """Several files are compiled as one, which merges their unnamed namespaces."""
     files = {file for found in row_files().values() for file in found}
     assert {file for file in files if file.count("/") != 1} == set()
     for file in files:
@@ -73,7 +73,7 @@ def test_every_file_of_rows_has_a_folder_and_a_namespace_of_its_own() -> None:
 
 
 def with_headers(file: str) -> str:
-    """The text of a file of rows, with those of the headers of its folder that it includes."""
+    """The text of a file of rows, with the headers of its folder that it includes."""
     files = [file]
     for name in files:
         found = re.findall(rf'#include "cann/rows/({file.split("/")[0]}/\w+\.h)"', (ROWS / name).read_text())
@@ -86,7 +86,7 @@ def sources_of_rows() -> list[str]:
 
 
 def test_every_row_is_read() -> None:
-    """By the expression with which the next two tests look for arguments."""
+    """By the regular expression with which the next two tests find arguments."""
     for file in ROWS.rglob("*.cpp"):
         text = file.read_text()
         declared = re.findall(r"^(?:ACLNN(?:_STRUCT)?|ACL_FUNCTION)\(\s*(\w+),", text, re.MULTILINE)
@@ -94,7 +94,7 @@ def test_every_row_is_read() -> None:
 
 
 def test_every_argument_is_read_or_called_unused() -> None:
-    """The compiler sees neither that a field of a struct is never read, nor an argument that is like another."""
+    """Compilers detect neither an unread field of a struct nor an argument that duplicates another."""
     unread = []
     for source in sources_of_rows():
         for is_struct, name, arguments, body in ROW.findall(source):

@@ -1,4 +1,4 @@
-"""A number that a row gets converts to no other type: what would choose the wrong overload of ATen must not compile."""
+"""A number argument of a row has no implicit conversion: code that would select a wrong overload must not compile."""
 
 from __future__ import annotations
 

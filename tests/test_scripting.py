@@ -1,4 +1,4 @@
-"""torch.jit.script, which torch has deprecated, is refused in words; torch.jit.trace is not."""
+"""torch.jit.script, which torch has deprecated, is refused with a text; torch.jit.trace is not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAY_OUT = "cannot be scripted, expected .* torch.compile, torch.export or torch.
 
 
 def calls_a_function(x: Tensor) -> Tensor:
-    """Uses a function, as a user's own does."""
+    """Uses a function, as a user's function would."""
     return F.elu(x)
 
 
@@ -33,7 +33,7 @@ def test_a_function_that_calls_one() -> None:
 
 @pytest.mark.parametrize("case", MODULES, ids=str)
 def test_modules(case: ModuleCase) -> None:
-    """Alone and within others."""
+    """Alone and inside other modules."""
     module = case.of(aclnn_torch.nn)
     for model in (module, torch.nn.Sequential(torch.nn.Identity(), torch.nn.Sequential(module))):
         with pytest.raises(NotImplementedError, match=rf"aclnn_torch\.nn\.{case.name} {WAY_OUT}"):

@@ -1,4 +1,4 @@
-"""What only SELU has, beside tests/test_operators.py."""
+"""Properties specific to SELU, in addition to tests/test_operators.py."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_zero_is_on_the_negative_branch() -> None:
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int8])
 def test_integers(dtype: torch.dtype) -> None:
     x = torch.tensor([0, 1, 2, 19, 20, -1, -2, -100], dtype=dtype)
-    # 20 * 1.05... passes 21; every negative number gives a fraction above -2.
+    # 20 * 1.05... exceeds 21; every negative number gives a fraction above -2.
     assert ops.selu(x).tolist() == [0, 1, 2, 19, 21, -1, -1, -1]
     g = torch.tensor([1, 2, 3, 10, 0, 4, 5, 0], dtype=dtype)
     y = torch.tensor([1, 0, -1, 5, 7, -1, 0, 3], dtype=dtype)

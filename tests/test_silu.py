@@ -1,4 +1,4 @@
-"""What only SiLU has, beside tests/test_operators.py."""
+"""Properties specific to SiLU, in addition to tests/test_operators.py."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ops = torch.ops.aclnn
 
 
 def test_far_from_zero(host_product: None) -> None:
-    """Small results do not vanish before they must, and infinities are as torch's."""
+    """Small results do not underflow early, and infinities are as in torch."""
     x = torch.tensor([-90.0, -100.0, 200.0])
     exact = x.double() * torch.sigmoid(x.double())
     torch.testing.assert_close(ops.silu(x).double(), exact, rtol=1e-6, atol=2e-43)

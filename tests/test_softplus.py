@@ -1,4 +1,4 @@
-"""What only Softplus has, beside tests/test_operators.py."""
+"""Properties specific to Softplus, in addition to tests/test_operators.py."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ops = torch.ops.aclnn
 
 
 def test_far_from_zero(host_product: None) -> None:
-    """Small results do not vanish before they must, and a threshold beyond the exponential's range is none too many."""
+    """Small results do not underflow early, and a threshold beyond the exponential's range works."""
     x = torch.tensor([-80.0, -100.0, -20.0])
     exact = torch.log1p(torch.exp(x.double()))
     torch.testing.assert_close(ops.softplus(x).double(), exact, rtol=1e-6, atol=2e-45)

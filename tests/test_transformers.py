@@ -20,12 +20,12 @@ import aclnn_torch
 from aclnn_torch._waiting_logits import WaitingHead
 
 VOCABULARY = 96
-# Model -> how many RMSNorms each of its layers has; one more stands at the end.
+# Model -> the number of RMSNorms per layer; there is one more at the end.
 NORMS = {"Llama": 2, "Qwen2": 2, "Qwen3": 4, "Mistral": 2}
 
 
 def build(family: str, head: str = "ForCausalLM", **options: Any) -> Any:
-    """A model with random weights, those of its norms too."""
+    """A model with random weights, including those of its norms."""
     config = getattr(transformers, f"{family}Config")(
         vocab_size=VOCABULARY,
         hidden_size=32,
@@ -82,12 +82,12 @@ def test_every_norm_and_the_loss_are_ours(family: str) -> None:
     assert called.counts["cross_entropy_loss"] == called.counts["cross_entropy_loss_grad"] == 1
     assert not {"rsqrt", "_log_softmax", "nll_loss_forward"} & set(called.counts)
     for a, b in zip(found, expected, strict=True):
-        # Sums of a few hundred FP32 products, some of which cancel.
+        # Sums of a few hundred FP32 products, with some cancellation.
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * float(b.abs().max()))
 
 
 def test_gemma_has_another_norm() -> None:
-    """It multiplies by 1 + weight: only its loss is ours."""
+    """Its norm multiplies by 1 + weight: only its loss is converted."""
     assert list(aclnn_torch.convert(build("Gemma"))) == ["loss_function"]
 
 
@@ -108,7 +108,7 @@ def test_in_training_the_loss_has_no_logits(family: str, tied: bool) -> None:
 
 
 def test_logits_that_somebody_looks_at_are_computed() -> None:
-    """Once, with a gradient, whatever the mode is then."""
+    """Once, with a gradient, whatever the current mode."""
     model = build("Llama").train()
     ids = tokens()
     expected = model(input_ids=ids).logits
@@ -140,7 +140,7 @@ def test_logits_are_refused_once_the_weight_has_changed() -> None:
 
 
 def test_capped_logits_are_computed() -> None:
-    """As Gemma 2 has them."""
+    """As in Gemma 2."""
     model = build("Gemma2", final_logit_softcapping=2.0, attn_implementation="eager").train()
     ids = tokens()
     expected = loss_and_gradients(model, input_ids=ids, labels=ids)
@@ -152,7 +152,7 @@ def test_capped_logits_are_computed() -> None:
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * float(b.abs().max()))
 
 
-# What makes hooks of every module, and one that is called and changes nothing.
+# Registers hooks on every module, and a hook that changes nothing.
 EVERYONES_HOOKS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
     "everyone's pre hook": (everyones.register_module_forward_pre_hook, lambda module, arguments: None),
     "everyone's hook": (everyones.register_module_forward_hook, lambda module, arguments, result: None),
@@ -161,7 +161,7 @@ EVERYONES_HOOKS: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:For backward hooks to be called")  # of results that are no tensors
+@pytest.mark.filterwarnings("ignore:For backward hooks to be called")  # for results that are not tensors
 @pytest.mark.parametrize("why", ["linear_loss", "hook", *EVERYONES_HOOKS, "eval", "no_grad"])
 def test_heads_that_compute_at_once(why: str) -> None:
     model = build("Llama").train(why != "eval")
@@ -178,7 +178,7 @@ def test_heads_that_compute_at_once(why: str) -> None:
 
 @pytest.mark.parametrize("autocast", [False, True])
 def test_the_loss_of_16_bits_has_float32(autocast: bool) -> None:
-    """The library casts logits of 16 bits; here they have never been rounded."""
+    """The library casts 16-bit logits; here they were never rounded."""
     model = build("Llama").train()
     ids = tokens()
     exact = copy.deepcopy(model).double()(input_ids=ids, labels=ids).loss
@@ -206,7 +206,7 @@ def test_logits_that_were_written_to_are_what_counts() -> None:
     torch.testing.assert_close(loss(), expected)
 
 
-# What gives a view of logits [2, 3, 6] in float32, and what gives a copy of those in bfloat16.
+# Operations that return a view of logits [2, 3, 6] in float32, and those that return a copy in bfloat16.
 VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
     "view": lambda logits: logits.view(-1, 6),
     "reshape": lambda logits: logits.reshape(6, 6),
@@ -223,7 +223,7 @@ COPIES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def heads(dtype: torch.dtype) -> tuple[torch.nn.Linear, torch.nn.Linear, Tensor]:
-    """A head whose logits wait, the same without, and hidden states."""
+    """A head with waiting logits, the same without, and hidden states."""
     torch.manual_seed(0)
     plain = torch.nn.Linear(4, 6, dtype=dtype)
     waiting = copy.deepcopy(plain)
@@ -232,7 +232,7 @@ def heads(dtype: torch.dtype) -> tuple[torch.nn.Linear, torch.nn.Linear, Tensor]
 
 
 def outcome(head: torch.nn.Linear, hidden: Tensor, function: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
-    """What a function makes of a head's logits, and the gradients by the head and its input."""
+    """A function's result on a head's logits, and the gradients of the head and its input."""
     leaf = hidden.clone().requires_grad_()
     results = function(head(leaf))
     total = sum((result.float() * torch.arange(1.0, result.numel() + 1).view_as(result)).sum() for result in results)
@@ -242,7 +242,7 @@ def outcome(head: torch.nn.Linear, hidden: Tensor, function: Callable[[Tensor], 
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("written", ["view", "logits", "computed logits"])
 def test_a_view_of_logits_that_wait_is_one(written: str, name: str) -> None:
-    """What is written to either is in both, and has no gradient in either."""
+    """A write to either appears in both, and has no gradient in either."""
     waiting, plain, hidden = heads(torch.float32)
 
     def write(logits: Tensor) -> list[Tensor]:
@@ -331,7 +331,7 @@ def test_revert_gives_the_model_back() -> None:
 
 
 def test_the_loss_takes_what_the_librarys_takes() -> None:
-    """The trainer gives the number of items; labels may be ignored; a loss of one's own stays underneath."""
+    """The trainer passes the number of items; labels may be ignored; a custom loss is kept underneath."""
     model = build("Llama")
     ids = tokens()
     labels = torch.where(ids % 3 == 0, -100, ids)
@@ -417,7 +417,7 @@ def test_where_it_rounds_can_be_chosen(dtype: torch.dtype) -> None:
     assert errors["cann"] < 0.51
     assert errors["library"] > 0.9
     assert errors["like"] > 0.9
-    # What both round first differs by FP32's last bits, which decide where it lies between two 16-bit numbers.
+    # The values before the first rounding differ in FP32's last bits, which decide between two 16-bit neighbours.
     assert (like_library != by_library).float().mean() < 1e-3
     assert (by_cann != by_library).float().mean() > 0.1
 

@@ -1,6 +1,6 @@
-"""`aclnn-torch verify`: the host CANN in the place of an installed one, and a copy of it with five faults.
+"""`aclnn-torch verify` with the host CANN as the installed one, and with a copy of it that has five faults.
 
-Device memory is closed to the host in all of it, as on a machine with NPUs.
+All runs use strict mode, as on a machine with NPUs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HIDDEN = "aclnnSoftplusBackward"
 
 
 def verify(folder: Path, pattern: str, *options: str, **environment: str) -> tuple[int, dict[str, Any], str]:
-    """The exit status, the report and what stands on standard error."""
+    """The exit status, the report and the standard error output."""
     command = [sys.executable, "-m", "aclnn_torch", "verify", "--json", "--filter", pattern, "--output", str(folder)]
     variables = os.environ | host.environment(product="Ascend910B", strict=True) | environment
     result = subprocess.run([*command, *options], env=variables, capture_output=True, text=True, timeout=LONGEST)
@@ -39,7 +39,7 @@ def unexplained(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_an_honest_copy(tmp_path: Path) -> None:
-    """Nothing differs, values are measured, calls are timed; and a run that was interrupted goes on."""
+    """No differences; values are measured, calls are timed; and an interrupted run is continued."""
     pattern = "^(status|values|streams|times|views)/aclnnElu/"
     status, report, errors = verify(tmp_path, pattern)
     assert status == 0, errors
@@ -65,7 +65,7 @@ def test_an_honest_copy(tmp_path: Path) -> None:
 
 
 def faulty_copy(folder: Path) -> dict[str, str]:
-    """The variables of a copy of the host CANN's libraries that has five faults."""
+    """The variables of a copy of the host CANN's libraries with five faults."""
     libraries = folder / "lib64"
     libraries.mkdir()
     for name in ("libascendcl.so", "libnnopbase.so"):
@@ -88,7 +88,7 @@ def faulty_copy(folder: Path) -> dict[str, str]:
 
 @pytest.mark.test_all
 def test_five_faults(tmp_path: Path) -> None:
-    """Each is found, by what it is, and nothing else."""
+    """Each is found and identified, and nothing else."""
     pattern = f"^status/(aclnnSelu|{HIDDEN})/|^status/aclnnSilu/1/|^values/aclnn(Elu|Hardswish|Silu)/FLOAT/3x65"
     copy = tmp_path / "copy"
     copy.mkdir()
@@ -116,7 +116,7 @@ def test_five_faults(tmp_path: Path) -> None:
 @pytest.mark.test_all
 @test_npu.needs_torch_npu
 def test_operators_under_torch_npu(tmp_path: Path) -> None:
-    """An honest copy's operators and derivatives are the CPU's."""
+    """An unmodified copy's operators and derivatives agree with the CPU's."""
     command = ["-m", "aclnn_torch", "run", "--strict", "-m", "aclnn_torch", "verify", "--output", tmp_path, "--json"]
     result = test_npu.run([*command, "--filter", "^(torch|derivatives)/"])
     assert result.returncode == 0, result.stdout + result.stderr
@@ -129,7 +129,7 @@ def test_operators_under_torch_npu(tmp_path: Path) -> None:
 
 
 def test_what_explains_a_difference() -> None:
-    """A difference in a case that differs on purpose is explained; one in any other, or a wrong value, is not."""
+    """A difference in a case that deviates on purpose is explained; one in any other, or a wrong value, is not."""
 
     def record(installed: Observation, section: str = "") -> Record:
         return Record("status/aclnnX/1/x", "0", "document: X", section, installed, Observation("0"))
@@ -144,7 +144,7 @@ def test_what_explains_a_difference() -> None:
 
 
 def test_where_a_worker_finds_things(tmp_path: Path) -> None:
-    """The tests are this tree's, although there are others beside the package; the package is not this tree's."""
+    """The tests are this tree's, although there are others next to the package; the package is not this tree's."""
     for name in ("aclnn_torch", "tests"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").touch()
@@ -158,7 +158,7 @@ def test_where_a_worker_finds_things(tmp_path: Path) -> None:
 
 @pytest.mark.test_all
 def test_what_cannot_begin(tmp_path: Path) -> None:
-    """No CANN, one that does not start, records of another machine, no such pattern: a sentence, and status 2."""
+    """No CANN, one that does not start, records of another machine, an unmatched pattern: a sentence, and status 2."""
     empty = tmp_path / "empty"
     empty.mkdir()
     status, _, errors = verify(empty, "x", ASCEND_HOME_PATH="")

@@ -1,4 +1,4 @@
-"""What hosted machines do, .github/workflows, beside what the tree says; and what a release says, tools/release.py."""
+"""The hosted workflows, .github/workflows, compared with the tree; and the text of a release, tools/release.py."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_actions_of_others_are_named_by_their_content(path: Path) -> None:
 
 
 def test_what_builds_the_package_is_the_same_everywhere() -> None:
-    """pyproject.toml is for pip, which builds apart; the others build in an environment that has torch."""
+    """pyproject.toml is for pip's isolated builds; the others build in an environment that has torch."""
     (required,) = re.findall(r"^requires = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     tools = set(re.findall(r'"([^"]+)"', required)) - {next(each for each in required.split('"') if "torch" in each)}
     assert set(wheels.TOOLS) == tools
@@ -87,7 +87,7 @@ A paragraph of two lines.
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """One that is ready for its release."""
+    """A tree that is ready for its release."""
     for name in ("tools", "aclnn_torch"):
         (tmp_path / name).mkdir()
     (tmp_path / "tools" / "release.py").write_text(PROGRAM.read_text())
@@ -124,6 +124,6 @@ def test_a_tree_that_is_not_ready(tree: Path, tag: str, old: str, new: str, reas
 
 
 def test_the_next_release_has_its_section() -> None:
-    """Here, where it may lack its date alone."""
+    """In this tree, where only its date may be missing."""
     result = say(ROOT, f"v{aclnn_torch.__version__}")
     assert result.stdout or "expected its date" in result.stderr

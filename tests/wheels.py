@@ -1,11 +1,11 @@
 """Wheels for every Python and both machines: ``make wheels``, into dist.
 
-Each is built from the tree as it is, for the torch of the environment that runs this, from objects that all share but
-for those that see Python's headers. It gets its manylinux tag from auditwheel, and is tried in an environment of its
-own, as ``make wheel-test`` tries one. On x86-64, wheels for aarch64 are cross-compiled where ``make test-aarch64`` has
-made what that takes; of them, the one for the distribution's Python is tried under emulation. A Python of which no
-interpreter that can build is on PATH is left out, which is said. With ``--release``, as .github/workflows/release.yml
-calls it on each machine, that is an error, and so is a tag for fewer machines than torch's own wheels are for.
+Each is built from the current tree, for the torch of this environment, sharing all objects except those that include
+Python's headers. auditwheel gives it a manylinux tag, and it is tested in a separate environment, like ``make
+wheel-test``. On x86-64, wheels for aarch64 are cross-compiled if ``make test-aarch64`` has created the requirements;
+the one for the distribution's Python is tested under emulation. A Python without a suitable interpreter on PATH is
+skipped with a message. With ``--release``, as called by .github/workflows/release.yml on each machine, that is an
+error, and so is a tag for fewer machines than torch's own wheels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests import aarch64, wheel
 ROOT = wheel.ROOT
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 TORCH = torch.__version__.partition("+")[0]
-# What a wheel is built with; torch lies elsewhere.
+# Requirements to build a wheel; torch is elsewhere.
 TOOLS = ("setuptools>=77", "cmake>=3.24", "ninja!=1.13.*", "pybind11>=3")
 NATIVE = {"ACLNN_TORCH_DIR": str(Path(torch.__file__).parent)}
 AARCH64 = {
@@ -39,12 +39,12 @@ AARCH64 = {
 # The glibc of torch's wheels, manylinux_2_28.
 OLDEST_GLIBC = 28
 
-# What an interpreter must have to build.
+# Requirements on an interpreter to build.
 CAN_BUILD = "import ensurepip, pathlib, sysconfig as s; pathlib.Path(s.get_path('include'), 'Python.h').stat()"
 
 
 def interpreter(version: str) -> Path | None:
-    """The first Python of that version on PATH that starts, makes environments, and has its headers."""
+    """The first Python of that version on PATH that starts, can create environments, and has its headers."""
     for folder in os.get_exec_path():
         found = shutil.which(f"python{version}", path=folder)
         if found and subprocess.run([found, "-c", CAN_BUILD], capture_output=True).returncode == 0:
@@ -53,7 +53,7 @@ def interpreter(version: str) -> Path | None:
 
 
 def make_environment(interpreter: Path, folder: Path, *requirements: str) -> Path:
-    """The interpreter of a fresh environment with these."""
+    """The interpreter of a fresh environment with these packages."""
     wheel.run(interpreter, "-m", "venv", folder, cwd=folder.parent)
     python = folder / "bin" / "python"
     wheel.run(python, *wheel.PIP, "install", *requirements, cwd=folder)
@@ -61,7 +61,7 @@ def make_environment(interpreter: Path, folder: Path, *requirements: str) -> Pat
 
 
 def make_wheel(python: Path, variables: dict[str, str], folder: Path) -> Path:
-    """The wheel that an interpreter builds, with the tag of any Linux that its libraries can be on."""
+    """The wheel built by an interpreter, with a tag for any Linux that its libraries support."""
     folder.mkdir()
     made = wheel.make_wheel(python, folder, **variables)
     wheel.check_files(made)
@@ -69,7 +69,7 @@ def make_wheel(python: Path, variables: dict[str, str], folder: Path) -> Path:
 
 
 def check_for_aarch64(made: Path, version: str, folder: Path) -> str:
-    """Tries it under emulation, if there is an interpreter of this version for that; what was done."""
+    """Tests it under emulation, if there is an interpreter of this version; returns a description."""
     if not list((aarch64.MACHINE / "root/usr/bin").glob(f"python{version}")):
         return "not tried: the distribution has no such Python"
     with zipfile.ZipFile(made) as archive:
@@ -82,21 +82,21 @@ def check_for_aarch64(made: Path, version: str, folder: Path) -> str:
 
 
 def check(interpreter: Path, made: Path, folder: Path) -> str:
-    """Tries it in an environment of its own; what was done."""
+    """Tests it in a separate environment; returns a description."""
     python = make_environment(interpreter, folder / "environment", "mypy")
-    wheel.run(python, ROOT / "tools" / "install_torch.py", TORCH, python, cwd=folder)  # its own, beside the wheel
+    wheel.run(python, ROOT / "tools" / "install_torch.py", TORCH, python, cwd=folder)  # a separate torch
     wheel.run(python, *wheel.PIP, "install", made, cwd=folder)
     wheel.check_installed(python, made, folder)
     return "installed, and works"
 
 
 def is_for_every_machine_of_torch(name: str) -> bool:
-    """Whether the tags in a wheel's name are for machines with as old a glibc as torch asks for."""
+    """True if the tags in a wheel's name cover machines with as old a glibc as torch requires."""
     return any(int(minor) <= OLDEST_GLIBC for minor in re.findall(r"manylinux_2_(\d+)_", name))
 
 
 def main() -> int:
-    """Makes and tries all, and prints a line for each; 1 if there is no interpreter for any."""
+    """Builds and tests all, and prints a line for each; returns 1 if no interpreter was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--release", action="store_true", help="nothing may be left out")
     is_release = parser.parse_args().release

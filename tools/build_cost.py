@@ -1,8 +1,8 @@
-"""What compiling costs: ``make build-cost``, in CPU seconds and beside one file that includes torch/extension.h.
+"""The cost of compiling: ``make build-cost``, in CPU seconds and relative to one file that includes torch/extension.h.
 
-The core is built from nothing, and with --all also the CANN that looks installed and the C++ tests, without a compiler
-cache. That is done in build/release where nothing is built yet, else in a folder of its own. The ratio to the one file,
-of the same run, tells changes apart from machines; the command fails when the core's is above its bar.
+Builds the core from scratch, and with --all also the prefix and the C++ tests, without a compiler cache. It builds in
+build/release if that is empty, otherwise in a separate folder. The ratio to the one file, in the same run, separates
+changes of the project from changes of the machine; the command fails if the core's ratio exceeds its bar.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from torch.utils import cpp_extension
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 CMAKE = Path(cmake.CMAKE_BIN_DIR) / "cmake"
-# How many such files the core may cost. It was 9.2 to 9.7 of them when this was written; runs differ by a tenth.
+# The core's limit, in such files. It was 9.2 to 9.7 when this was written; runs differ by a tenth.
 BAR = 12.0
 
 
 def cpu_seconds(command: list[str | Path], *, times: int = 1) -> float:
-    """Of a command that must succeed, and of all that it starts and waits for; the least of several side by side."""
+    """The CPU time of a command that must succeed, with its child processes; the minimum of several in parallel."""
     processes = [subprocess.Popen(command) for _ in range(times)]
     costs = []
     for process in processes:
@@ -41,7 +41,7 @@ def cpu_seconds(command: list[str | Path], *, times: int = 1) -> float:
 
 
 def main() -> int:
-    """Prints a line for each part; 1 if the core costs too much."""
+    """Prints a line for each part; returns 1 if the core costs too much."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="the other component and the C++ tests, too")
     arguments = parser.parse_args()
@@ -62,7 +62,7 @@ def main() -> int:
             part: cpu_seconds([CMAKE, "--build", folder, "--target", target, "--", "--quiet"])
             for part, target in parts.items()
         }
-        # As torch's own extensions are compiled; two, as two files of the build are compiled at a time on two cores.
+        # Compiled as torch's own extensions are; two files at a time, as in the build on two cores.
         source = scratch / "reference.cpp"
         source.write_text("#include <torch/extension.h>\n")
         folders = [*cpp_extension.include_paths(), sysconfig.get_path("include")]

@@ -1,12 +1,12 @@
-"""Brings torch into the environment whose Python runs this: ``python tools/install_torch.py VERSION PYTHON``.
+"""Installs torch into the environment whose Python runs this: ``python tools/install_torch.py VERSION PYTHON``.
 
-torch's build for CUDA, which is what PyPI has for Linux, takes 5 GB; its build for CPUs less than 1 GB. So the first of
-these is taken that there is, and what it is, and how large, is printed:
+torch's CUDA build, PyPI's default on Linux, takes 5 GB; its CPU build less than 1 GB. So the first available of these
+is used, and its origin and size are printed:
 
 1. the torch that the environment has already,
-2. the torch of PYTHON, another interpreter of the same version: it is used where it lies,
-3. the build for CPUs, from pip's own sources or the index that the variable TORCH_INDEX names, which is asked once,
-4. what pip finds.
+2. the torch of PYTHON, another interpreter of the same version: used in place,
+3. the CPU build, from pip's own sources or the index in the variable TORCH_INDEX, which is tried once,
+4. pip's default.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-compile"]
-# Imported, because one whose dependencies are elsewhere would be none. Beside torch_npu torch wants a CANN.
+# Imported, because a torch without its dependencies is unusable. With torch_npu, torch needs a CANN.
 QUERY = """
 import importlib.metadata, importlib.util, json, sys
 import torch
@@ -35,11 +35,11 @@ class Torch(NamedTuple):
 
     version: str
     folder: Path
-    has_npu: bool  # torch_npu is beside it
+    has_npu: bool  # torch_npu is installed with it
 
 
 def installed(python: str | Path, wanted: str) -> Torch | None:
-    """The torch of an interpreter that is like this one, if it is the version wanted, in any build."""
+    """The torch of a compatible interpreter, if it has the requested version, in any build."""
     environment = os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
     try:
         result = subprocess.run([python, "-c", QUERY], env=environment, capture_output=True, text=True)
@@ -53,9 +53,9 @@ def installed(python: str | Path, wanted: str) -> Torch | None:
 
 
 def share(python: str, wanted: str) -> bool:
-    """Whether this environment can import another interpreter's torch from now on.
+    """True if this environment can now import another interpreter's torch.
 
-    With it comes all that is installed there, so that torch_npu, beside which torch wants a CANN, must not be.
+    This also exposes everything else installed there, so torch_npu, with which torch needs a CANN, must not be.
     """
     other = installed(python, wanted)
     if other is None or other.has_npu:
@@ -64,12 +64,12 @@ def share(python: str, wanted: str) -> bool:
     link.write_text(f"{other.folder}\n")
     if installed(sys.executable, wanted):
         return True
-    link.unlink()  # what torch needs is elsewhere
+    link.unlink()  # torch's dependencies are elsewhere
     return False
 
 
 def install_cpu_build(wanted: str) -> bool:
-    """Whether pip has installed it; says why not."""
+    """True if pip has installed it; prints the reason if not."""
     index = os.environ.get("TORCH_INDEX")
     extra = ["--extra-index-url", index] if index else []
     command = [*PIP, "--retries", "0", "--timeout", "15", *extra, f"torch=={wanted}+cpu"]
@@ -81,14 +81,14 @@ def install_cpu_build(wanted: str) -> bool:
 
 
 def gigabytes(package: Path) -> float:
-    """What torch's folder takes, and those of CUDA's libraries beside it."""
+    """The size of torch's folder, and of the folders of CUDA's libraries next to it."""
     folders = [package, package.parent / "nvidia", package.parent / "triton"]
     files = (file for folder in folders if folder.is_dir() for file in folder.rglob("*") if file.is_file())
     return sum(file.stat().st_size for file in files) / 1e9
 
 
 def main(wanted: str, python: str) -> int:
-    """Installs it, and says what it is."""
+    """Installs it, and prints its origin."""
     if not (installed(sys.executable, wanted) or share(python, wanted) or install_cpu_build(wanted)):
         subprocess.run([*PIP, f"torch=={wanted}"])
     torch = installed(sys.executable, wanted)

@@ -1,9 +1,9 @@
-"""Builds and tries the package with each torch that it is for: ``make matrix``, or with ``ARGS=TORCH`` one of them.
+"""Builds and tests the package with each supported torch: ``make matrix``, or with ``ARGS=TORCH`` one of them.
 
-Each row of ROWS is made in a copy of the tree in build/matrix, by the commands of the Makefile, as a user has it: the
-build, a suite of tests on CPU tensors, and one under torch_npu on simulated NPUs. It takes the network, 6 GB while it
-works, and about a quarter of an hour for each row on two cores. The table in docs/compatibility.md is written anew for
-the rows that were tried; the others stay. A row whose interpreter is not on PATH is left out, which is said.
+Each row of ROWS is built in a copy of the tree in build/matrix, with the Makefile's commands, as a user would: the
+build, a suite of tests on CPU tensors, and one under torch_npu on simulated NPUs. It needs the network, 6 GB of
+temporary space, and about a quarter of an hour per row on two cores. The table in docs/compatibility.md is updated for
+the tested rows; the others are kept. A row whose interpreter is not on PATH is skipped with a message.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ HEADER = "| torch | torch_npu | Python | CPU tensors | NPU tensors |\n|---|---|-
 
 
 class Row(NamedTuple):
-    """What goes together."""
+    """A combination of versions."""
 
     torch: str
-    torch_npu: str | None  # none that goes with this torch has been published
+    torch_npu: str | None  # None if no matching torch_npu was published
     python: str
 
 
@@ -49,14 +49,14 @@ NPU = ("tests/npu/test_smoke.py", "tests/npu/test_operators.py", "tests/npu/test
 
 
 def counts(output: str) -> str:
-    """What pytest says at its end: "123 passed, 4 skipped"."""
+    """The last line of pytest: "123 passed, 4 skipped"."""
     found = re.findall(r"\d+ (?:passed|failed|errors?|skipped)", output.strip().splitlines()[-1])
     return ", ".join(found) or "no test ran"
 
 
 def run(folder: Path, *command: str) -> str:
-    """What a command prints; the end of it is shown if it fails."""
-    # CXX goes to make, which takes "ccache g++"; torch's Inductor does not.
+    """The output of a command; if it fails, the end of it is shown."""
+    # CXX is for make, which accepts "ccache g++"; torch's Inductor does not.
     environment = {name: value for name, value in os.environ.items() if name != "CXX"}
     result = subprocess.run(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -70,7 +70,7 @@ def run(folder: Path, *command: str) -> str:
 
 
 def build(row: Row, folder: Path) -> bool:
-    """Copies what git knows of the tree, and makes it."""
+    """Copies the files that git tracks, and builds them."""
     shutil.rmtree(folder, ignore_errors=True)
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in listed.rstrip("\0").split("\0"):
@@ -101,7 +101,7 @@ def try_row(row: Row) -> str:
 
 
 def main(wanted: list[str]) -> int:
-    """Tries the rows of the versions of torch that are named, or all; 1 if something did not pass."""
+    """Tests the rows of the given versions of torch, or all; returns 1 if anything failed."""
     page = PAGE.read_text()
     start = page.index(HEADER) + len(HEADER)
     end = page.index("\n\n", start - 1) + 1

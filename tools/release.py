@@ -1,7 +1,8 @@
-"""What a release says: ``python tools/release.py v1.2.3 [ADDRESS]`` prints CHANGELOG.md's section for that tag.
+"""The text of a release: ``python tools/release.py v1.2.3 [ADDRESS]`` prints CHANGELOG.md's section for that tag.
 
-It ends with 1, and says why, unless the tag is the package's version and the section has its date. Paragraphs become
-one line each, since GitHub breaks a release's text where its lines end; links into the tree begin with ADDRESS then.
+Exits with 1, and prints the reason, unless the tag is the package's version and the section has its date. Paragraphs
+become one line each, because GitHub keeps line breaks in a release's text; links into the tree are prefixed with
+ADDRESS.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class NotReady(Exception):
-    """What is to be changed before the release."""
+    """The problems to fix before the release."""
 
 
 def section(tag: str, root: Path = ROOT) -> str:
@@ -35,13 +36,13 @@ def section(tag: str, root: Path = ROOT) -> str:
 
 
 def of_a_release(text: str, address: str) -> str:
-    """A section as GitHub shows it: without line breaks in its paragraphs, and with links from the repository's."""
+    """A section in GitHub's form: without line breaks in its paragraphs, and with links relative to the repository."""
     joined = re.sub(r"(?<=\S)\n *(?!\s|#|[-*] )", " ", text)
     return re.sub(r"\]\((?!\w+:|#)", f"]({address}/", joined) if address else joined
 
 
 def main(tag: str, address: str = "") -> int:
-    """Prints the text; 1 if the tree is not ready for the tag."""
+    """Prints the text; returns 1 if the tree is not ready for the tag."""
     try:
         print(of_a_release(section(tag), address))
     except NotReady as reason:

@@ -1,6 +1,6 @@
 """The command line, ``aclnn-torch <command>`` or ``python -m aclnn_torch <command>``.
 
-One module per subject; each offers its commands as a table.
+One module per subject; each exports its commands as a table.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from . import bench, check, config, doctor, npu, verify
 __all__ = ["main"]
 
 COMMANDS = config.COMMANDS | check.COMMANDS | npu.COMMANDS | doctor.COMMANDS | bench.COMMANDS | verify.COMMANDS
-# What needs the package whole.
+# Commands that need the whole package.
 NEEDS_PACKAGE = bench.COMMANDS | verify.COMMANDS
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit status: 0, or what the command's help says; 2 for wrong usage."""
+    """Run one command and return the exit status: 0, or the status in the command's help; 2 for wrong usage."""
     parser = argparse.ArgumentParser(prog="aclnn-torch", description="Tools around aclnn_torch and its host CANN.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")

@@ -1,4 +1,4 @@
-"""``bench``: how fast the operators are here, beside torch's."""
+"""``bench``: the speed of the operators on this machine, compared with torch's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUNDS = 15
 
 
 def _arguments(name: str, function: Callable[..., Any], elements: int, dtype: Any) -> tuple[Any, ...]:
-    """What a function of aclnn_torch.functional is called with: about so many elements; its tensors first."""
+    """Arguments for a function of aclnn_torch.functional, with about this many elements; tensors first."""
     import torch
 
     def numbers(*shape: int) -> Any:
@@ -45,7 +45,7 @@ def _arguments(name: str, function: Callable[..., Any], elements: int, dtype: An
 
 
 def _seconds(calls: list[Callable[[], object]]) -> list[float]:
-    """The median time of each, in turns, since the machine's speed changes."""
+    """The median time of each, measured in turns, since the machine's speed changes."""
 
     def measure(call: Callable[[], object], count: int) -> float:
         begin = time.perf_counter()
@@ -59,7 +59,7 @@ def _seconds(calls: list[Callable[[], object]]) -> list[float]:
 
 
 def measure(pattern: str, elements: int, dtype_name: str) -> Iterator[dict[str, Any]]:
-    """One function after the other, forward, and forward with backward; times in seconds."""
+    """Measures the functions in order, forward, and forward with backward; times in seconds."""
     import torch
 
     from .. import functional
@@ -67,7 +67,7 @@ def measure(pattern: str, elements: int, dtype_name: str) -> Iterator[dict[str, 
     dtype = getattr(torch, dtype_name)
     for name in functional.__all__:
         ours, theirs = getattr(functional, name), getattr(torch.nn.functional, name, None)
-        if theirs is None or not re.search(pattern, name):  # an older torch lacks some
+        if theirs is None or not re.search(pattern, name):  # missing in an older torch
             continue
         torch.manual_seed(0)
         plain = _arguments(name, ours, elements, dtype)

@@ -1,4 +1,4 @@
-"""``check``: whether a C++ program written for CANN compiles, runs and releases what it made."""
+"""``check``: tells if a C++ program written for CANN compiles, runs and releases its objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .command import Command, add_device_arguments, environment
 from .config import compile_flags, link_flags
 
 INCLUDE = PREFIX / "include"
-# Linked into the program: writes down what is left when it ends, after everything that the program itself has at exit.
+# Linked into the program: reports the objects left at its end, after the program's own exit handlers.
 REPORTER = """
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +37,7 @@ void report() {
 const int registered = std::atexit(report);
 }
 """
-# Kind of object -> what releases it.
+# Kind of object -> function that releases it.
 RELEASED_BY = {
     "tensor": "aclDestroyTensor",
     "scalar": "aclDestroyScalar",
@@ -55,7 +55,7 @@ RELEASED_BY = {
 
 
 def missing(sources: list[str]) -> dict[str, list[str]]:
-    """What a program asks of CANN that the host CANN has not: headers that it includes, functions that it calls."""
+    """A program's headers and functions of CANN that the host CANN does not have."""
     texts = [Path(source).read_text(errors="replace") for source in sources if Path(source).is_file()]
     program = re.sub(r"//[^\n]*|/\*.*?\*/", " ", "\n".join(texts), flags=re.DOTALL)
     known = {word for header in INCLUDE.rglob("*.h") for word in re.findall(r"\w+", header.read_text())}
@@ -74,7 +74,7 @@ def missing(sources: list[str]) -> dict[str, list[str]]:
 def check(
     sources: list[str], arguments: list[str], variables: dict[str, str], compiler: str, flags: list[str]
 ) -> dict[str, Any]:
-    """Compile and run a program; its output goes where ours goes, behind it."""
+    """Compile and run a program; its output goes to this process's output."""
     result: dict[str, Any] = {"files": sources, "compiled": False, "compiler_output": ""}
     with tempfile.TemporaryDirectory() as folder:
         program, reporter, left = (Path(folder) / name for name in ("program", "reporter.cpp", "left"))
@@ -104,7 +104,7 @@ def check(
 
 
 def _describe(result: dict[str, Any]) -> list[str]:
-    """The same in words."""
+    """The same as text."""
     if not result["compiled"]:
         absent = result["missing"]
         lines = [f"the host CANN has no {each}" for each in (*absent["headers"], *absent["functions"])]

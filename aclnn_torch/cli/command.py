@@ -1,4 +1,4 @@
-"""What a sub-command is, and what several of them share."""
+"""The class of a sub-command, and code shared by several of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .prefix import is_built
 
 @dataclass(frozen=True)
 class Command:
-    """A sub-command: its one-line help, the arguments it takes, what it does with them, and examples."""
+    """A sub-command: its one-line help, its arguments, its action and examples."""
 
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
@@ -22,7 +22,7 @@ class Command:
 
 
 def add_device_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which NPUs are simulated."""
+    """The options that select the simulated NPUs."""
     parser.add_argument("--product", help="what they are, e.g. Ascend910B (the default), Ascend950 or a SoC name")
     parser.add_argument("--devices", type=int, metavar="N", help="how many there are, 1 (the default) to 64")
     parser.add_argument("--memory", metavar="SIZE", help="how much memory each has, e.g. 2G; the machine's otherwise")
@@ -32,7 +32,7 @@ def add_device_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def environment(arguments: argparse.Namespace) -> dict[str, str] | None:
-    """The variables for these NPUs, or None, after a word about what is wrong."""
+    """The variables for these NPUs; or None, after printing the error."""
     if not is_built():
         return None
     try:

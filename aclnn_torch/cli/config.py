@@ -1,4 +1,4 @@
-"""``config``: how to compile and link programs against the host CANN."""
+"""``config``: flags to compile and link programs against the host CANN."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ LIBRARIES = ("ascendcl", "nnopbase", "opapi")
 
 
 def compile_flags() -> list[str]:
-    """What a compiler needs."""
+    """The compiler's flags."""
     return [f"-I{PREFIX / 'include'}"]
 
 
 def link_flags() -> list[str]:
-    """What a linker needs; the program then finds the libraries by itself."""
+    """The linker's flags; the program then finds the libraries at run time."""
     lib = PREFIX / "lib64"
     return [f"-L{lib}", f"-Wl,-rpath,{lib}", *(f"-l{name}" for name in LIBRARIES)]
 
 
 def config_values() -> dict[str, tuple[str, str]]:
-    """Return what `config` can print, as option -> (value, help)."""
+    """Return the values that `config` can print, as option -> (value, help)."""
     include, lib = PREFIX / "include", PREFIX / "lib64"
     return {
         "cflags": (shlex.join(compile_flags()), "flags to compile with"),
@@ -38,13 +38,13 @@ def config_values() -> dict[str, tuple[str, str]]:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    """One switch per value; they are printed in the order of the table, as pkg-config does."""
+    """One switch per value; printed in the order of the table, as in pkg-config."""
     for name, (_, text) in config_values().items():
         parser.add_argument(f"--{name}", dest="names", action="append_const", const=name, help=text)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Print the values asked for on one line, or all of them by name."""
+    """Print the selected values on one line, or all of them by name."""
     if not is_built():
         return 1
     values = config_values()

@@ -1,7 +1,7 @@
-"""``doctor --coverage``: the aclnn functions that the installed torch_npu calls, and what the host CANN does with each.
+"""``doctor --coverage``: the aclnn functions that the installed torch_npu calls, and the host CANN's support of each.
 
-Both lists come from the libraries themselves, which are read and not loaded: torch_npu's holds the names that it looks
-up, the host CANN's those that it has and, of those that it refuses, the reasons.
+Both lists are read from the libraries' files, without loading them: torch_npu's contains the names that it looks up,
+the host CANN's the names that it defines and the reasons for those that it refuses.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..host import PREFIX
 from .prefix import is_built
 
 COMPUTED, REFUSED, MISSING = "computed", "refused", "missing"
-# How the reason begins of what is there to say that it is missing.
+# The beginning of the reason for a function that is missing.
 NOT_WRITTEN = "it is not written yet"
-# The function that tells a function's largest workspace is one more that torch_npu looks up by name.
+# torch_npu also looks up, by name, the function that returns a function's largest workspace.
 _NAME = re.compile(rb"(?<=\0)(acl\w+?)(?:GetWorkspaceSize|(GetMaxWorkspaceSize))(?=\0)")
-# The first text of its section has whatever data before it.
+# Arbitrary data may precede the first text of its section.
 _REASON = re.compile(rb"(acl\w+): the host CANN does not have this function, because ([^\0]+)")
 
 
@@ -50,7 +50,7 @@ def asked_for() -> set[str] | None:
 
 
 def coverage(names: set[str] | None) -> list[Entry]:
-    """What the host CANN does with each of these functions, or with all that it knows."""
+    """The host CANN's support of each of these functions, or of all that it knows."""
     content = (PREFIX / "lib64" / "libopapi.so").read_bytes()
     here = _names(content)
     reasons = {match[1].decode(): match[2].decode() for match in _REASON.finditer(content)}
@@ -64,7 +64,7 @@ def coverage(names: set[str] | None) -> list[Entry]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the list, and how many functions have each state."""
+    """Prints the list, and the number of functions in each state."""
     if not is_built():
         return 1
     names = asked_for()

@@ -1,4 +1,4 @@
-"""``doctor``: what is installed, whether it works, and what to do about what does not."""
+"""``doctor``: checks the installation and suggests remedies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VARIABLES = "ACLNN_TORCH_"
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     text: str
@@ -31,7 +31,7 @@ class Finding:
 
 
 def installed_version(name: str) -> str | None:
-    """The version of an installed package, which is not imported for that."""
+    """The version of an installed package, without importing it."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -39,7 +39,7 @@ def installed_version(name: str) -> str | None:
 
 
 def built_for() -> str | None:
-    """The torch_npu that the operators on NPU tensors were built for; the library says it without being loaded."""
+    """The torch_npu version that the NPU operators were built for, read from the library without loading it."""
     try:
         content = (PREFIX.parent / "lib" / "libaclnn_npu.so").read_bytes()
     except OSError:
@@ -107,7 +107,7 @@ def _prefix() -> Finding:
 
 
 def _operators() -> Finding:
-    """Every operator computes what ATen's do."""
+    """Every operator agrees with its decomposition into ATen's."""
     import torch
 
     from .. import decompositions, product
@@ -115,7 +115,7 @@ def _operators() -> Finding:
 
     overloads = [overload for operator in OPERATORS.values() for overload in operator.overloads]
     table, failures = decompositions(), {}
-    with product("host"):  # others refuse some of the calls by right
+    with product("host"):  # the others refuse some of the calls, correctly
         for overload in overloads:
             try:
                 ours, atens = overload.operator(*overload.example()), table[overload.operator](*overload.example())
@@ -129,7 +129,7 @@ def _operators() -> Finding:
 
 
 def _operators_here() -> Iterator[Finding]:
-    """What needs the package whole."""
+    """Checks that need the whole package."""
     import torch
 
     from .. import _C, __version__, get_product, profiling
@@ -151,7 +151,7 @@ def _operators_here() -> Iterator[Finding]:
 
 
 def findings() -> Iterator[Finding]:
-    """Everything, in the order in which one thing needs another."""
+    """All checks, in order of dependency."""
     from .. import __version__, problem
 
     yield Finding("Python", f"{platform.python_version()} on {platform.machine()}")

@@ -1,15 +1,15 @@
-"""Starts a program as its child, and tells as it ends which failures nobody heard of. `aclnn-torch run` becomes this.
+"""Starts a program as its child, and reports unreported failures at its end. `aclnn-torch run` execs this file.
 
     python -I -S launcher.py COMMAND...
 
-It uses the standard library alone, so that it takes little memory beside the program. A failure of a stream is an error
-of whatever waits for the stream. Of those for which nothing does, the host CANN of each process below this one writes a
-line into memory of this one (csrc/host_cann/runtime/untold.h), which is gone with it, however it ends.
+Uses only the standard library, so that it takes little memory. A failure of a stream is raised by the next wait for the
+stream. Failures that no wait reports are written by the host CANN of each child process as lines into memory of this
+process (csrc/host_cann/runtime/untold.h), which disappears with it, however it ends.
 
-To whoever started it, this process is the program: it stays in the same process group, hands on the signals that are
-sent to it, stops as the program does, holds no file but standard error open, and ends as the program does, by the same
-status or signal. If it is killed, so is the program. One difference is left: a signal that a process, and not a
-terminal, sends to the whole group comes to the program twice.
+To its parent, this process acts as the program: it stays in the same process group, forwards the signals sent to it,
+stops as the program does, keeps no file but standard error open, and ends with the program's status or signal. If it is
+killed, so is the program. One difference remains: a signal that a process, not a terminal, sends to the whole group
+reaches the program twice.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NoReturn
 
 VARIABLE = "ACLNN_TORCH_FAILURES"
-NAME = b"aclnn_torch_failures"  # of the memory, by which the host CANN knows it
-MOST_BYTES = 1 << 20  # of failures that are written; what says that they were told takes no more than that again
-MOST_FAILURES = 20  # that are told one by one
+NAME = b"aclnn_torch_failures"  # name of the memory, checked by the host CANN
+MOST_BYTES = 1 << 20  # for failures; marking them as reported takes at most as much again
+MOST_FAILURES = 20  # reported individually
 
-# A terminal sends these to the whole group. They stop a process unless it catches them.
+# A terminal sends these to the whole group. They stop a process that does not catch them.
 STOPPING = {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 OF_TERMINAL = {signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGWINCH, signal.SIGCONT} | STOPPING
 SI_KERNEL = 0x80
@@ -40,12 +40,12 @@ libc = ctypes.CDLL(None)
 
 
 def start(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, set[signal.Signals]]:
-    """The program's process, and the signals that are blocked from then on, to be waited for."""
+    """Starts the program; returns its process, and the signals that are now blocked and waited for."""
     waited = set(signal.valid_signals()) - {
         signal.SIGKILL,
         signal.SIGSTOP,
-    }  # a fault of this process ends it all the same
-    reaping = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # were it ignored, the status would be lost
+    }  # a crash of this process must end it
+    reaping = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, the status would be lost
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     parent = os.getpid()
     child = os.fork()
@@ -57,7 +57,7 @@ def start(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, 
             os._exit(1)
         signal.signal(signal.SIGCHLD, reaping)
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # one that comes before the program is there ends it
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends this process if it arrives before the program exists
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.execve(command[0], [*command], environment)
     except BaseException as error:
@@ -67,7 +67,7 @@ def start(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, 
 
 
 def let_go(kept: int) -> None:
-    """Closes what the program was given, but standard error: the end of a pipe is the program's to close."""
+    """Closes the program's files except standard error: only the program may hold a pipe open."""
     null = os.open(os.devnull, os.O_RDWR)
     for number in map(int, os.listdir("/proc/self/fd")):
         if number not in (0, 1, 2, kept, null):
@@ -78,10 +78,10 @@ def let_go(kept: int) -> None:
 
 
 def stop(number: int) -> None:
-    """Stops this process by the signal that stopped the program, until it is to go on."""
+    """Stops this process by the signal that stopped the program, until it is continued."""
     if number != signal.SIGSTOP:
         signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)  # before it is let through: it may have come already, and stops once
+    os.kill(os.getpid(), number)  # sent while blocked: a pending copy of the signal then stops only once
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})
 
@@ -96,22 +96,22 @@ def wait(child: int, waited: set[signal.Signals]) -> int:
             changed, status = os.waitpid(child, os.WNOHANG | os.WUNTRACED)
             if changed and not os.WIFSTOPPED(status):
                 return status
-            # SIGSTOP comes from the program if it has caught SIGTSTP. From others it is the program's alone, who may
-            # not know of this process when they let it go on.
+            # If the program has caught SIGTSTP, it sends SIGSTOP itself. From others, SIGSTOP is for the program only,
+            # because they may not know that this process must be continued, too.
             is_asked_to_stop |= signal.SIGTSTP in signal.sigpending()
             if changed and (os.WSTOPSIG(status) != signal.SIGSTOP or is_asked_to_stop):
                 stop(os.WSTOPSIG(status))
             continue
         if number in (signal.SIGTSTP, signal.SIGCONT):
             is_asked_to_stop = number == signal.SIGTSTP
-        # Of a terminal that is gone the first process of its session alone is told.
+        # When a terminal disappears, only the session leader gets SIGHUP.
         is_own = number == signal.SIGHUP and os.getsid(0) == os.getpid()
         if event.si_code != SI_KERNEL or number not in OF_TERMINAL or is_own:
             os.kill(child, number)
 
 
 def untold(lines: Sequence[str]) -> Iterator[str]:
-    """A sentence for each failure that was written and not told; what is no such line is passed over."""
+    """A sentence for each failure that was written but not reported; other lines are skipped."""
     failures: dict[tuple[int, int], str] = {}
     told: list[str] = []
     for line in lines:
@@ -125,7 +125,7 @@ def untold(lines: Sequence[str]) -> Iterator[str]:
             call, text = str(entry["call"]), str(entry["text"])
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
             continue
-        if key in failures:  # of an earlier process that had the same number
+        if key in failures:  # from an earlier process with the same number
             told.append(failures.pop(key))
         place = f"stream {stream}" if stream else "torch_npu's queue"
         what = "" if not call or text.startswith(f"{call}:") else f"{call}: "
@@ -140,7 +140,7 @@ def untold(lines: Sequence[str]) -> Iterator[str]:
 
 
 def tell(report: int) -> None:
-    """Writes the sentences to standard error, where there is one."""
+    """Writes the sentences to standard error, if it is open."""
     if sys.stderr is None:
         return
     lines = os.pread(report, 2 * MOST_BYTES, 0).decode(errors="replace").splitlines()
@@ -155,25 +155,26 @@ def tell(report: int) -> None:
 
 
 def end(status: int) -> NoReturn:
-    """Ends this process as the child has ended."""
+    """Ends this process in the same way as the child."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the child has written the one that there is to be
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the child has already written a core file
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
         os.kill(os.getpid(), number)
-        os._exit(128 + number)  # the first process of a container, which its own signals do not end
+        os._exit(128 + number)  # a container's first process survives its own signals
     os._exit(os.WEXITSTATUS(status))
 
 
 def main(command: Sequence[str]) -> NoReturn:
-    """Runs the command, an executable's path with its arguments."""
+    """Runs the command: an executable's path and its arguments."""
     environment = dict(os.environ)
     environment.pop(VARIABLE, None)
     report = libc.memfd_create(NAME, MFD_CLOEXEC)
-    if report >= 0:  # without it the program runs all the same
-        environment[VARIABLE] = f"/proc/{os.getpid()}/fd/{report}"  # some programs close what they did not open
+    if report >= 0:  # the program runs without it, too
+        # Not inherited: some programs close unknown descriptors.
+        environment[VARIABLE] = f"/proc/{os.getpid()}/fd/{report}"
     try:
         child, waited = start(command, environment)
     except OSError as error:
@@ -183,7 +184,7 @@ def main(command: Sequence[str]) -> NoReturn:
         let_go(report)
     status = wait(child, waited)
     if report >= 0:
-        with contextlib.suppress(OSError):  # nobody reads standard error
+        with contextlib.suppress(OSError):  # standard error is closed
             tell(report)
     end(status)
 

@@ -13,7 +13,7 @@ from .command import Command, add_device_arguments, environment
 
 
 def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
-    """The NPUs, and what to start as one would give it to python."""
+    """The NPUs, and the program with its arguments, as for python."""
     add_device_arguments(parser)
     parser.add_argument("-m", dest="is_module", action="store_true", help="run a module, as `python -m` does")
     parser.add_argument("target", metavar="script.py | module", help="what to run")
@@ -21,15 +21,15 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _interpreter_options() -> list[str]:
-    """What python itself was given before the program, such as -X and -W."""
+    """The options of python itself, such as -X and -W."""
     options = sys.orig_argv[1 : len(sys.orig_argv) - len(sys.argv) + 1]
     return options[:-2] if options[-2:-1] == ["-m"] else options[:-1]
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    """Become what starts the program: its arguments, output, signals and exit status are its own, as python's options.
+    """Replace this process by the program's launcher; options, output, signals and exit status are as with python.
 
-    The launcher stays the program's parent, and tells at its end which failures nobody heard of.
+    The launcher stays the program's parent, and reports unreported failures at its end.
     """
     variables = environment(arguments)
     if variables is None:

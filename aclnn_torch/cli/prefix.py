@@ -1,4 +1,4 @@
-"""The folder that looks like an installed CANN, which is built when a command first needs it."""
+"""The prefix, laid out as an installed CANN, which is built when a command first needs it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import sys
 from ..host import PREFIX, missing_libraries
 
 TREE = PREFIX.parents[1]
-NEEDED = ("cmake", "ninja", "pybind11", "setuptools")  # of this Python, to build
+NEEDED = ("cmake", "ninja", "pybind11", "setuptools")  # in this Python's environment, to build
 
 
 def is_built() -> bool:
-    """Whether there is a CANN to use: built now, if this is a source tree and its environment; says what is wrong."""
+    """True if there is a CANN to use, built now if this is a source tree with its environment; else prints why."""
     if not missing_libraries():
         return True
     if not (TREE / "setup.py").exists() or not all(importlib.util.find_spec(name) for name in NEEDED):
@@ -26,14 +26,14 @@ def is_built() -> bool:
     except OSError as error:
         return _refused(str(error))
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of commands that begin together one builds
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of several commands that start together, one builds
         return not missing_libraries() or _build()
     finally:
         os.close(lock)
 
 
 def _build() -> bool:
-    # What a command prints on stdout is read by others.
+    # A command's stdout is for its result only.
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace", "--cann"]
     if subprocess.run(command, cwd=TREE, stdout=sys.stderr).returncode == 0:
         return True

@@ -1,4 +1,4 @@
-"""``verify``: the installed CANN beside the host CANN."""
+"""``verify``: compares the installed CANN with the host CANN."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGES = ("numpy", "hypothesis")
 
 
 def _source_tree() -> Path | None:
-    """Where the tables and what runs them are: the tree of this package, or the working directory."""
+    """The location of the tables and of the code that runs them: the package's tree, or the working directory."""
     for folder in (Path(__file__).resolve().parents[2], Path.cwd()):
         if (folder / "tests" / "verify" / "main.py").exists():
             return folder

@@ -1,4 +1,4 @@
-"""The operators of ``torch.ops.aclnn``: one module states one operator, for every part of the package that asks."""
+"""The operators of ``torch.ops.aclnn``: each module defines one operator, for all parts of the package."""
 
 from __future__ import annotations
 

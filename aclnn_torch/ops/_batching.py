@@ -1,4 +1,4 @@
-"""What the batching rules of operators that are not elementwise share."""
+"""Batching rules shared by operators that are not elementwise."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def map_over_batch(
 ) -> tuple[Any, Any]:
     """A rule for ``torch.vmap``: calls the operator sample by sample and stacks what it returns.
 
-    Arguments without a batch dimension go into every call. Of several results, those that are None stay so.
+    Arguments without a batch dimension are passed to every call. Results that are None stay None.
     """
-    # The dimension of an argument that is a list is a list too, of nothing.
+    # For a list argument, the dimension is a list of None.
     in_dims = [dim if isinstance(dim, int) else None for dim in in_dims]
     if info.batch_size == 0:
-        # One sample of zeros tells what the results look like.
+        # A call with one sample of zeros gives the results' shapes.
         args = [
             arg if dim is None else arg.new_zeros([*arg.shape[:dim], 1, *arg.shape[dim + 1 :]])
             for arg, dim in zip(args, in_dims, strict=True)
@@ -39,7 +39,7 @@ def map_over_batch(
 
 
 def one_by_one(operator: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
-    """The rule of an operator that knows no better than :func:`map_over_batch`."""
+    """The rule of an operator without a better one than :func:`map_over_batch`."""
 
     def rule(info: Any, in_dims: Sequence[Any], *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         return map_over_batch(operator, info, in_dims, args, **kwargs)

@@ -17,12 +17,12 @@ aclnn, aten = torch.ops.aclnn, torch.ops.aten
 
 
 def _into_batch(tensor: Tensor, dim: int) -> Tensor:
-    """Makes the batch of ``torch.vmap`` part of the batch of the convolution."""
+    """Merges the batch of ``torch.vmap`` into the batch of the convolution."""
     return tensor.movedim(dim, 0).flatten(0, 1)
 
 
 def _out_of_batch(tensor: Tensor, batch_size: int) -> Tensor:
-    """The way back."""
+    """The inverse."""
     return tensor.reshape(batch_size, tensor.shape[0] // batch_size, *tensor.shape[1:])
 
 
@@ -37,7 +37,7 @@ def _batched(info: Any, in_dims: tuple[Any, ...], *args: Any, **kwargs: Any) -> 
 
 
 def _for_each(spatial: int, *values: Sequence[Any]) -> list[list[Any]]:
-    """One value per spatial dimension, where ATen wants so many."""
+    """One value per spatial dimension, as ATen requires."""
     return [list(value) * spatial if len(value) == 1 else list(value) for value in values]
 
 
@@ -138,13 +138,13 @@ def _sharding_of_backward(
     if groups == 1:
         out_channels, in_channels = _channels(transposed)
         shardings.append((results(channels, in_channels, replicated), [replicated, channels, in_channels]))
-        if not output_mask[2]:  # bias_sizes are those of all channels
+        if not output_mask[2]:  # bias_sizes count all channels
             shardings.append((results(PARTIAL, out_channels, replicated), [channels, replicated, out_channels]))
     return shardings
 
 
 def _flops_of(operator: OpOverloadPacket) -> Callable[..., int]:
-    """The count of ATen's operator of the same arguments."""
+    """The flop count of ATen's operator with the same arguments."""
     formula: Callable[..., int] = flop_registry[operator]
 
     def flops(*args: Any, cube_math_type: int | None = None, **kwargs: Any) -> int:
@@ -154,7 +154,7 @@ def _flops_of(operator: OpOverloadPacket) -> Callable[..., int]:
 
 
 def _example() -> tuple[tuple[Tensor, Tensor], tuple[Any, ...]]:
-    """An image of two channels and three filters, and what follows a bias."""
+    """An image of two channels, three filters, and the arguments after the bias."""
     return (example_rows().reshape(1, 2, 3, 4), example_rows(-1, 1).reshape(3, 2, 2, 2)), ([1], [0], [1], False, [0], 1)
 
 

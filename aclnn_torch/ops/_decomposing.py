@@ -1,4 +1,4 @@
-"""What the decompositions of operators that sum up share."""
+"""Shared by the decompositions of operators that sum."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import torch
 
 
 def working_dtype(dtype: torch.dtype) -> torch.dtype:
-    """The dtype that is computed in."""
+    """The compute dtype."""
     return torch.float64 if dtype == torch.float64 else torch.float32

@@ -11,20 +11,20 @@ from torch._ops import OpOverload
 from ._nested import elementwise_nested
 from ._operator import REPLICATE, Overload, Sharding, shard
 
-MAX_RANK = 8  # of CANN's tensors
+MAX_RANK = 8  # CANN's maximum rank
 
 
 def elementwise(
     operator: OpOverload, *, decomposition: Callable[..., Any] | str, example: Callable[[], tuple[Any, ...]]
 ) -> Overload:
-    """An overload that works element by element, on tensors of one shape."""
+    """An elementwise overload, on tensors of one shape."""
 
     def batching(info: Any, in_dims: tuple[int | None, ...], *args: Any, **kwargs: Any) -> tuple[Tensor, int]:
         batched = _batched_first(info.batch_size, in_dims, args)
         shape = next(arg.shape for arg in batched if isinstance(arg, Tensor))
         if len(shape) <= MAX_RANK:
             return operator(*batched, **kwargs), 0
-        # The batch dimension must not make a tensor that is accepted one of too many dimensions.
+        # Flattened, so that the batch dimension cannot exceed the maximum rank.
         flat = [arg.flatten() if isinstance(arg, Tensor) else arg for arg in batched]
         return operator(*flat, **kwargs).reshape(shape), 0
 
@@ -62,12 +62,12 @@ def _overload(
 def _sharding(*args: Any, **_: Any) -> Sequence[Sharding]:
     tensors = [arg for arg in args if hasattr(arg, "placements")]
     shapes = {tensor.shape for tensor in tensors}
-    dims = range(tensors[0].ndim) if len(shapes) == 1 else ()  # not where one is broadcast
+    dims = range(tensors[0].ndim) if len(shapes) == 1 else ()  # not if one is broadcast
     return [([placement], [placement] * len(tensors)) for placement in (REPLICATE, *map(shard, dims))]
 
 
 def _batched_first(batch_size: int, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> list[Any]:
-    """Moves every tensor's batch dimension to the front, and gives one to those that have none."""
+    """Moves every tensor's batch dimension to the front, and adds one where it is missing."""
     return [
         arg
         if not isinstance(arg, Tensor)

@@ -1,4 +1,4 @@
-"""What the functions of ``aclnn_torch.functional`` share: how they call operators, and what they say of arguments."""
+"""Shared by the functions of ``aclnn_torch.functional``: calls of operators, and texts about arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .. import _C
 
 _SYMBOLS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
-# What an argument may be, by its type in an operator's schema, and what the text of an error calls that.
+# The Python types accepted for each type in an operator's schema, and their name in an error's text.
 _KINDS: dict[str, tuple[Any, str]] = {
     "Tensor": ((Tensor,), "a tensor"),
     "Optional[Tensor]": ((Tensor, type(None)), "a tensor or None"),
@@ -27,26 +27,26 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "str": ((str,), "a string"),
 }
 _NUMBERS = ("number", "float", "int")
-# What the functions call arguments that have another name in an operator's schema.
+# Names of arguments in the functions that differ from the operator's schema.
 _NAMES = {"self": "input", "x": "input", "gamma": "weight", "epsilon": "eps"}
 
 
 def wrong_kind(function: str, argument: str, value: object, expected: str) -> TypeError:
-    """The error about an argument of a wrong kind."""
+    """The error for an argument of a wrong kind."""
     if isinstance(value, Tensor):
         shown = f"a tensor of shape {list(value.shape)}" + (" that requires grad" if value.requires_grad else "")
     else:
         shown = reprlib.repr(value)
     error = TypeError(f"{function}: {argument} is {shown}, expected {expected}")
-    error.__suppress_context__ = True  # the operator's own, which says less
+    error.__suppress_context__ = True  # hides the operator's own, less informative error
     return error
 
 
 def accepted(function: str, argument: str, kind: str, value: Any) -> Any:
-    """The value as an operator takes it: of a tensor without dimensions, given for a number, its number."""
+    """Converts a value for an operator: a zero-dimensional tensor given for a number becomes its number."""
     types, expected = _KINDS[kind]
     if kind in _NUMBERS and not isinstance(value, (int, float, complex)):
-        # Numbers of other libraries, such as NumPy's.
+        # Numbers of other libraries, such as NumPy.
         if isinstance(value, numbers.Integral):
             return int(value)
         if isinstance(value, numbers.Real):
@@ -62,8 +62,8 @@ def accepted(function: str, argument: str, kind: str, value: Any) -> Any:
 def checked_call(name: str, function: str) -> Callable[..., Tensor]:
     """The first result of an operator, given all arguments by position.
 
-    Where the operator refuses an argument for its kind, a number is made of a tensor, as torch's functions do, or the
-    error names the argument as `function` does.
+    If the operator refuses an argument's type, a tensor is converted to a number, as in torch's functions, or the error
+    names the argument as `function` does.
     """
     overload = getattr(torch.ops.aclnn, name).default
     schema = overload._schema
@@ -98,24 +98,25 @@ def checked_call(name: str, function: str) -> Callable[..., Tensor]:
 
 
 def direct_call(name: str, function: str) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """The same twice: without what torch.ops costs, and for Dynamo, which cannot look into functions in C.
+    """Two versions: a direct call without the cost of torch.ops, and one for Dynamo, which cannot trace C functions.
 
-    The former leaves to the latter what is not plain tensors and numbers, as a mode of ``__torch_function__`` wants.
+    The former falls back to the latter for arguments that are not plain tensors and numbers, and under a mode of
+    ``__torch_function__``.
     """
     traced = checked_call(name, function)
     return _C.direct_call(f"aclnn::{name}", traced), traced
 
 
 def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
-    """What autocast makes of a linear layer's tensor; None: it leaves it as it is."""
+    """The dtype to which autocast casts a linear layer's tensor; None if it does not."""
     kind = tensor.device.type
-    # Of meta tensors there is no autocast to ask about.
+    # Autocast does not support meta tensors.
     if not torch.amp.is_autocast_available(kind) or not tensor.is_floating_point() or tensor.dtype == torch.float64:
         return None
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
 
 
 def overridden(function: Callable[..., Tensor], tensors: Sequence[object], *args: object, **kwargs: object) -> Tensor:
-    """What ``__torch_function__`` of one of the tensors, or a mode, makes of a call: torch.fx, say, a node."""
+    """The result of ``__torch_function__`` of a tensor or a mode for a call: a node of torch.fx, for example."""
     result: Tensor = handle_torch_function(function, tensors, *args, **kwargs)
     return result

@@ -1,4 +1,4 @@
-"""Nested tensors of the jagged layout: their rules are calls on the values of all sequences, one behind the other."""
+"""Nested tensors of the jagged layout: a rule calls the operator on the concatenated values of all sequences."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch.nested._internal.nested_tensor import NestedTensor
 
 
 def _raggedness(tensor: Any) -> tuple[Any, ...]:
-    """The sizes up to the ragged one, which stands for the lengths of the sequences."""
+    """The sizes up to the ragged one, which stands for the sequences' lengths."""
     return tuple(tensor.shape[: tensor._ragged_idx + 1])
 
 
 def _unwrapped(operator: Any, args: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """A nested tensor of the arguments, and all arguments with their values; the sequences must be the same."""
+    """One nested tensor of the arguments, and all arguments with their values; sequence lengths must be equal."""
     nested = [arg for arg in args if isinstance(arg, NestedTensor)]
     first = nested[0]
     for other in nested[1:]:
@@ -29,14 +29,14 @@ def _unwrapped(operator: Any, args: Sequence[Any]) -> tuple[Any, list[Any]]:
 
 
 def _wrapped(values: Tensor, like: Any) -> Any:
-    from torch.nested._internal.ops import extract_kwargs  # which is slow to import
+    from torch.nested._internal.ops import extract_kwargs  # slow to import
 
-    # As torch's own rules do it: torch.nested.nested_tensor_from_jagged refuses to be traced.
+    # As in torch's own rules: torch.nested.nested_tensor_from_jagged cannot be traced.
     return NestedTensor(values, **extract_kwargs(like))  # type: ignore[no-untyped-call]
 
 
 def elementwise_nested(operator: Any) -> Callable[..., Any]:
-    """The rule of an operator that works element by element, on tensors of one shape; in place or not."""
+    """The rule of an elementwise operator, on tensors of one shape; in place or not."""
     in_place = operator._schema.is_mutable
 
     def rule(cls: Any, function: Any, types: Any, args: Sequence[Any], kwargs: dict[str, Any] | None) -> Any:
@@ -54,11 +54,11 @@ def elementwise_nested(operator: Any) -> Callable[..., Any]:
 
 
 def rowwise_nested(operator: Any, normalized: str) -> Callable[..., Any]:
-    """The rule of a normalisation: its first result is as the first argument is, others are of the values.
+    """The rule of a normalisation: its first result is nested like the first argument, others belong to the values.
 
     Args:
         operator: an operator of ``torch.ops.aclnn``.
-        normalized: the argument that has the normalised dimensions, a list of their sizes or a tensor of these.
+        normalized: the argument that gives the normalised dimensions, a list of sizes or a tensor with that shape.
     """
     names = [argument.name for argument in operator._schema.arguments]
 

@@ -1,6 +1,6 @@
-"""How a module of this folder states its operator: once, for every part of the package that asks.
+"""How a module of this folder declares its operator, once for all parts of the package.
 
-Each module has one ``OPERATOR``. ``aclnn_torch.ops`` finds it, and registers its rules with torch; the rest reads it:
+Each module has one ``OPERATOR``. ``aclnn_torch.ops`` finds it and registers its rules with torch; other parts read it:
 
 =====================  ================================================================================================
 statement              who reads it
@@ -32,13 +32,13 @@ from .._scripting import not_scriptable
 
 
 class Placement(NamedTuple):
-    """Where a tensor is, in DTensor's words, which would be slow to import.
+    """A placement in DTensor's terms, without importing DTensor, which is slow.
 
     Split along a dimension, replicated on every process, or a partial sum on each.
     """
 
     kind: Literal["shard", "replicate", "partial"]
-    dim: int | None = None  # that it is split along
+    dim: int | None = None  # the dimension of a split
 
 
 REPLICATE, PARTIAL = Placement("replicate"), Placement("partial")
@@ -49,28 +49,28 @@ def shard(dim: int) -> Placement:
     return Placement("shard", dim)
 
 
-# Placements of an operator's results, None where one is not asked for, and of its tensors.
+# Placements of an operator's results (None if one is not requested) and of its tensors.
 Sharding = tuple[Sequence[Placement | None], Sequence[Placement]]
 
 
-# What else dataclass can make would cost the import a millisecond.
+# dataclass's other methods would add a millisecond to the import.
 @dataclass(kw_only=True, eq=False, repr=False)
 class Overload:
     """One overload in ``torch.ops.aclnn``: forward, in place, or backward.
 
     Attributes:
         operator: the overload.
-        decomposition: what it computes in ATen's operators, a function of the same arguments; or the name of
-            ATen's operator that computes the same: to look all of those up would make the import slower.
+        decomposition: its computation in ATen's operators, a function of the same arguments; or the name of ATen's
+            equivalent operator, looked up later to keep the import fast.
         example: makes the arguments of a small call, which the product ``host`` accepts.
-        batching: the rule for ``torch.vmap``, as ``torch.library.register_vmap`` wants it. None: torch calls what the
-            operator is composed of.
-        nested: the rule for jagged tensors, as ``torch.library.register_torch_dispatch`` wants it. None: refused.
-        sharding: the placements that it can work on without communication, a function of the operator's arguments.
+        batching: the rule for ``torch.vmap``, for ``torch.library.register_vmap``. None: torch uses the operators that
+            it is composed of.
+        nested: the rule for jagged tensors, for ``torch.library.register_torch_dispatch``. None: refused.
+        sharding: the placements with which it works without communication, a function of the operator's arguments.
             None: DTensor refuses the operator.
-        accepts_empty: whether a process may be left without any elements.
-        flops: how many operations a call does, a function of shapes, as torch's flop counter wants it. None: none are
-            counted, as of ATen's activations, norms and losses.
+        accepts_empty: True if a process may have an empty shard.
+        flops: the number of operations of a call, a function of shapes, for torch's flop counter. None: none are
+            counted, as for ATen's activations, norms and losses.
     """
 
     operator: OpOverload
@@ -83,7 +83,7 @@ class Overload:
     flops: Callable[..., int] | None = None
 
     def register(self) -> None:
-        """Gives torch the rules."""
+        """Registers the rules with torch."""
         if self.batching is not None:
             torch.library.register_vmap(self.operator, self.batching)
         if self.nested is not None:
@@ -106,23 +106,23 @@ _Module = TypeVar("_Module", bound=type[torch.nn.Module])
 
 
 def _published(thing: Any, module: str) -> Any:
-    thing.__module__ = module  # where pickle, torch.fx and the documents find it
+    thing.__module__ = module  # so that pickle, torch.fx and the documents find it
     thing.__prepare_scriptable__ = not_scriptable(f"{module}.{thing.__name__}")
     return thing
 
 
 def public_function(function: _Function) -> _Function:
-    """Makes a function one of ``aclnn_torch.functional``."""
+    """Adds a function to ``aclnn_torch.functional``."""
     published: _Function = _published(function, "aclnn_torch.functional")
     return published
 
 
 def public_module(cls: _Module) -> _Module:
-    """Makes a class one of ``aclnn_torch.nn``."""
+    """Adds a class to ``aclnn_torch.nn``."""
     published: _Module = _published(cls, "aclnn_torch.nn")
     return published
 
 
 def example_rows(first: float = -2.0, last: float = 2.0) -> Tensor:
-    """Numbers on either side of zero for an ``example``: four rows of six."""
+    """Positive and negative numbers for an ``example``: four rows of six."""
     return torch.linspace(first, last, 24).reshape(4, 6)

@@ -51,7 +51,7 @@ def _convolve(
     groups: int,
     cube_math_type: int | None,
 ) -> Tensor:
-    """Convolution of any kind, called as `function`; a single example is made a batch of one."""
+    """Convolution of any kind, called as `function`; a single example becomes a batch of one."""
     if has_torch_function_variadic(input, weight, bias):
         named: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
         if transposed:
@@ -102,9 +102,9 @@ def _convolve(
 def _pad_by_name(
     function: str, name: str, batch: Tensor, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[Tensor, list[int]]:
-    """The padding that "valid" or "same" stands for, and the input padded by what is left over on one side."""
+    """The padding for "valid" or "same", and the input padded by the asymmetric rest."""
     dims = batch.dim() - 2
-    if name == "valid" or not len(kernel) == len(stride) == len(dilation) == dims:  # the operator says what is wrong
+    if name == "valid" or not len(kernel) == len(stride) == len(dilation) == dims:  # the operator reports the error
         return batch, [0] * dims
     if name != "same":
         raise RuntimeError(f"{function}: padding is {name!r}, expected numbers, 'valid' or 'same'")
@@ -264,13 +264,13 @@ class _CubeMath:
     cube_math_type: int | None = None
 
     def extra_repr(self) -> str:
-        """As torch's, and the type if it is set."""
+        """As torch's, and cube_math_type if it is set."""
         text: str = super().extra_repr()  # type: ignore[misc]
         return f"{text}, cube_math_type={self.cube_math_type}" if self.cube_math_type is not None else text
 
 
 def _padded_convolution(module: Any, function: Callable[..., Tensor], input: Tensor) -> Tensor:
-    """A convolution module's work: padding that is not by zeros comes first."""
+    """The forward of a convolution module: pads first unless padding is by zeros."""
     padding = module.padding
     if module.padding_mode != "zeros":
         input = torch.nn.functional.pad(input, module._reversed_padding_repeated_twice, mode=module.padding_mode)
@@ -290,7 +290,7 @@ def _padded_convolution(module: Any, function: Callable[..., Tensor], input: Ten
 def _transposed_convolution(
     module: Any, function: Callable[..., Tensor], dims: int, input: Tensor, output_size: Sequence[int] | None
 ) -> Tensor:
-    """A transposed convolution module's work; `output_size` chooses among the sizes that the stride leaves open."""
+    """The forward of a transposed convolution module; `output_size` selects among the sizes that the stride allows."""
     output_padding = module.output_padding
     if output_size is not None:
         sizes = module.stride, module.padding, module.kernel_size, module.dilation
@@ -317,13 +317,13 @@ def _output_padding(
     kernel_size: Sequence[int],
     dilation: Sequence[int],
 ) -> Any:
-    """What makes the output that large, by torch's rule; a function that torch.fx can put into a graph."""
+    """The output padding for a given output size, by torch's rule; torch.fx can put it into a graph."""
     arguments = output_size, output_padding, stride, padding, kernel_size, dilation
     if has_torch_function_variadic(input, output_size):
         return handle_torch_function(_output_padding, (input, output_size), input, *arguments)
     if output_size is None:
         return output_padding
-    rule: Any = torch.nn.ConvTranspose1d._output_padding  # which needs no module for an output_size
+    rule: Any = torch.nn.ConvTranspose1d._output_padding  # needs no module for an output_size
     return rule(None, input, output_size, stride, padding, kernel_size, len(kernel_size), dilation)
 
 

@@ -60,7 +60,7 @@ def cross_entropy(
         weight: a factor for each class, ``(C)``. Not differentiable.
         size_average: deprecated, as in torch.
         reduce: deprecated, as in torch.
-        ignore_index: the target that counts for nothing; any value.
+        ignore_index: the target that is ignored; any value.
         reduction: ``"mean"`` (over the sum of the targets' weights; NaN if every target is ignored), ``"sum"`` or
             ``"none"``.
         label_smoothing: between 0 and 1.
@@ -119,7 +119,7 @@ def cross_entropy(
 
 
 def _as_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits of other than two dimensions as a row for each label."""
+    """Reshapes logits of other than two dimensions to one row per label."""
     dims = input.dim()
     if dims == 0:
         raise ValueError("cross_entropy: input has no dimension, expected (C), (N, C) or (N, C, d1, ...)")
@@ -134,14 +134,14 @@ def _as_rows(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _smooths_labels(device: torch.device) -> bool:
-    """Whether label smoothing may be left to the operator. A compiler's trace may run on any product."""
+    """True if the operator supports the label smoothing. A compiler's trace may run on any product."""
     return not torch.compiler.is_compiling() and _C.product_of(device.type).startswith(("Ascend950", "host"))
 
 
 def _smoothed(
     logits: Tensor, labels: Tensor, weight: Tensor | None, reduction: str, ignore_index: int, label_smoothing: float
 ) -> Tensor:
-    """The loss with label smoothing, by an operator without."""
+    """The loss with label smoothing, from an operator without it."""
     nll, log_prob, _, _ = _cross_entropy_loss(logits, labels, weight, reduction, ignore_index)
     smooth = _smoothing_loss(log_prob, labels, weight, reduction, ignore_index)
     loss = ((1.0 - label_smoothing) * nll + label_smoothing / logits.shape[1] * smooth).to(nll.dtype)
@@ -151,7 +151,7 @@ def _smoothed(
 def _smoothing_loss(
     log_prob: Tensor, labels: Tensor, weight: Tensor | None, reduction: str, ignore_index: int
 ) -> Tensor:
-    """The loss against all classes alike: the sum over classes of ``-weight * log_prob``, reduced as the loss is."""
+    """The loss against all classes alike: the sum over classes of ``-weight * log_prob``, reduced as the loss."""
     scores = log_prob.to(torch.promote_types(log_prob.dtype, torch.float32))
     kept = labels != ignore_index
     rows = -(scores if weight is None else scores * weight).sum(1)
@@ -186,7 +186,7 @@ class CrossEntropyLoss(torch.nn.CrossEntropyLoss):
 def _weights_of_rows(
     target: Tensor, weight: Tensor | None, classes: Any, ignore_index: int, real: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The weight of each class; and of each row, whether it counts, a label to index with, and its label's weight."""
+    """The weight of each class; and for each row, if it counts, a valid label index, and its label's weight."""
     weights = target.new_ones([classes], dtype=real) if weight is None else weight.to(real)
     counts = target != ignore_index
     labels = torch.where(counts, target, 0).long()
@@ -287,7 +287,7 @@ def _sharding(
     if reduction != "mean":
         row = shard(0)
         loss = row if reduction == "none" else PARTIAL
-        # What was not asked for is empty.
+        # Outputs that were not requested are empty.
         zloss = loss if return_zloss else REPLICATE
         lse = row if lse_square_scale_for_zloss else REPLICATE
         shardings.append(([loss, row, zloss, lse], [row, row, *weights]))

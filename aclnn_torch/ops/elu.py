@@ -1,4 +1,4 @@
-"""ELU and CELU, which is a case of it: see csrc/torch_ops/elu.cpp."""
+"""ELU and its special case CELU: see csrc/torch_ops/elu.cpp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GELU, of either formula: see csrc/torch_ops/gelu.cpp."""
+"""GELU, with either formula: see csrc/torch_ops/gelu.cpp."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def layer_norm(
             product. Mean and variance are those of its last ``len(normalized_shape)`` dimensions.
         normalized_shape: the sizes of these dimensions.
         weight: of this shape and the input's dtype, or float32. None: ones.
-        bias: of this shape and the weight's dtype, without a weight as that. None: zeros.
+        bias: of this shape and the weight's dtype; without a weight, as for a weight. None: zeros.
         eps: added to the variance.
 
     Returns:
@@ -150,12 +150,12 @@ def _sharding_of_backward(
 
 
 def _statistics() -> Tensor:
-    """Of four rows, for an example."""
+    """Statistics of four rows, for an example."""
     return torch.linspace(0.5, 2, 4).reshape(4, 1)
 
 
 def _weights() -> Tensor:
-    """Of six columns, for an example."""
+    """A weight of six columns, for an example."""
     return torch.linspace(0.5, 1.5, 6)
 
 
@@ -179,7 +179,7 @@ OPERATOR = Operator(
                 *(example_rows(1, -1), example_rows(), [6], _statistics(), _statistics()),
                 *(_weights(), _weights(), [True] * 3),
             ),
-            # Every sample has its own gradients of the weights, sums over its rows.
+            # Each sample has its own weight gradients, summed over its rows.
             batching=one_by_one(aclnn.layer_norm_backward.default),
             nested=rowwise_nested(aclnn.layer_norm_backward.default, "normalized_shape"),
             sharding=_sharding_of_backward,

@@ -51,14 +51,14 @@ def linear_cross_entropy(
 ) -> Tensor:
     r"""``cross_entropy(linear(input, linear_weight, linear_bias), target)`` without the logits.
 
-    As ``torch.nn.functional.linear_cross_entropy`` of torch 2.13. Logits exist in parts only, forward and backward,
-    which for a large vocabulary is most of a training step's memory; their sums are made in float32, of float64 in
-    that.
+    As ``torch.nn.functional.linear_cross_entropy`` of torch 2.13. Logits are never stored as a whole, forward or
+    backward; for a large vocabulary they are most of a training step's memory. Their sums are computed in float32, or
+    float64 for float64.
 
-    On a CPU any product computes it, by a function of the host CANN's own. On an NPU it is CANN's
-    aclnnFusedLinearOnlineMaxSum and aclnnFusedLinearCrossEntropyLossGrad, of Ascend910B and Ascend910_93; what these
-    lack, float32, label smoothing and the other products, is composed there of a linear layer and
-    :func:`cross_entropy`, with whole logits. So is everywhere a layer of several outputs.
+    On a CPU, a function of the host CANN computes it on any product. On an NPU it is CANN's
+    aclnnFusedLinearOnlineMaxSum and aclnnFusedLinearCrossEntropyLossGrad, which Ascend910B and Ascend910_93 have; cases
+    that these do not support (float32, label smoothing and other products) are composed of a linear layer and
+    :func:`cross_entropy`, with whole logits. So is a layer of several outputs on every device.
 
     Args:
         input: ``(N, D)``, or one row, ``(D)``: float32, float16, bfloat16 or float64.
@@ -71,9 +71,9 @@ def linear_cross_entropy(
         weight: a factor for each class, ``(C)``; unlike torch's, of any real dtype. Not differentiable.
         reduction: ``"mean"`` (over the sum of the targets' weights; NaN if every target is ignored), ``"sum"`` or
             ``"none"``.
-        ignore_index: the target that counts for nothing; None: -100.
+        ignore_index: the target that is ignored; None: -100.
         label_smoothing: between 0 and 1.
-        options: torch's ways to save memory. Accepted and without effect: it is saved always.
+        options: torch's options to save memory. Accepted and without effect: memory is always saved.
 
     Returns:
         A number, or for ``"none"`` a tensor of the target's shape, ``()`` of one row, in the input's dtype; under
@@ -116,13 +116,13 @@ def linear_cross_entropy(
     if not 0.0 <= smoothing <= 1.0:
         raise ValueError(f"linear_cross_entropy: label_smoothing is {smoothing}, expected a number between 0 and 1")
     _check_dimensions(input, linear_weight, target, linear_bias)
-    if not torch.compiler.is_compiling():  # a trace of unknown sizes, in which the operator refuses what it knows
+    if not torch.compiler.is_compiling():  # a trace of unknown sizes, in which the operator refuses known errors
         _check_sizes_and_dtypes(input, linear_weight, target, linear_bias, weight)
     if linear_weight.dim() > 2 or not has_functions(input, smoothing):
         bias = None if linear_bias is None else linear_bias.flatten()
         logits = torch.nn.functional.linear(input, linear_weight.flatten(0, -2), bias)
         logits = logits.reshape(*input.shape[:-1], *linear_weight.shape[:-1])
-        labels = target.long() if target.dtype == torch.int32 else target  # which not every product takes
+        labels = target.long() if target.dtype == torch.int32 else target  # not supported by every product
         return cross_entropy(
             logits, labels, weight, ignore_index=ignored, reduction=reduction, label_smoothing=smoothing
         )
@@ -146,7 +146,7 @@ def loss_of_rows(
     ignore_index: int,
     label_smoothing: float,
 ) -> Tensor:
-    """The loss of rows ``(N, D)`` by a matrix ``(C, D)`` in FLOAT or, for DOUBLE, in that."""
+    """The loss of rows ``(N, D)`` by a matrix ``(C, D)``, in FLOAT or, for DOUBLE, in DOUBLE."""
     real = torch.promote_types(rows.dtype, torch.float32)
     weights = None if weight is None else weight.to(real)
     factors = _shares(labels, weights, ignore_index, real) if reduction == "mean" else None
@@ -157,7 +157,7 @@ def loss_of_rows(
 
 
 def _check_dimensions(input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor | None) -> None:
-    """What the operator, which has rows and a matrix, is not asked."""
+    """Checks that the operator, which has rows and a matrix, does not make."""
     outputs = linear_weight.shape[1:-1]
     if linear_weight.dim() < 2:
         raise ValueError(
@@ -185,7 +185,7 @@ def _check_dimensions(input: Tensor, linear_weight: Tensor, target: Tensor, line
 def _check_sizes_and_dtypes(
     input: Tensor, linear_weight: Tensor, target: Tensor, linear_bias: Tensor | None, weight: Tensor | None
 ) -> None:
-    """What stage 1 would refuse, in the names of the function's arguments, and what a linear layer would."""
+    """The checks of stage 1, with the function's argument names, and those of a linear layer."""
 
     def require(condition: bool, text: str) -> None:
         if not condition:
@@ -197,7 +197,7 @@ def _check_sizes_and_dtypes(
             )
 
     def require_shape(name: str, tensor: Tensor, *expected: Any) -> None:
-        # As far as sizes are known.
+        # If the sizes are known.
         pairs = [(a, b) for a, b in zip(tensor.shape, expected, strict=False) if type(a) is type(b) is int]
         require(
             tensor.dim() == len(expected) and all(a == b for a, b in pairs),
@@ -236,7 +236,7 @@ def _check_sizes_and_dtypes(
 
 
 def has_functions(input: Tensor, label_smoothing: float) -> bool:
-    """Whether it may be left to the operator. A compiler's trace may run on any product."""
+    """True if the operator supports the call. A compiler's trace may run on any product."""
     device = input.device.type
     if device != "npu":
         return True
@@ -247,19 +247,19 @@ def has_functions(input: Tensor, label_smoothing: float) -> bool:
 
 
 def _shares(labels: Tensor, weights: Tensor | None, ignore_index: int, real: torch.dtype) -> Tensor:
-    """What each row's loss counts in the mean: the same for all, as the ignored ones' losses are zeros."""
+    """The factor of each row's loss in the mean: the same for all, because the losses of ignored rows are zero."""
     counts = labels != ignore_index
     if weights is None:
         total = counts.sum(dtype=real)
     else:
-        # A label that is no class is for the operator to refuse.
+        # The operator refuses invalid labels.
         places = torch.where(counts, labels, 0).clamp(0, max(weights.shape[0] - 1, 0))
         total = torch.where(counts, weights.detach().index_select(0, places), 0).sum(dtype=torch.float64).to(real)
     return total.reciprocal().expand(labels.shape)
 
 
 class _LossOfALinearLayer(torch.nn.modules.loss._WeightedLoss):
-    """What ``torch.nn.LinearCrossEntropyLoss`` is made with, for a torch that lacks it."""
+    """The attributes of ``torch.nn.LinearCrossEntropyLoss``, for a torch that lacks it."""
 
     def __init__(
         self,
@@ -294,7 +294,7 @@ class LinearCrossEntropyLoss(_Base):  # type: ignore[misc]
     """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss of rows, whose logits are those of ``self.linear``, against class indices."""
+        """The loss of rows, whose logits would be those of ``self.linear``, against class indices."""
         shape = (self.num_classes, *self.out_features)
         bias = self.linear.bias
         return linear_cross_entropy(
@@ -330,7 +330,7 @@ def _decomposed_sums(
     place = label.long().clamp(max=weight.shape[0] - 1)
     of_label = torch.where(label == place, logits.gather(1, place.unsqueeze(1)).squeeze(1), 0)
     predicted = torch.where(masked, 0, of_label - largest)
-    # Behind the last row come the bits of target 0.
+    # After the last row, the bits are those of target 0.
     of_zero = 0 if vocab_start_index <= 0 < vocab_end_index else 1
     bits = torch.nn.functional.pad(masked.to(torch.uint8), (0, -masked.shape[0] % 8), value=of_zero).reshape(-1, 8)
     mask = (bits << torch.arange(8, dtype=torch.uint8, device=bits.device)).sum(1, dtype=torch.uint8)
@@ -395,7 +395,7 @@ def _decomposed(
     logits = rows @ matrix.t()
     if bias is not None:
         logits = logits + bias.to(real)
-    # A label that is another class of the vocabulary has the logit 0, and no gradient of its own.
+    # A label outside these classes has the logit 0, and no gradient of its own.
     is_here = (target >= first_class) & (target < first_class + classes)
     places = torch.where(target == ignore_index, target, torch.where(is_here, target - first_class, 0))
     weights, counts, labels, weight_of = _weights_of_rows(places, class_weights, classes, ignore_index, real)
@@ -411,7 +411,7 @@ def _decomposed(
     at_label = (1 - label_smoothing) * weight_of * factor
     is_label = (torch.arange(classes, device=target.device) == labels.unsqueeze(1)) & is_here.unsqueeze(1)
     of_softmax, of_classes = at_label, None
-    if label_smoothing:  # without, the weight of no other class counts, not even an infinite one
+    if label_smoothing:  # without smoothing, other classes' weights do not count, even infinite ones
         everywhere = label_smoothing / classes * factor
         of_softmax = at_label + everywhere * weights.sum()
         of_classes = everywhere.unsqueeze(1) * weights
@@ -445,11 +445,11 @@ def _decomposed_total(
     return (losses if factors is None else losses * factors).sum()
 
 
-# ---- Sharding: by rows, and never by classes, whose labels begin elsewhere on each process ----------
+# ---- Sharding: by rows, and never by classes, because each process's labels would have another origin
 
 
 def _replicated(results: int) -> Callable[..., Sequence[Sharding]]:
-    """Of CANN's functions of rows and a matrix: no part, for a byte of the mask has eight rows."""
+    """For CANN's functions of rows and a matrix: no sharding, because a byte of the mask covers eight rows."""
 
     def sharding(*arguments: Any, **named: Any) -> Sequence[Sharding]:
         tensors = [each for each in (*arguments, *named.values()) if hasattr(each, "placements")]
@@ -494,7 +494,7 @@ def _sharding(
         )
         if tensor is not None
     ]
-    # What was not asked for is empty.
+    # Outputs that were not requested are empty.
     found = [row if lse is None else REPLICATE] * 2
     gradients = [
         place if wanted else REPLICATE for place, wanted in zip((row, PARTIAL, PARTIAL), output_mask, strict=True)
@@ -504,7 +504,7 @@ def _sharding(
     return [([REPLICATE] * 5, [REPLICATE] * len(places)), ([*found, *gradients], places)]
 
 
-# ---- Operations: those of the products of matrices -------------------------------------------------
+# ---- Operations: those of the matrix products -------------------------------------------------------
 
 
 def _flops_of_product(input: Tensor, weight: Tensor) -> int:

@@ -96,7 +96,7 @@ def _decomposed(x: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor
 def _decomposed_grad(dy: Tensor, x: Tensor, rstd: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor]:
     real = working_dtype(x.dtype)
     rows = x.dim() - gamma.dim()
-    # rstd may have fewer dimensions than x, where x's are 1.
+    # rstd may have fewer dimensions than x, if x's are 1.
     rstd = rstd.reshape([*x.shape[:rows], *[1] * gamma.dim()])
     normed, scaled = x.to(real) * rstd, dy.to(real) * gamma.to(real)
     mean = (scaled * normed).mean(list(range(rows, x.dim())), keepdim=True)
@@ -114,7 +114,7 @@ def _batched(
     x = x.movedim(dim, 0)
     if x.dim() <= MAX_RANK:
         return aclnn.rms_norm(x, gamma, *epsilon), (0, 0)
-    # The batch dimension must not make a tensor that is accepted one of too many dimensions.
+    # Flattened, so that the batch dimension cannot exceed the maximum rank.
     y, rstd = aclnn.rms_norm(x.reshape(-1, gamma.numel()), gamma.flatten(), *epsilon)
     rows = x.shape[: x.dim() - gamma.dim()]
     return (y.reshape(x.shape), rstd.reshape(*rows, *[1] * gamma.dim())), (0, 0)
@@ -152,7 +152,7 @@ OPERATOR = Operator(
                 *(example_rows(1, -1), example_rows()),
                 *(torch.linspace(0.5, 2, 4).reshape(4, 1), torch.linspace(0.5, 1.5, 6)),
             ),
-            # Every sample has its own gradients of the weights, sums over its rows.
+            # Each sample has its own weight gradients, summed over its rows.
             batching=one_by_one(aclnn.rms_norm_grad.default),
             nested=rowwise_nested(aclnn.rms_norm_grad.default, "gamma"),
             sharding=_sharding_of_grad,

@@ -55,7 +55,7 @@ class SELU(torch.nn.SELU):
         return selu(input, self.inplace)
 
 
-# ATen's ELU has no integers, which SELU takes: those are not decomposed.
+# Integers, which SELU supports, are not decomposed, because ATen's ELU does not support them.
 
 
 def _decomposed_selu(self: Tensor) -> Any:

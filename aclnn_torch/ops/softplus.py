@@ -25,7 +25,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     Args:
         input: a tensor of 0 to 8 dimensions, float32, float16, bfloat16 from Ascend910B on, and float64 on the ``host``
             product. The gradient does not exist on Ascend310P.
-        beta: how sharp the bend at 0 is.
+        beta: sharpness of the bend at 0.
         threshold: where ``beta * x`` is greater, the result is ``x``.
 
     Returns:

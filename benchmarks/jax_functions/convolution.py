@@ -6,7 +6,7 @@ def functions(jax, others):
 
     def convolve(x, filters, stride, padding, dilation, transposed, output_padding, groups):
         rank = len(stride)
-        if transposed:  # a convolution of the images with zeros between their pixels, by the filters turned round
+        if transposed:  # a convolution of the dilated images by the flipped filters
             outer, inner, *kernel = filters.shape
             filters = jnp.flip(filters, range(2, rank + 2)).reshape(groups, outer // groups, inner, *kernel)
             filters = jnp.swapaxes(filters, 1, 2).reshape(groups * inner, outer // groups, *kernel)

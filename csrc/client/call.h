@@ -51,7 +51,7 @@ inline constexpr bool kIsHandle = false;
 template <class T>
 inline constexpr bool kIsHandle<Handle<T>> = true;
 
-// Whether a Handle owns what the parameter, a pointer, points to.
+// True if Given is a Handle that owns objects of the type that the pointer parameter points to.
 template <class Given, class Parameter>
 inline constexpr bool kOwns = false;
 template <class T>
@@ -61,8 +61,9 @@ inline constexpr bool kOwns<Handle<T>, const T*> = true;
 
 }  // namespace detail
 
-// What may stand for a parameter: exactly its type, or a handle that owns what it points to.
-// Nothing is converted: an int64_t for an int would be cut, a bool for a pointer would be accepted.
+// True if an argument may be passed for a parameter: it has exactly the parameter's type, or is a
+// handle that owns it. No conversions: an int64_t would be truncated to int, a bool would pass as a
+// pointer.
 template <class Given, class Parameter>
 concept Argument = std::same_as<std::decay_t<Given>, Parameter> ||
                    detail::kOwns<std::remove_cvref_t<Given>, Parameter>;
@@ -83,12 +84,12 @@ consteval bool matches() {
 
 }  // namespace detail
 
-// Whether an operator can be called with these arguments (without workspaceSize and executor).
+// True if an operator can be called with these arguments (without workspaceSize and executor).
 template <class Op, class... Args>
 concept Callable = detail::matches<Op, Args...>();
 
-// Supplies device memory for one call: void*(uint64_t size), asked only for a size above 0. Who
-// allocates frees: on a created stream not before the stream has done its work.
+// Supplies device memory for one call: void*(uint64_t size), called only for a size above 0. The
+// allocator also frees it; on a created stream, only after the stream has finished the call.
 template <class T>
 concept WorkspaceAllocator = requires(T allocate, uint64_t size) {
   { allocate(size) } -> std::same_as<void*>;
@@ -104,7 +105,7 @@ constexpr void require_argument() {
                 "aclnn header's parameter, or be a handle that owns it");
 }
 
-// Says what is wrong with a call that does not satisfy Callable.
+// Reports the first error of a call that does not satisfy Callable.
 template <class Op, class... Args>
 constexpr void require_callable() {
   using Prototype = Prototype<typename Op::Stage1>;
@@ -120,7 +121,7 @@ constexpr void require_callable() {
   static_assert(Callable<Op, Args...>, "the arguments do not fit the aclnn header's prototype");
 }
 
-// What the C function receives for an argument.
+// Converts an argument to the value that the C function receives.
 template <class T>
 decltype(auto) pass(T& argument) {
   if constexpr (kIsHandle<std::remove_const_t<T>>) {
@@ -130,7 +131,7 @@ decltype(auto) pass(T& argument) {
   }
 }
 
-// Refuses an object of another library: one implementation cannot read another's objects.
+// Throws if an object belongs to another library, whose layout this library cannot read.
 template <class Op, class T>
 void require_library(const Library& library, T& argument) {
   if constexpr (kIsHandle<std::remove_const_t<T>>) {
@@ -142,7 +143,7 @@ void require_library(const Library& library, T& argument) {
   }
 }
 
-// A handle given as a temporary moves into the result; everything else stays with the caller.
+// Moves a handle that was passed as a temporary into the result; other arguments are referenced.
 template <class T>
 auto keep(T&& argument) {
   if constexpr (!std::is_lvalue_reference_v<T> && kIsHandle<std::remove_const_t<T>>) {
@@ -155,8 +156,8 @@ auto keep(T&& argument) {
 }  // namespace detail
 
 // A call between its stages. Stage 1 has checked the arguments and made an executor; launch() runs
-// it, once. May be moved to another thread; destroys the executor if it was never launched. Kept
-// holds the handles that were given to prepare() as temporaries; the others must live until
+// it, once. Can be moved to another thread. Destroys the executor if it was never launched. Kept
+// holds the handles that were passed to prepare() as temporaries; all other handles must live until
 // launch() has returned.
 template <class Op, class Kept = std::tuple<>>
 class Prepared {
@@ -189,7 +190,7 @@ class Prepared {
   // Bytes of device memory that launch() needs; with 0 there is nothing to allocate.
   uint64_t workspace_size() const noexcept { return workspace_size_; }
 
-  // Stage 2. The executor is spent whatever happens, so a second launch fails with 161001.
+  // Stage 2. Consumes the executor even on failure, so a second launch fails with 161001.
   void launch(void* workspace, aclrtStream stream) {
     aclnnStatus status =
         stage2_(workspace, workspace_size_, std::exchange(executor_, nullptr), stream);
@@ -198,15 +199,15 @@ class Prepared {
   }
 
  private:
-  // Only a repeatable executor may be destroyed by hand. One that cannot be made repeatable is
-  // deleted by a stage 2 that refuses to run, here for want of a workspace.
+  // Only a repeatable executor may be destroyed by the caller. An executor that cannot be made
+  // repeatable is deleted by a stage 2 that fails, here because the workspace is null.
   void discard() noexcept {
     const Meta& meta = library_->meta();
     if (meta.set_executor_repeatable(executor_) == ACLNN_SUCCESS) {
       meta.destroy_executor(executor_);
     } else {
       stage2_(nullptr, std::max<uint64_t>(workspace_size_, 1), executor_, nullptr);
-      meta.recent_error();  // what the refusals said concerns nobody
+      meta.recent_error();  // drop the messages of these failures
     }
   }
 
@@ -217,7 +218,7 @@ class Prepared {
   [[no_unique_address]] Kept kept_;
 };
 
-// Stage 1 alone, for those who run the stages apart.
+// Stage 1 alone, for callers that run the stages separately.
 template <class Op, class... Args>
 auto prepare(const Library& library, Args&&... args) {
   detail::require_callable<Op, Args...>();
@@ -234,20 +235,20 @@ auto prepare(const Library& library, Args&&... args) {
   }
 }
 
-// Watches a stage from its construction, with the stage's name, to its destruction; this one does
-// not.
+// The default Span: does nothing. A Span observes one stage, from its construction with the stage's
+// name to its destruction.
 struct NoSpan {
   explicit NoSpan(const char*) {}
 };
 
-// Both stages: checks, asks `allocate` for workspace if any is needed, runs. A failure of either
-// stage throws an Error; what `allocate` throws passes through; nothing leaks. A Span is around
-// each stage.
+// Both stages: checks, asks `allocate` for a workspace if one is needed, runs. A failure of either
+// stage throws an Error, exceptions of `allocate` pass through, and nothing leaks. Each stage runs
+// inside a Span.
 template <class Op, class Span = NoSpan, WorkspaceAllocator Allocate, class... Args>
 void call(const Library& library, Allocate&& allocate, aclrtStream stream, Args&&... args) {
   detail::require_callable<Op, Args...>();
   if constexpr (Callable<Op, Args...>) {
-    // As lvalues: temporaries live until the end of the call anyway, so nothing is moved.
+    // Passed as lvalues: temporaries live until the end of the call anyway, so no handle is moved.
     auto prepared = [&] {
       [[maybe_unused]] const Span span(Op::kStage1);
       return prepare<Op>(library, args...);

@@ -117,8 +117,8 @@ inline const char* status_name(int32_t status) noexcept {
   return "unknown status";
 }
 
-// A C function that returned a status other than success. what() reads "<api> failed with status
-// <number> (<name>): <reason>".
+// Thrown when a C function returns a status other than success. what() reads "<api> failed with
+// status <number> (<name>): <reason>".
 class Error : public std::runtime_error {
  public:
   Error(std::string api, int32_t status, std::string_view reason)

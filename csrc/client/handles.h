@@ -15,7 +15,7 @@
 
 namespace aclnn {
 
-// The entry of Meta that destroys a T; null for a type that no handle may own.
+// The member of Meta that destroys a T; null for a type that no handle may own.
 template <class T>
 inline constexpr auto kDestroy = nullptr;
 template <>
@@ -53,9 +53,9 @@ class Handle {
 
   T* get() const noexcept { return object_; }
   explicit operator bool() const noexcept { return object_ != nullptr; }
-  // Gives the object up; the caller destroys it.
+  // Releases ownership; the caller destroys the object.
   T* release() noexcept { return std::exchange(object_, nullptr); }
-  // The object's library. Asked only of a handle that is not empty.
+  // The object's library. The handle must not be empty.
   const Library& library() const noexcept { return *library_; }
 
  private:
@@ -73,14 +73,14 @@ using ScalarListHandle = Handle<aclScalarList>;
 
 namespace detail {
 
-// Takes a new object into a handle; throws an Error when the library made none.
+// Wraps a new object in a handle; throws an Error if the library returned none.
 template <class T>
 Handle<T> adopt(const Library& library, const char* api, T* object) {
   if (object == nullptr) library.fail(api, ACLNN_ERR_INNER_NULLPTR);
   return {library, object};
 }
 
-// Makes a list, which owns the elements' objects from then on.
+// Makes a list, which takes ownership of its elements.
 template <class List, class T>
 Handle<List> adopt_list(const Library& library, const char* api,
                         List* (*create)(const T* const*, uint64_t),
@@ -95,7 +95,7 @@ Handle<List> adopt_list(const Library& library, const char* api,
 
 }  // namespace detail
 
-// The data type of a scalar made from a C++ value.
+// The aclDataType of a C++ scalar type.
 template <class T>
 inline constexpr aclDataType kScalarType = ACL_DT_UNDEFINED;
 template <>
@@ -125,8 +125,8 @@ inline constexpr aclDataType kScalarType<std::complex<float>> = ACL_COMPLEX64;
 template <>
 inline constexpr aclDataType kScalarType<std::complex<double>> = ACL_COMPLEX128;
 
-// A view of device memory, which is not owned. Strides and offset count elements; no strides mean
-// contiguous; storage_dims may be one number, the elements of the whole storage.
+// A view of device memory, which it does not own. Strides and offset count elements; empty strides
+// mean contiguous; storage_dims may be one number, the element count of the whole storage.
 inline TensorHandle make_tensor(const Library& library, std::span<const int64_t> dims,
                                 aclDataType type, std::span<const int64_t> strides, int64_t offset,
                                 aclFormat format, std::span<const int64_t> storage_dims,
@@ -144,7 +144,7 @@ inline TensorHandle make_tensor(const Library& library, std::span<const int64_t>
                                    storage_dims.data(), storage_dims.size(), data));
 }
 
-// A host scalar of the C++ value's own type.
+// A host scalar with the C++ value's own type.
 template <class T>
   requires(kScalarType<T> != ACL_DT_UNDEFINED)
 ScalarHandle make_scalar(const Library& library, T value) {
@@ -152,7 +152,7 @@ ScalarHandle make_scalar(const Library& library, T value) {
                        library.meta().create_scalar(&value, kScalarType<T>));
 }
 
-// Arrays copy the values; lists take the elements over.
+// Arrays copy the values; lists take ownership of the elements.
 inline IntArrayHandle make_int_array(const Library& library, std::span<const int64_t> values) {
   return detail::adopt(library, "aclCreateIntArray",
                        library.meta().create_int_array(values.data(), values.size()));

@@ -19,7 +19,7 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-// The parts of a list, without empty ones and the spaces around them.
+// Splits a list, dropping empty parts and the spaces around each part.
 std::vector<std::string> split(const std::string& list, char separator) {
   std::vector<std::string> parts;
   for (size_t begin = 0; begin <= list.size();) {
@@ -42,13 +42,13 @@ void add_if_exists(std::vector<std::string>& paths, std::string path) {
   if (exists(path)) paths.push_back(std::move(path));
 }
 
-// Folders of vendors/, from the line "load_priority=first,second" of its config.ini. A name that
-// leads out of the folder is none.
+// Folders of vendors/, from the line "load_priority=first,second" of its config.ini. Names that
+// lead out of the folder are ignored.
 std::vector<std::string> vendors(const std::string& folder) {
   constexpr std::string_view kKey = "load_priority=";
   const std::string path = folder + "/config.ini";
   std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return {};  // a pipe would be waited for
+  if (!fs::is_regular_file(path, ignored)) return {};  // opening a pipe would block
   std::ifstream config(path);
   for (std::string line; std::getline(config, line);) {
     if (!line.starts_with(kKey)) continue;
@@ -92,7 +92,7 @@ std::vector<std::string> installed_paths() {
   if (const std::string home = variable("ASCEND_HOME_PATH"); !home.empty()) {
     for (std::string& path : pieces(home)) paths.push_back(std::move(path));
   }
-  // What the descriptors and the runtime's errors come from, if libopapi.so does not bring them.
+  // Fallback for the descriptors and the runtime's errors, if libopapi.so does not depend on them.
   paths.insert(paths.end(), {"libnnopbase.so", "libascendcl.so"});
   return paths;
 }

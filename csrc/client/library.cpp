@@ -17,14 +17,15 @@ struct Close {
   void operator()(void* object) const noexcept { dlclose(object); }
 };
 
-// Shared objects opened together.
+// A set of shared objects opened together.
 struct Objects {
   std::vector<std::unique_ptr<void, Close>> opened;
   std::string description;
 };
 
-// A bare name that is in the process already is what the loader would give, wherever it came from.
-// A path is checked even then: somebody else, such as torch_npu, may have loaded it unchecked.
+// For a bare name that the process has already loaded, the loader returns that library, wherever it
+// came from. A path is checked even then: another component, such as torch_npu, may have loaded it
+// unchecked.
 void* open_trusted(const std::string& path) {
   if (path.find('/') == path.npos) {
     if (void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) return object;
@@ -57,9 +58,9 @@ std::size_t next_number() {
   return next++;
 }
 
-// The messages of a function that failed, of which the newest comes first. After them may stand
-// those of earlier calls that nobody fetched, such as conversions that torch_npu only tries. The
-// host CANN's begin with the function.
+// Extracts the messages of a function that failed from the thread's messages, newest first. Older
+// messages of earlier calls may follow, for example of conversions that torch_npu only tries. The
+// host CANN's messages begin with the function's name.
 std::string own_messages(std::string_view all, std::string_view api) {
   constexpr std::string_view kStage1 = "GetWorkspaceSize";
   if (api.ends_with(kStage1)) api.remove_suffix(kStage1.size());
@@ -103,7 +104,7 @@ void Library::load() {
   const auto load = [this](auto& function, const char* symbol) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(require(symbol));
   };
-  // First, since the text of every error comes through it.
+  // Loaded first, because every error text is read through it.
   load(meta_.recent_error, "aclGetRecentErrMsg");
   load(meta_.create_tensor, "aclCreateTensor");
   load(meta_.create_scalar, "aclCreateScalar");
@@ -128,7 +129,8 @@ void Library::load() {
 
 const Library& Library::embedded() {
   static const Library* const library = [] {
-    // Without the checks of a path that someone gave: it lies beside code that is running already.
+    // Skips the checks of user-supplied paths: the library lies beside code that is running
+    // already.
     const std::string path = bundled_library("libaclnn_host.so");
     void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (object == nullptr) {

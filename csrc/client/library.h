@@ -41,44 +41,44 @@ struct Symbols {
   typename Op::Stage2 stage2;
 };
 
-// The path of a library that comes with this one: in lib/ beside the shared object that contains
-// this code.
+// The path of a library that is shipped with this one: in lib/ beside the shared object that
+// contains this code.
 std::string bundled_library(const char* name);
 
-// One implementation of the aclnn interface: the host CANN or a vendor's. Everything a call uses
-// comes from one Library, so that objects of two implementations never meet. It must outlive its
+// One implementation of the aclnn interface: the host CANN or a vendor's. Each call uses functions
+// and objects of one Library only, so objects of two implementations never mix. Must outlive its
 // handles and calls. Thread-safe.
 class Library {
  public:
-  // Finds a symbol's address, or null.
+  // Returns a symbol's address, or null.
   using Find = std::function<void*(const char* symbol)>;
 
   // Opens shared objects, which stay private to this Library (RTLD_LOCAL). A symbol is taken from
-  // the first that has it or depends on one that has it. Each path is absolute, or a bare file name
-  // for the loader to search; one that cannot be opened is left out, as CANN releases differ in
-  // their files, but at least one must open. A path relative to the working directory and a file
-  // that everyone may write to are refused.
+  // the first object that defines it or depends on one that does. Each path is absolute, or a bare
+  // file name that the loader searches for. Objects that cannot be opened are skipped, since CANN
+  // releases differ in their files, but at least one must open. Throws for a path relative to the
+  // working directory and for a file that everyone may write to.
   explicit Library(const std::vector<std::string>& paths);
 
-  // Functions that are reached another way, e.g. linked into the program.
+  // Uses functions that are found in another way, e.g. linked into the program.
   Library(std::string name, Find find);
 
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  // The host CANN that comes with this library. Opened on first use and never closed: handles may
-  // outlive every static object.
+  // The host CANN that is shipped with this library. Opened on first use and never closed, because
+  // handles may outlive every static object.
   static const Library& embedded();
 
-  // What was opened and what was not, for error texts.
+  // Lists the opened and the missing objects, for error texts.
   const std::string& name() const noexcept { return name_; }
   const Meta& meta() const noexcept { return meta_; }
 
   // The symbol's address, or null.
   void* find(const char* symbol) const;
 
-  // The symbol's address; throws an Error that names symbol and library. What the library still has
-  // to say of earlier failures is then dropped, lest it be taken for this one's text.
+  // The symbol's address; throws an Error that names symbol and library. Then drops the library's
+  // pending messages of earlier failures, so that they are not reported with a later error.
   void* require(const char* symbol) const;
 
   // The operator's functions: looked up once, then two atomic loads.
@@ -104,13 +104,14 @@ class Library {
             reinterpret_cast<typename Op::Stage2>(stage2)};
   }
 
-  // The host CANN runs the null stream inline and keeps a failure for the next synchronisation;
-  // this fetches it at once. On other libraries the null stream is asynchronous: success, no wait.
+  // The host CANN runs the null stream inline and keeps a failure until the next synchronisation;
+  // this function fetches it at once. Other libraries run the null stream asynchronously: returns
+  // success without waiting.
   aclnnStatus null_stream_status() const {
     return synchronize_host_ == nullptr ? 0 : synchronize_host_(nullptr);
   }
 
-  // Throws the Error for a status that `api` returned, with the library's text about it.
+  // Throws an Error for a status that `api` returned, with the library's message.
   [[noreturn]] void fail(const char* api, aclnnStatus status) const;
 
  private:
@@ -123,26 +124,28 @@ class Library {
     void* stage2;
   };
 
-  // Both of an operator's functions from one shared object: a library of custom operators may have
-  // only one of a name that another has too. Throws an Error that names what is missing.
+  // Both functions of an operator, taken from one shared object: a library of custom operators may
+  // define only one of two names that another library defines, too. Throws an Error that names the
+  // missing function.
   Pair require_pair(const char* stage1, const char* stage2) const;
 
-  // A process has one library or two; those beyond this number (tests) look up at every call.
+  // A process uses one library or two; libraries beyond this number (in tests) look up at every
+  // call.
   static constexpr std::size_t kNumbered = 8;
 
-  // An operator's functions by the library's number. Numbers are not used again, so a slot never
-  // points into a closed library that a new one replaced.
+  // An operator's functions by the library's number. Numbers are never reused, so a slot cannot
+  // point into a closed library that a new one replaced.
   template <class Op>
   static inline constinit std::array<Slot, kNumbered> slots{};
 
   [[noreturn]] void fail_missing(const char* symbol, const std::string& reason) const;
 
-  // Fills the tables below; the constructors' common end.
+  // Fills the tables below; called at the end of each constructor.
   void load();
 
   std::size_t number_ = 0;
   std::string name_;
-  std::vector<Find> objects_;  // in the order they are searched
+  std::vector<Find> objects_;  // in search order
   Meta meta_{};
   decltype(&aclrtSynchronizeStream) synchronize_host_ = nullptr;
 };

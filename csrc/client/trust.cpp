@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
   throw Error("dlopen", ACL_ERROR_INVALID_FILE, text);
 }
 
-// Who owns this code, which is running already; the user where that is not known.
+// The owner of the running library's file; the user if the file is not known.
 uid_t owner_of_this_code() {
   Dl_info self{};
   struct stat file{};
@@ -31,25 +31,25 @@ uid_t owner_of_this_code() {
   return known ? file.st_uid : geteuid();
 }
 
-// Belongs to somebody who could change what this process runs in any case.
+// True if the file belongs to a user who can change what this process runs anyway.
 bool is_own(const struct stat& file) {
   return file.st_uid == 0 || file.st_uid == geteuid() || file.st_uid == owner_of_this_code();
 }
 
-// Who may write to it besides its owner; null if nobody. The group of an owner's own, which has
-// the owner's number, and that of root are not somebody else.
+// Describes the users other than the owner who may write to the file; null if there are none. The
+// owner's private group (same number as the owner) and root's group count as the owner.
 const char* other_writers(const struct stat& file) {
   if ((file.st_mode & S_IWOTH) != 0) return "everyone";
   const bool others_group = file.st_gid != 0 && file.st_gid != file.st_uid;
   return (file.st_mode & S_IWGRP) != 0 && others_group ? "its group" : nullptr;
 }
 
-// In a folder for many with the sticky bit, such as /tmp, each entry is its owner's alone.
+// In a shared folder with the sticky bit, such as /tmp, only an entry's owner can replace it.
 bool is_shared_safely(const struct stat& folder, const struct stat& entry) {
   return (folder.st_mode & S_ISVTX) != 0 && is_own(entry);
 }
 
-// The file and the folders above it.
+// Checks the file and every folder above it.
 void check_permissions(const fs::path& path) {
   struct stat entry{};
   for (fs::path at = path;; at = at.parent_path()) {
@@ -60,7 +60,7 @@ void check_permissions(const fs::path& path) {
              path.string() +
              " is not loaded; its owner must be root or the user of this process (chown)");
     }
-    // Everyone may "write" to a link, which changes nothing; its owner counts.
+    // A symbolic link's mode always allows writing, which has no effect; only its owner matters.
     const char* const others = S_ISLNK(found.st_mode) ? nullptr : other_writers(found);
     if (others != nullptr && !(S_ISDIR(found.st_mode) && is_shared_safely(found, entry))) {
       refuse(at.string() + " may be written by " + others + ", so " + path.string() +
@@ -79,11 +79,11 @@ void check_path(const std::string& path) {
   const fs::path real = fs::canonical(path, missing);
   if (missing) return;
   check_permissions(path);
-  check_permissions(real);  // where symbolic links lead
+  check_permissions(real);  // the target of symbolic links
 }
 
-// Where the loader finds a name in a folder of its search path: in those below it for certain
-// processors too, which come first.
+// Collects the files that the loader may open for a name in a folder of its search path. The loader
+// tries subfolders for particular processors first.
 void find_in(const fs::path& folder, const std::string& name, std::vector<fs::path>& found,
              int levels = 4) {
   std::error_code ignored;
@@ -102,7 +102,8 @@ void find_in(const fs::path& folder, const std::string& name, std::vector<fs::pa
   if (fs::exists(folder / name, ignored)) found.push_back(folder / name);
 }
 
-// What the loader takes for a name. An empty entry is its working directory.
+// Checks the files that the loader may open for a bare name. An empty entry of the search path is
+// the working directory.
 void check_search_path(const std::string& name) {
   const char* variable = std::getenv("LD_LIBRARY_PATH");
   if (variable == nullptr || *variable == '\0') return;
@@ -111,7 +112,7 @@ void check_search_path(const std::string& name) {
     const std::string_view folder = rest.substr(0, length);
     std::vector<fs::path> found;
     find_in(folder.empty() ? "." : folder, name, found);
-    for (const fs::path& path : found) check_path(path);  // which of them depends on the processor
+    for (const fs::path& path : found) check_path(path);  // one of them, by the processor
     if (!found.empty() || length == rest.npos) return;
     rest.remove_prefix(length + 1);
   }

@@ -4,11 +4,11 @@
 
 namespace aclnn {
 
-// Refuses, with an Error that says why, a library that somebody else could have put there, since
-// its code runs with the caller's rights: a relative path, and a file or a folder above it that
-// belongs to another user than root, the process's own or the owner of this code, or to which
-// everyone or a group may write. A name without a folder is looked for where LD_LIBRARY_PATH leads
-// the loader first. What does not exist is not refused.
+// Throws an Error with the reason if another user could have replaced a library, because its code
+// runs with the caller's rights. Refused are a relative path, and a file or a folder above it that
+// belongs to a user other than root, the process's user or the owner of this code, or that everyone
+// or a group may write to. A name without a folder is searched along LD_LIBRARY_PATH, as the loader
+// does. Files that do not exist are not refused.
 void check_trusted(const std::string& path);
 
 }  // namespace aclnn

@@ -1,4 +1,4 @@
-# Which compilers can: they know C++20, and of vectors of any size what the kernels ask.
+# Supported compilers: they need C++20, and vectors of any size for the kernels.
 set(oldest_GNU 11)
 set(oldest_Clang 16)
 if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS "${oldest_${CMAKE_CXX_COMPILER_ID}}")
@@ -6,7 +6,7 @@ if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS "${oldest_${CMAKE_CXX_COMPILER_ID}}")
                       "or newer; install one, and set CXX if it is not the default")
 endif()
 
-# With which ATen computes on several threads. GCC brings it, clang does not.
+# ATen uses OpenMP for its threads. GCC includes it, clang does not.
 include(CheckCXXSourceCompiles)
 set(CMAKE_REQUIRED_FLAGS -fopenmp)
 check_cxx_source_compiles("#include <omp.h>\nint main() { return omp_get_max_threads() == 0; }" ACLNN_HAS_OPENMP)
@@ -16,8 +16,8 @@ if(NOT ACLNN_HAS_OPENMP)
                       "libomp-16-dev, and remove the folder ${CMAKE_BINARY_DIR}")
 endif()
 
-# Objects of another build of the same sources, in this tree or in another, are taken from the cache. clang's precompiled
-# headers are of one tree, so that it goes without; so does a ccache that does not work, as where HOME cannot be written.
+# Objects from another build of the same sources, in this tree or another, are taken from ccache. clang is excluded,
+# because its precompiled headers belong to one tree; so is a ccache that does not work, e.g. if HOME is not writable.
 if(ACLNN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   find_program(CCACHE ccache)
   set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
@@ -27,11 +27,11 @@ if(ACLNN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER AND CMAKE_CXX_COMPILER_ID ST
                   WORKING_DIRECTORY "${CMAKE_BINARY_DIR}/CMakeFiles" OUTPUT_QUIET ERROR_QUIET)
   if(status EQUAL 0)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
-    add_compile_options(-fpch-preprocess)  # without which ccache does not see precompiled headers
+    add_compile_options(-fpch-preprocess)  # needed for ccache to handle precompiled headers
   endif()
 endif()
 
-# Flags of every target.
+# Flags for every target.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -39,7 +39,7 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-# What is built is what is installed, to the byte.
+# The build produces exactly the files that are installed.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_MESSAGE NEVER)
 if(CMAKE_INSTALL_PREFIX_INITIALIZED_TO_DEFAULT)
@@ -48,9 +48,9 @@ endif()
 
 add_compile_options(-g1 -ffp-contract=off -Wall -Wextra -Wno-unused-parameter -Wno-psabi -fstack-protector-strong)
 add_link_options(LINKER:-z,relro,-z,now,-z,noexecstack)
-link_libraries(${CMAKE_DL_LIBS})  # dlopen is not in the C library before glibc 2.34
+link_libraries(${CMAKE_DL_LIBS})  # before glibc 2.34, dlopen is in a separate library
 
-# Optimising what these instrument takes minutes, for one kernel.
+# Optimising instrumented code takes minutes for a single kernel.
 set(address_flags -O0 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
 if(ACLNN_SANITIZER STREQUAL "")
   add_compile_options(-O3 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
@@ -62,7 +62,7 @@ else()
   if(NOT DEFINED ${ACLNN_SANITIZER})
     message(FATAL_ERROR "ACLNN_SANITIZER is ${ACLNN_SANITIZER}, expected address, thread, fuzz or nothing")
   endif()
-  # Without optimisation, GCC does not see that a switch over every value of an enumeration returns.
+  # Without optimisation, GCC does not recognise that a switch over all enumerators always returns.
   add_compile_options(${${ACLNN_SANITIZER}} -Wno-return-type)
   add_link_options(${${ACLNN_SANITIZER}})
 endif()

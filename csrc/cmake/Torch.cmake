@@ -1,7 +1,7 @@
-# Where torch is, by the Python that has it. find_package(Torch) would want the CUDA toolkit of a CUDA build.
+# Finds torch through its Python. find_package(Torch) would require the CUDA toolkit for a CUDA build.
 #
-#   torch_headers   what it takes to compile against torch
-#   torch_cpu       what it takes to link with its libraries; torch_rpath() tells a library where they are at run time
+#   torch_headers   for compiling against torch
+#   torch_cpu       for linking with torch; torch_rpath() sets the run path to its libraries
 set(python "${ACLNN_PYTHON}")
 if(NOT python)
   find_program(python NAMES python3 python HINTS "${CMAKE_SOURCE_DIR}/.venv/bin" NO_CACHE REQUIRED)
@@ -19,7 +19,7 @@ set(TORCH_LIB "${TORCH_DIR}/lib")
 if(ACLNN_PYTHON_INCLUDE)
   set(PYTHON_INCLUDE "${ACLNN_PYTHON_INCLUDE}")
 endif()
-if(CMAKE_CROSSCOMPILING)  # the suffix that ACLNN_PYTHON has is this machine's
+if(CMAKE_CROSSCOMPILING)  # ACLNN_PYTHON's suffix is that of the build machine
   list(GET PYTHON_INCLUDE 0 folder)
   if(NOT EXISTS "${folder}/patchlevel.h")
     message(FATAL_ERROR "no headers of Python in \"${folder}\"; set ACLNN_PYTHON_INCLUDE to the folder that has Python.h")
@@ -31,7 +31,7 @@ endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_CURRENT_LIST_DIR}/find_torch.py"
              "${TORCH_DIR}/version.py" "${CMAKE_SOURCE_DIR}/pyproject.toml")
 
-# Its version, and those that the package declares, in the one place where they stand.
+# torch's version, and the versions that the package supports, each read from where it is defined.
 file(STRINGS "${TORCH_DIR}/version.py" line REGEX "^__version__ = ")
 string(REGEX MATCH "([0-9]+[.][0-9]+)[^'\"]*" TORCH_VERSION "${line}")
 set(TORCH_SERIES "${CMAKE_MATCH_1}")
@@ -43,7 +43,7 @@ elseif(TORCH_SERIES VERSION_GREATER_EQUAL CMAKE_MATCH_2)
   message(WARNING "torch in ${TORCH_DIR} is ${TORCH_VERSION}, which aclnn_torch was never built with; if this fails, or "
                   "`make test`, pip install '${range}'")
 endif()
-# torch's binary interface changes with every series: the package compares this with the torch that it meets.
+# torch's binary interface changes with every series: at import, the package compares this version with torch's.
 file(CONFIGURE OUTPUT package/aclnn_torch/lib/torch_version.txt CONTENT "${TORCH_VERSION}\n")
 install(FILES "${CMAKE_BINARY_DIR}/package/aclnn_torch/lib/torch_version.txt" DESTINATION lib
         COMPONENT core)
@@ -62,7 +62,7 @@ target_link_libraries(torch_cpu INTERFACE -ltorch_cpu -lc10)
 add_library(python_headers INTERFACE)
 target_include_directories(python_headers SYSTEM INTERFACE "${PYBIND11_INCLUDE}" "${PYTHON_INCLUDE}")
 
-# Appends torch's libraries to where a library looks at run time; `beside` is the way there from it in a wheel.
+# Appends torch's libraries to a library's run path; `beside` is the relative path to them in a wheel.
 function(torch_rpath target beside)
   if(ACLNN_RELOCATABLE)
     set(folder "$ORIGIN/${beside}")

@@ -1,6 +1,6 @@
-"""Tells CMake where the headers and libraries of torch, torch_npu, pybind11 and Python are, as commands of CMake.
+"""Prints the locations of torch, torch_npu, pybind11 and Python's headers as CMake commands.
 
-Nothing is imported: torch takes seconds, and beside torch_npu it wants a CANN.
+Imports nothing: torch takes seconds, and with torch_npu it requires a CANN.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def folder_of(package: str) -> Path | None:
 
 
 def main() -> None:
-    """Prints the commands; what is not installed is empty."""
+    """Prints the commands; a package that is not installed gives an empty value."""
     pybind11 = folder_of("pybind11")
     values = {
         "TORCH_DIR": folder_of("torch") or "",

@@ -1,4 +1,4 @@
-# Writes a source file that defines the functions of LIBRARY by their names alone.
+# Writes a source file that defines the functions of LIBRARY as stubs with the same names.
 execute_process(COMMAND "${NM}" -D --defined-only "${LIBRARY}" OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^ \n]+\n" names "${lines}")
 set(text "")

@@ -20,11 +20,11 @@ namespace {
 
 namespace py = pybind11;
 
-// What a Python object is read into, and how it is passed on.
+// Converts a Python object to a C++ argument of type T: reads it into storage, then passes it on.
 template <class T>
 struct Argument;
 
-// Owned: while the interpreter's lock is released, the Python object may be given another tensor.
+// Holds a reference: while the GIL is released, the Python object may be assigned another tensor.
 template <>
 struct Argument<const Tensor&> {
   Tensor value;
@@ -61,7 +61,7 @@ struct Argument<int64_t> {
   int64_t get() const { return value; }
 };
 
-// A float, or an int as it is.
+// Accepts a float, or an int without converting it.
 template <class Number>
 bool read_number(PyObject* object, Number& value) {
   if (PyFloat_CheckExact(object)) {
@@ -107,7 +107,7 @@ struct Argument<std::string_view> {
 
 template <>
 struct Argument<c10::SymIntArrayRef> {
-  static constexpr Py_ssize_t kMost = 8;  // dimensions of a tensor in CANN
+  static constexpr Py_ssize_t kMost = 8;  // maximum number of dimensions in CANN
   c10::SmallVector<c10::SymInt, kMost> value;
   bool read(PyObject* object) {
     if (!PyTuple_Check(object) && !PyList_CheckExact(object)) return false;
@@ -137,14 +137,14 @@ constexpr size_t kResults = 1;
 template <class... Tensors>
 constexpr size_t kResults<std::tuple<Tensors...>> = sizeof...(Tensors);
 
-// The calls of operators of one signature. One is what Python's function has for self.
+// Calls operators of one signature. One object is the `self` of one Python function.
 template <class Signature>
 class DirectCall;
 
 template <class Result, class... Arguments>
 class DirectCall<Result(Arguments...)> {
  public:
-  // Python's function, or nothing for an operator of another signature.
+  // Returns the Python function, or nothing if the operator has another signature.
   static py::object bind(const c10::OperatorHandle& op, const std::string& name,
                          py::handle otherwise) {
     if (!fits(op.schema(), std::index_sequence_for<Arguments...>())) return {};
@@ -172,7 +172,7 @@ class DirectCall<Result(Arguments...)> {
                     *c10::getTypePtr<std::remove_cvref_t<Arguments>>()));
   }
 
-  // Nothing here throws, and `otherwise` handles its own warnings.
+  // No exception leaves this function; `otherwise` handles its own warnings.
   static PyObject* call(PyObject* capsule, PyObject* const* objects, Py_ssize_t count) {
     const auto& self = *static_cast<DirectCall*>(PyCapsule_GetPointer(capsule, /*name=*/nullptr));
     std::tuple<Argument<Arguments>...> arguments;
@@ -207,7 +207,7 @@ class DirectCall<Result(Arguments...)> {
   PyMethodDef definition_;
 };
 
-// The first signature that fits.
+// Tries the signatures in order and uses the first that fits.
 template <class... Signatures>
 py::object bind(const c10::OperatorHandle& op, const std::string& name, py::handle otherwise) {
   py::object function;
@@ -220,9 +220,8 @@ py::object direct_call(const std::string& name, py::handle otherwise) {
   using OptionalTensor = std::optional<Tensor>;
   const auto op = c10::Dispatcher::singleton().findSchema({name, ""});
   if (!op) throw py::value_error("direct_call: no such operator: " + name);
-  // Those of functions whose time on few elements is that of the call, and not of the arithmetic:
-  // of elementwise operators without numbers, with two and with three; of LayerNorm, RMSNorm and
-  // cross entropy.
+  // Signatures of the functions whose time on small tensors is dominated by the call: elementwise
+  // operators with zero, two and three scalars, LayerNorm, RMSNorm and cross entropy.
   const py::object function =
       bind<Tensor(const Tensor&), Tensor(const Tensor&, const Scalar&, const Scalar&),
            Tensor(const Tensor&, const Scalar&, const Scalar&, const Scalar&),

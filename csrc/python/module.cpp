@@ -1,4 +1,4 @@
-// aclnn_torch._C: loads the operators' registrations, and gives Python the control surface.
+// aclnn_torch._C: loads the operator registrations and exposes the runtime controls to Python.
 
 #include <optional>
 #include <string>
@@ -18,24 +18,24 @@ namespace py = pybind11;
 
 namespace {
 
-// A function of the embedded host CANN that CANN itself does not have.
+// Looks up a function of the embedded host CANN that CANN itself does not have.
 template <class Function>
 Function* host_function(const char* name) {
   return reinterpret_cast<Function*>(aclnn::Library::embedded().require(name));
 }
 
-// aclnn_torch.AclnnError; kept for good, since errors can come as late as the interpreter's end.
+// aclnn_torch.AclnnError; never released, because errors can occur until the interpreter has ended
 PyObject* error_type = nullptr;
 
-// Makes the error Python's current exception.
+// Sets the error as Python's current exception.
 void set_python_error(const aclnn::Error& error) {
   const auto type = py::reinterpret_borrow<py::object>(error_type);
   const py::object exception = type(error.what(), error.api(), error.status(), error.status_name());
   PyErr_SetObject(error_type, exception.ptr());
 }
 
-// torch carries it to Python from wherever an operator runs, also from the autograd engine's
-// threads.
+// torch forwards this exception to Python from any thread that runs an operator, including the
+// autograd engine's threads.
 void raise_in_python(const aclnn::Error& error) {
   const py::gil_scoped_acquire gil;
   set_python_error(error);
@@ -79,7 +79,7 @@ std::optional<std::string> trace_problem() {
   return problem ? std::optional<std::string>(problem) : std::nullopt;
 }
 
-// Of torch's names: "allocated_bytes.peak" and so on.
+// Keys follow torch.cuda.memory_stats: "allocated_bytes.peak" and so on.
 py::dict memory_stats() {
   const aclnn_torch::MemoryStats stats = aclnn_torch::memory_stats();
   py::dict result;

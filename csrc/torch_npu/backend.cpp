@@ -1,5 +1,5 @@
-// libaclnn_npu.so: what the operators need of torch_npu. Built against torch_npu's headers, which
-// bring CANN's with them, so nothing of csrc/host_cann/include may be included here.
+// libaclnn_npu.so: the operators' access to torch_npu. Built against torch_npu's headers, which
+// include CANN's, so no header of csrc/host_cann/include may be included here.
 
 #include <atomic>
 
@@ -12,9 +12,9 @@
 #include "torch_npu/csrc/framework/utils/OpPreparation.h"
 #include "torch_ops/npu_backend.h"
 
-// Exported by torch_npu for operators outside it, and declared in a header of op-plugin that does
-// not compile with this version of torch: the current stream, without waiting for the task queue,
-// and what the thread that launches on it needs to have set.
+// torch_npu exports these two functions for external operators, but op-plugin's header that
+// declares them does not compile with this version of torch. They return the current stream without
+// waiting for the task queue, and set up the state of the thread that launches on it.
 TORCH_NPU_API aclrtStream GetAclStream();
 TORCH_NPU_API void InitExecSubTheadCtx(aclrtStream stream);
 
@@ -31,7 +31,7 @@ class Backend final : public NpuBackend {
     const uint64_t level = c10_npu::GetDeterministicLevel();
     const bool deterministic = at::globalContext().deterministicAlgorithms();
     const uint64_t wanted = level << 1 | static_cast<uint64_t>(deterministic);
-    // Until someone asks for it there is nothing to hand on, and the call is not for free.
+    // Nothing to forward until determinism was first requested; the call is not free.
     if (wanted != 0 || determinism_.load(std::memory_order_relaxed) != 0) {
       at_npu::native::ApplyDeterministicLevel(static_cast<int64_t>(level), deterministic,
                                               /*isOpapi=*/true);
@@ -52,8 +52,8 @@ class Backend final : public NpuBackend {
     return storage->npu_desc_.npu_format_;
   }
 
-  // As torch_npu: HFLOAT32 by its option for convolutions, FLOAT16 by its option for the whole
-  // process, whose default on old products is to allow it. No C++ function tells.
+  // As in torch_npu: HFLOAT32 by its option for convolutions, FLOAT16 by its process-wide option,
+  // which old products enable by default. No C++ function returns these options.
   int8_t convolution_math_type() const override {
     constexpr int kAscend910B1 = 220;
     bool hf32 = true;
@@ -73,13 +73,13 @@ class Backend final : public NpuBackend {
   }
 
  private:
-  mutable std::atomic<uint64_t> determinism_{0};  // what was handed on last
+  mutable std::atomic<uint64_t> determinism_{0};  // the value that was forwarded last
 };
 
 }  // namespace
 }  // namespace aclnn_torch
 
-// For `python -m aclnn_torch doctor`, which reads it from the file.
+// `python -m aclnn_torch doctor` reads this string from the file.
 extern "C" C10_NPU_EXPORT const char aclnn_torch_npu_built_for[] =
     "built for torch_npu " ACLNN_TORCH_NPU_VERSION;
 

@@ -1,12 +1,12 @@
-// What all differentiable operators share: an autograd node over saved tensors and attributes, as
-// ATen's generated code has them, so that first and higher derivatives, torch.func, vmap over grad
-// and compiled autograd work alike. An operator's own part is a Formula:
+// Shared by all differentiable operators: an autograd node over saved tensors and attributes, like
+// ATen's generated nodes, so that first and higher derivatives, torch.func, vmap over grad and
+// compiled autograd all work. Each operator supplies a Formula:
 //
 //   struct LayerNormFormula {
 //     static constexpr const char* kName = "AclnnLayerNormBackward0";
 //     using Attributes = std::tuple<std::vector<c10::SymInt>>;  // packable into IValues
-//     // Optional, true: of a graph that is not kept, the node lets go of the saved tensors before
-//     // the call, and the formula may use the memory of what it alone holds then.
+//     // Optional, true: if the graph is not retained, the node releases the saved tensors before
+//     // the call, so that the formula may reuse the memory of tensors that it alone holds.
 //     static constexpr bool kReleasesFirst = false;
 //     // The gradients of the operator's tensor inputs, undefined where needed[i] is false.
 //     static variable_list backward(const variable_list& grads, const std::vector<Tensor>& saved,
@@ -38,7 +38,7 @@ using at::Tensor;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-// Which tensor inputs want a gradient, one bit each.
+// The tensor inputs that need a gradient, one bit each.
 struct Needed {
   int64_t bits;
   bool operator[](size_t i) const { return (bits >> i) & 1; }
@@ -53,8 +53,8 @@ class Node final : public torch::autograd::Node {
 
   std::string name() const override { return Formula::kName; }
 
-  // `is_output` for a result of the operator, which must not keep its own node alive. An undefined
-  // tensor, an optional argument that is absent, comes back undefined.
+  // `is_output` marks a result of the operator, which must not keep its own node alive. An
+  // undefined tensor (an absent optional argument) is unpacked as undefined.
   void save(const Tensor& tensor, bool is_output, bool is_inplace_on_view = false) {
     outputs_ |= uint64_t{is_output} << saved_.size();
     saved_.emplace_back(tensor, is_output, is_inplace_on_view);
@@ -103,7 +103,7 @@ class Node final : public torch::autograd::Node {
         },
         attributes_);
     const auto& interface = compiled::getPyCompilerInterface();
-    // Once in a process: the compiler knows functions by name.
+    // Once per process: the compiler identifies functions by name.
     static const std::string function =
         interface->bind_function(saved.get_py_compiler(), name(), backward_of_ivalues, types);
     const auto metadata =
@@ -118,8 +118,8 @@ class Node final : public torch::autograd::Node {
   }
 
  private:
-  // In the engine's own call, that is, and not in one that a hook makes: whether the graph is kept
-  // is known of the former only.
+  // True only in a call by the engine itself, not by a hook: only the engine knows whether the
+  // graph is retained.
   bool releases_first() const {
     if constexpr (requires { Formula::kReleasesFirst; }) {
       return Formula::kReleasesFirst && torch::autograd::get_current_node().get() == this &&
@@ -148,8 +148,8 @@ class Node final : public torch::autograd::Node {
     return needed;
   }
 
-  // The same as a function of IValues, which compiled autograd puts into its graph: saved tensors,
-  // needed inputs, attributes.
+  // The backward as a function of IValues, which compiled autograd inserts into its graph: saved
+  // tensors, needed inputs, attributes.
   static variable_list backward_of_ivalues(const variable_list& grads,
                                            const std::vector<at::IValue>& arguments) {
     const auto attributes = [&]<size_t... I>(std::index_sequence<I...>) {
@@ -165,7 +165,7 @@ class Node final : public torch::autograd::Node {
   }
 
   c10::SmallVector<SavedVariable, 4> saved_;
-  uint64_t outputs_ = 0;  // which of them are results of the operator, one bit each
+  uint64_t outputs_ = 0;  // which saved tensors are results of the operator, one bit each
   Attributes attributes_;
   bool released_ = false;
 };
@@ -180,7 +180,7 @@ GraphNodePtr<Node<Formula>> make_node(typename Formula::Attributes attributes,
   return node;
 }
 
-// An operator's entry in the dispatcher.
+// Looks up an operator in the dispatcher.
 template <class Signature>
 c10::TypedOperatorHandle<Signature> find_operator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").template typed<Signature>();
@@ -191,25 +191,25 @@ inline Tensor tangent_of(const Tensor& input) {
   return torch::autograd::isFwGradDefined(input) ? input._fw_grad(/*level=*/0) : Tensor();
 }
 
-// Gives an output its tangent, in the output's dtype; an undefined one counts as zero.
+// Sets an output's tangent, cast to the output's dtype; an undefined tangent counts as zero.
 inline void set_tangent(const Tensor& output, const Tensor& tangent) {
   if (!tangent.defined()) return;
   output._set_fw_grad(tangent.to(output.scalar_type()), /*level=*/0, /*is_inplace_op=*/false);
 }
 
-// A sum of which either part may be undefined, which counts as zero.
+// The sum of two tensors, each of which may be undefined and then counts as zero.
 inline Tensor sum_of_defined(const Tensor& a, const Tensor& b) {
   return a.defined() && b.defined() ? a + b : a.defined() ? a : b;
 }
 
-// The value of an input without its tangent.
+// An input without its tangent.
 inline Tensor primal_of(const Tensor& input) {
   return torch::autograd::isFwGradDefined(input) ? input._fw_primal(/*level=*/0) : input;
 }
 
-// The Autograd kernel of an operator that computes every element of its result from the inputs'
-// elements at its place: each derivative is a diagonal, so the formula gives tangents too. `run` is
-// the call of the kernels below. Saved are the inputs.
+// The Autograd kernel of an operator whose result is elementwise in its inputs. Each Jacobian is
+// diagonal, so the same formula gives tangents, too. `run` calls the kernels below. Saves the
+// inputs.
 template <class Formula, class Run, class... Tensors>
 Tensor differentiate_elementwise(const typename Formula::Attributes& attributes, Run run,
                                  const Tensors&... inputs) {

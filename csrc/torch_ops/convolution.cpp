@@ -50,7 +50,7 @@ const auto& convolution_backward_op() {
 
 // ---- Devices: aclnn. Meta: sizes, strides and dtype only. --------------------------------------
 
-// The arguments that are not tensors.
+// The arguments other than tensors.
 struct Parameters {
   SymIntArrayRef stride;
   SymIntArrayRef padding;
@@ -61,13 +61,14 @@ struct Parameters {
   int64_t cube_math_type;
 };
 
-// What the caller gave, or 0, KEEP_DTYPE, or on an NPU what torch_npu gives its own convolutions.
+// The caller's value; by default 0 (KEEP_DTYPE), or on an NPU the value that torch_npu uses for its
+// own convolutions.
 int64_t resolved(std::optional<int64_t> cube_math_type, const Tensor& input) {
   if (cube_math_type) return *cube_math_type;
   return input.device().is_privateuseone() ? npu_backend().convolution_math_type() : 0;
 }
 
-// One value for every spatial dimension or one for each.
+// The values hold one number for all spatial dimensions, or one for each.
 const SymInt& value_at(SymIntArrayRef values, size_t dim) {
   return values[values.size() == 1 ? 0 : dim];
 }
@@ -80,8 +81,8 @@ void check_length(const char* api, at::Device device, const char* name, SymIntAr
              std::to_string(spatial) + " (one per spatial dimension)");
 }
 
-// As far as they are known. The upper limit is the host CANN's, and keeps the arithmetic of output
-// sizes from overflowing.
+// Checks the values that are not symbolic. The upper limit is the host CANN's and keeps the
+// arithmetic of output sizes from overflowing.
 void check_values(const char* api, at::Device device, const char* name, SymIntArrayRef values,
                   int64_t least) {
   for (const SymInt& value : values) {
@@ -98,8 +99,8 @@ void check_values(const char* api, at::Device device, const char* name, SymIntAr
   }
 }
 
-// What must hold for the sizes of the outputs to be known, and for the arguments to fit into the
-// types of the C functions.
+// Conditions under which the output sizes are defined and the arguments fit into the types of the C
+// functions.
 void check_parameters(const char* api, const Tensor& input, const Tensor& weight,
                       const Parameters& parameters) {
   const at::Device device = input.device();
@@ -146,7 +147,7 @@ void check_parameters(const char* api, const Tensor& input, const Tensor& weight
   }
 }
 
-// As in ATen: channels-last if one of the tensors is. torch_npu makes no such tensors.
+// As in ATen: channels-last if either tensor is. torch_npu makes no channels-last tensors.
 at::MemoryFormat memory_format_of(const Tensor& input, const Tensor& weight) {
   if (input.device().is_privateuseone()) return at::MemoryFormat::Contiguous;
   for (const Tensor& tensor : {input, weight}) {
@@ -156,7 +157,7 @@ at::MemoryFormat memory_format_of(const Tensor& input, const Tensor& weight) {
   return at::MemoryFormat::Contiguous;
 }
 
-// As many channels as the convolution needs, as far as they are known.
+// Checks the number of channels, unless it is symbolic.
 void check_channels(const char* api, Named input, const Tensor& weight, const SymInt& expected,
                     const SymInt& groups) {
   const auto channels = input.tensor.sym_size(1).maybe_as_int();
@@ -320,8 +321,8 @@ Gradients gradients_of(const Tensor& grad_output, const Tensor& input, const Ten
       dilation, transposed, output_padding, groups, wanted, type);
 }
 
-// How the output changes with input, weight and bias, each of whose changes may be undefined for
-// none; `sizes` and `dtype` are the output's.
+// The tangent of the output, from the tangents of input, weight and bias, any of which may be
+// undefined; `sizes` and `dtype` are the output's.
 Tensor output_change(const Tensor& input_change, const Tensor& weight_change,
                      const Tensor& bias_change, const Tensor& input, const Tensor& weight,
                      const Attributes& attributes, SymIntArrayRef sizes) {
@@ -334,7 +335,7 @@ Tensor output_change(const Tensor& input_change, const Tensor& weight_change,
     std::vector<SymInt> shape(sizes.size(), 1);
     shape[1] = sizes[1];
     const Tensor along_channels = bias_change.view_symint(shape);
-    // In memory of its own, as an output is.
+    // In its own memory, like an output.
     change =
         change.defined() ? change + along_channels : along_channels.expand_symint(sizes).clone();
   }
@@ -386,7 +387,7 @@ Tensor convolution_autograd(c10::DispatchKeySet keys, const Tensor& input, const
                             SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed,
                             SymIntArrayRef output_padding, SymInt groups,
                             std::optional<int64_t> cube_math_type) {
-  // One number for all derivatives, whatever is set when they are computed.
+  // Fixed now, so that all derivatives use one value even if the setting changes later.
   const int64_t math_type = resolved(cube_math_type, input);
   const Attributes attributes{stride.vec(),         padding.vec(), dilation.vec(), transposed,
                               output_padding.vec(), groups,        math_type};
@@ -417,7 +418,7 @@ Gradients convolution_backward_autograd(c10::DispatchKeySet keys, const Tensor& 
                                         bool transposed, SymIntArrayRef output_padding,
                                         SymInt groups, OutputMask output_mask,
                                         std::optional<int64_t> cube_math_type) {
-  // One number for all derivatives, whatever is set when they are computed.
+  // Fixed now, so that all derivatives use one value even if the setting changes later.
   const int64_t math_type = resolved(cube_math_type, input);
   const Attributes attributes{stride.vec(),         padding.vec(), dilation.vec(), transposed,
                               output_padding.vec(), groups,        math_type};

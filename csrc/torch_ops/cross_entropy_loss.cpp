@@ -1,7 +1,7 @@
 // torch.ops.aclnn.cross_entropy_loss, cross_entropy_loss_grad: torch_npu's schemas over
-// aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad, whose headers have the formulas. And
-// _cross_entropy: the loss alone, with as many dimensions as torch's, in one autograd node. One
-// file, because the three are derivatives of one another.
+// aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad, whose headers give the formulas.
+// _cross_entropy is the loss alone, with the shape that torch returns, in one autograd node. The
+// three are derivatives of one another and therefore share a file.
 
 #include <string>
 #include <tuple>
@@ -57,7 +57,7 @@ const auto& number_op() {
   return op;
 }
 
-// CANN's loss of one dimension as torch's: without any where rows are reduced.
+// Converts CANN's one-dimensional loss to torch's shape: zero-dimensional if rows are reduced.
 Tensor number_of(const Tensor& loss, string_view reduction) {
   return reduction == "none" ? loss : loss.squeeze(0);
 }
@@ -118,13 +118,14 @@ Tensor grad_device(const Tensor& grad_loss, const Tensor& log_prob, const Tensor
   return out;
 }
 
-// The same for a log_prob that nobody needs any more: on CPU, where the operator allows it, the
-// gradient takes its memory, which is half of what a training step of a large vocabulary needs.
+// The same for a log_prob that is not used afterwards: on CPU, where the operator allows it, the
+// gradient overwrites its memory. This halves the memory of a training step with a large
+// vocabulary.
 Tensor grad_of_unneeded(const Tensor& grad_loss, const Tensor& log_prob, const Tensor& target,
                         const Tensor& weight, const Tensor& grad_zloss, const Tensor& lse,
                         const std::string& reduction, int64_t ignore_index, double label_smoothing,
                         double zloss_scale) {
-  // The copies in the list would count as owners, and a wrapper has no storage to ask.
+  // Checked before the list below makes copies that count as owners; a wrapper has no storage.
   const bool has_one_owner = log_prob.use_count() == 1;
   if (!has_one_owner ||
       !goes_straight_to_cpu({grad_loss, log_prob, target, weight, grad_zloss, lse}) ||
@@ -143,7 +144,7 @@ Tensor grad_of_unneeded(const Tensor& grad_loss, const Tensor& log_prob, const T
   return out;
 }
 
-// What stage 1 would refuse, as far as a trace knows the sizes.
+// The checks of stage 1, as far as a trace knows the sizes.
 void check_trace(const char* api, Named matrix, const Tensor& target, string_view reduction) {
   const auto require = [&](bool condition, const std::string& text) {
     if (!condition) refuse(api, matrix.tensor.device(), text, ACLNN_ERR_INNER_TILING_ERROR);
@@ -180,28 +181,28 @@ Tensor grad_meta(const Tensor& grad_loss, const Tensor& log_prob, const Tensor& 
 
 // ---- Derivatives -------------------------------------------------------------------------------
 
-// What both operators are called with besides tensors.
+// The arguments of both operators other than tensors.
 struct Options {
   std::string reduction;
   int64_t ignore_index;
   double label_smoothing;
   double zloss_scale;
 
-  // What the reduction makes of a number per row, with shape and type of `like`.
+  // Applies the reduction to one value per row, with the shape and dtype of `like`.
   Tensor reduced(const Tensor& rows, const Tensor& like) const {
     const Tensor values = reduction == "none" ? rows : rows.sum().reshape_symint(like.sym_sizes());
     return values.to(like.scalar_type());
   }
 };
 
-// From a node's attributes.
+// From the attributes of a node.
 template <class... T>
 Options options_of(const std::tuple<std::string, int64_t, double, double, T...>& attributes) {
   return {std::get<0>(attributes), std::get<1>(attributes), std::get<2>(attributes),
           std::get<3>(attributes)};
 }
 
-// 16-bit tensors are computed with in FP32, as the kernels do.
+// 16-bit tensors are computed in FP32, as in the kernels.
 at::ScalarType widened_type(const Tensor& tensor) {
   return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
@@ -209,10 +210,10 @@ Tensor widened(const Tensor& tensor) {
   return tensor.to(widened_type(tensor));
 }
 
-// The derivatives, in terms of numbers of the rows that do not depend on what is differentiated:
+// The derivatives, in terms of per-row coefficients that do not depend on the differentiated input:
 //   loss = -sum over rows of (of_label * log_prob[label] + of_class * sum of weight * log_prob)
 //   zloss = sum over rows of of_zloss / 2 * lse^2
-// without the sums over rows for the reduction "none". An ignored row has zeros.
+// without the sums over rows for the reduction "none". An ignored row has zero coefficients.
 class Rows {
  public:
   Rows(const Tensor& log_prob, const Tensor& target, const Tensor& weight, const Options& options)
@@ -240,7 +241,7 @@ class Rows {
     if (options.zloss_scale != 0) of_zloss = averaged(ones * (2 * options.zloss_scale), ones);
   }
 
-  // of_label * values[label] + of_class * sum of weight * values, of values [N, C].
+  // of_label * values[label] + of_class * sum of weight * values, for values [N, C].
   Tensor weighted(const Tensor& values) const {
     const Tensor counted = without_ignored(values);
     const Tensor rows = of_label_ * counted.gather(1, label_).squeeze(1);
@@ -248,7 +249,7 @@ class Rows {
     return rows + of_class_ * (weight_.defined() ? counted * weight_ : counted).sum(1);
   }
 
-  // What an ignored row of values [N, C] holds does not count, not even a nan.
+  // Zeroes the ignored rows of values [N, C], even where they hold NaN.
   Tensor without_ignored(const Tensor& values) const {
     return at::where(valid_.unsqueeze(1), values, 0);
   }
@@ -280,7 +281,7 @@ struct CrossEntropyLossFormula {
     Tensor grad;
     if (grads[0].defined() || grad_zloss.defined()) {
       const Tensor grad_loss = grads[0].defined() ? grads[0] : at::zeros_like(grad_zloss);
-      // With this it is known elsewhere, while it is needed below.
+      // A second reference, so that log_prob is not overwritten if it is needed below.
       const Tensor needed = grads[1].defined() || grad_lse.defined() ? log_prob : Tensor();
       grad = grad_of_unneeded(grad_loss, log_prob, target, weight, grad_zloss,
                               grad_zloss.defined() ? lse : Tensor(), options.reduction,
@@ -334,7 +335,7 @@ struct CrossEntropyLossGradFormula {
     return result;
   }
 
-  // The gradient is exp(log_prob) * this per row, less what does not depend on log_prob.
+  // The gradient is exp(log_prob) times this factor per row, minus terms independent of log_prob.
   static Tensor softmax_factor(const Tensor& grad_loss, const Tensor& grad_zloss, const Tensor& lse,
                                const Rows& rows) {
     const Tensor of_loss = widened(grad_loss) * rows.of_softmax;
@@ -343,7 +344,7 @@ struct CrossEntropyLossGradFormula {
   }
 };
 
-// As in torch, for whose cross entropy the weights are constants.
+// As in torch, whose cross entropy treats the weights as constants.
 void refuse_derivative(const char* name, const Tensor& weight) {
   TORCH_CHECK(!torch::autograd::compute_requires_grad(weight) && !tangent_of(weight).defined(),
               name,
@@ -351,7 +352,7 @@ void refuse_derivative(const char* name, const Tensor& weight) {
               "weight; detach it");
 }
 
-// Tangents of the results, from that of the input.
+// Sets the tangents of the results, from the tangent of the input.
 void set_tangents(const Results& results, const Tensor& tangent, const Tensor& target,
                   const Tensor& weight, const Options& options, bool return_zloss) {
   const auto& [loss, log_prob, zloss, lse] = results;
@@ -370,7 +371,7 @@ void set_tangents(const Results& results, const Tensor& tangent, const Tensor& t
   if (return_zloss) set_tangent(zloss, of_zloss);
 }
 
-// `as_number`: the loss is what _cross_entropy returns.
+// `as_number`: computes the loss in the shape that _cross_entropy returns.
 Results differentiable_loss(c10::DispatchKeySet keys, const Tensor& input, const Tensor& target,
                             const OptionalTensor& weight, string_view reduction,
                             int64_t ignore_index, double label_smoothing, double zloss_scale,
@@ -393,7 +394,7 @@ Results differentiable_loss(c10::DispatchKeySet keys, const Tensor& input, const
   if (const Tensor tangent = tangent_of(input); tangent.defined()) {
     set_tangents(results, tangent, target, weights, options, return_zloss);
   }
-  if (node) {  // the results with their tangents
+  if (node) {  // the results carry tangents
     node->save(log_prob, /*is_output=*/true);
     node->save(target, /*is_output=*/false);
     node->save(weights, /*is_output=*/false);
@@ -417,7 +418,7 @@ Tensor number_autograd(c10::DispatchKeySet keys, const Tensor& input, const Tens
                                          /*as_number=*/true));
 }
 
-// The same by the other operator, wherever there is no graph to record.
+// The same through cross_entropy_loss, for dispatch keys that record no graph.
 Tensor number_composed(const Tensor& input, const Tensor& target, const OptionalTensor& weight,
                        string_view reduction, int64_t ignore_index, double label_smoothing) {
   const Tensor loss =
@@ -555,7 +556,8 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("cross_entropy_loss_grad", &grad_autograd);
 }
 
-// By these names only: the key for all of them would come after the composite.
+// Registered per device: a kernel for the Autograd alias key would rank behind the composite
+// kernel.
 TORCH_LIBRARY_IMPL(aclnn, AutogradCPU, m) {
   m.impl("_cross_entropy", &number_autograd);
 }

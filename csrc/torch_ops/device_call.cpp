@@ -16,7 +16,7 @@
 namespace aclnn_torch {
 namespace {
 
-// ACL_DT_UNDEFINED for what CANN has no type for.
+// ACL_DT_UNDEFINED for dtypes that CANN does not have.
 aclDataType acl_type(at::ScalarType type) {
   switch (type) {
     case at::kFloat: return ACL_FLOAT;
@@ -42,7 +42,8 @@ aclDataType acl_type(at::ScalarType type) {
   }
 }
 
-// Whether elements share memory because a dimension was expanded. Its stride is never symbolic.
+// True if elements share memory because a dimension was expanded. The stride of an expanded
+// dimension is never symbolic.
 bool is_expanded(const at::Tensor& tensor) {
   const auto sizes = tensor.sym_sizes();
   const auto strides = tensor.sym_strides();
@@ -52,7 +53,7 @@ bool is_expanded(const at::Tensor& tensor) {
   return false;
 }
 
-// Whether two shapes differ for certain; symbolic sizes are left to the run.
+// True if two shapes are known to differ; symbolic sizes are compared at run time.
 bool shapes_differ(const at::Tensor& a, const at::Tensor& b) {
   const auto first = a.sym_sizes();
   const auto second = b.sym_sizes();
@@ -82,7 +83,7 @@ std::string product_of(at::Device device) {
 }
 
 void refuse(const char* api, at::Device device, const std::string& text, aclnnStatus status) {
-  call_translating_errors([&] {  // asking for the product may fail, too
+  call_translating_errors([&] {  // product_of may throw, too
     throw aclnn::Error(api, status, text + " (product " + product_of(device) + ")");
   });
   __builtin_unreachable();
@@ -90,7 +91,7 @@ void refuse(const char* api, at::Device device, const std::string& text, aclnnSt
 
 namespace {
 
-// Refuses torch_npu's private formats, whose elements are not where sizes and strides say.
+// Throws for torch_npu's private formats, whose elements do not lie where sizes and strides say.
 void check_format(const char* api, const char* name, const at::Tensor& tensor) {
   const int32_t format = npu_backend().format(tensor);
   for (const int32_t plain : {ACL_FORMAT_ND, ACL_FORMAT_NCHW, ACL_FORMAT_NCL, ACL_FORMAT_NCDHW}) {
@@ -174,7 +175,7 @@ aclnn::TensorHandle describe(const aclnn::Library& library, const at::Tensor& te
 
 aclnn::TensorHandle describe(const aclnn::Library& library, const at::Tensor& input) {
   if (!input.defined()) return {};
-  // An input is only read, but the descriptor has one kind of pointer.
+  // Inputs are only read, but a descriptor holds a non-const pointer.
   return describe(library, input, const_cast<void*>(input.storage().data()));
 }
 
@@ -210,7 +211,7 @@ void* detail::CpuWorkspace::allocate(uint64_t size) {
 
 at::Tensor new_tensor(const at::Tensor& like, c10::SymIntArrayRef sizes, at::ScalarType dtype,
                       at::MemoryFormat format) {
-  if (like.is_cpu()) {  // without the dispatcher
+  if (like.is_cpu()) {  // skips the dispatcher
     return at::detail::empty_generic(C10_AS_INTARRAYREF_SLOW(sizes), &memory_pool(),
                                      c10::DispatchKeySet(c10::DispatchKey::CPU), dtype, format);
   }
@@ -219,7 +220,7 @@ at::Tensor new_tensor(const at::Tensor& like, c10::SymIntArrayRef sizes, at::Sca
 
 at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second) {
   const at::Tensor& like = is_expanded(first) ? second : first;
-  // Without the dispatcher, but for some outputs on NPUs.
+  // Skips the dispatcher, except for some outputs on NPUs.
   if (like.is_cpu()) {
     const auto allocate = [&](at::IntArrayRef strides) {
       return at::detail::empty_strided_generic(like.sizes(), strides, &memory_pool(),

@@ -20,15 +20,15 @@
 
 namespace aclnn_torch {
 
-// A tensor argument and its name in the operator's document, for error texts. An optional one that
-// is absent is an undefined tensor.
+// A tensor argument and its name in the operator's document, for error texts. An absent optional
+// argument is an undefined tensor.
 struct Named {
   const char* name;
   const at::Tensor& tensor;
   bool optional = false;
 };
 
-// An optional argument as a tensor, undefined if absent, and back.
+// Converts an optional argument to a tensor (undefined if absent), and back.
 inline at::Tensor tensor_of(const std::optional<at::Tensor>& optional) {
   return optional.value_or(at::Tensor());
 }
@@ -36,28 +36,28 @@ inline std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
 }
 
-// A tensor that the operator writes. If its memory is shared until it is written, it gets its own.
+// A tensor that the operator writes. Copy-on-write memory is materialised first.
 struct Written {
   const at::Tensor& tensor;
 };
 
-// Throws what a failed check of the device's library would.
+// Throws the error that a failed check of the device's library would throw.
 [[noreturn]] void refuse(const char* api, at::Device device, const std::string& text,
                          aclnnStatus status = ACLNN_ERR_PARAM_INVALID);
 
-// The checks that need no library, on CPU, NPU and meta tensors alike, so that a compiler's trace
-// fails where the run would: tensors on one device, of dtypes that CANN has, ...
+// Checks that need no library, identical for CPU, NPU and meta tensors, so that a compiler's trace
+// fails where the run would: all tensors are on one device and have dtypes that CANN supports, ...
 void check_tensors(const char* api, std::initializer_list<Named> tensors);
 
-// ... of one dtype and, as far as sizes are known, one shape, ...
+// ... have one dtype and, as far as sizes are known, one shape, ...
 void check_same(const char* api, Named argument, Named other);
 
-// ... and for one that is overwritten, memory for every element.
+// ... and an overwritten tensor has memory for every element.
 void check_overwritable(const char* api, Named argument);
 
-// Descriptors of a library for what torch hands over, as torch_npu makes them: a tensor's storage
-// is a number of elements and its format follows from its rank; an undefined tensor is an absent
-// argument; a Scalar becomes DOUBLE, INT64, BOOL or COMPLEX128.
+// Makes a library's descriptors for torch's arguments, as torch_npu does: a tensor's storage is
+// described by its number of elements, its format follows from its rank; an undefined tensor is an
+// absent argument; a Scalar becomes DOUBLE, INT64, BOOL or COMPLEX128.
 aclnn::TensorHandle describe(const aclnn::Library& library, const at::Tensor& input);
 aclnn::TensorHandle describe(const aclnn::Library& library, const Written& output);
 aclnn::ScalarHandle describe(const aclnn::Library& library, const at::Scalar& scalar);
@@ -74,7 +74,7 @@ aclnn::BoolArrayHandle describe(const aclnn::Library& library,
 aclnn::IntArrayHandle describe(const aclnn::Library& library,
                                const at::OptionalIntArrayRef& values);
 
-// Anything else is passed as it is.
+// All other arguments are passed unchanged.
 template <class T>
 const T& describe(const aclnn::Library&, const T& value) {
   return value;
@@ -85,7 +85,7 @@ namespace detail {
 // Workspace for the current stream of the current NPU, from torch_npu's caching allocator.
 at::DataPtr allocate_on_npu(uint64_t size);
 
-// Workspace of one call on CPU: a little is on the stack, more comes from the pool.
+// Workspace of one call on CPU: small ones are on the stack, larger ones come from the pool.
 class CpuWorkspace {
  public:
   void* allocate(uint64_t size);
@@ -107,7 +107,7 @@ const at::Tensor& first_tensor(const First& first, const Rest&... rest) {
   }
 }
 
-// Through the embedded host CANN, complete when it returns.
+// Calls the embedded host CANN; the result is complete on return.
 template <class Op, class... Args>
 void call_on_cpu(const Args&... args) {
   const aclnn::Library& library = aclnn::Library::embedded();
@@ -116,8 +116,9 @@ void call_on_cpu(const Args&... args) {
   aclnn::call<Op, StageSpan>(library, allocate, nullptr, describe(library, args)...);
 }
 
-// Through the CANN that torch_npu runs on: stage 1 here and now, stage 2 on the current stream in
-// torch_npu's order. Memory that the caller frees meanwhile is reused behind it on that stream.
+// Calls the CANN that torch_npu runs on: stage 1 immediately, stage 2 on the current stream in
+// torch_npu's order. Memory that the caller frees meanwhile is reused only behind the call on that
+// stream.
 template <class Op, class... Args>
 void call_on_npu(at::Device device, const Args&... args) {
   static const std::string api = Op::kStage2;
@@ -126,14 +127,14 @@ void call_on_npu(at::Device device, const Args&... args) {
   const c10::DeviceGuard guard(device);
   const aclrtStream stream = npu.begin();
   using Prepared = decltype(aclnn::prepare<Op>(library, describe(library, args)...));
-  // The queue copies the task. The last copy to go takes the call along, launched or not.
+  // The queue copies the task. Destroying the last copy destroys the call, launched or not.
   const auto call = [&] {
     const StageSpan span(Op::kStage1);
     return std::make_shared<Prepared>(aclnn::prepare<Op>(library, describe(library, args)...));
   }();
   at::DataPtr workspace;
   if (call->workspace_size() > 0) workspace = allocate_on_npu(call->workspace_size());
-  const StageSpan span(Op::kStage2);  // to the task queue, or to the end without one
+  const StageSpan span(Op::kStage2);  // until enqueued, or until complete without a queue
   npu.launch(api, [&npu, call, stream, address = workspace.get()] {
     npu.enter(stream);
     call->launch(address, stream);
@@ -156,16 +157,16 @@ void call_device(const Args&... args) {
   });
 }
 
-// A tensor for a result, on the device of `like`, whose elements the operator writes, all of them.
-// On CPU its memory comes from the pool.
+// Allocates a result on the device of `like`; the operator must write every element. On CPU the
+// memory comes from the pool.
 at::Tensor new_tensor(const at::Tensor& like, c10::SymIntArrayRef sizes, at::ScalarType dtype,
                       at::MemoryFormat format = at::MemoryFormat::Contiguous);
 
-// The same for an elementwise operator: sizes and dtype of `first`, and its order of dimensions in
-// memory, or that of `second` if `first` is an expanded tensor; as ATen's operators do.
+// The same for an elementwise operator: sizes and dtype of `first`, and its memory order, or that
+// of `second` if `first` is an expanded tensor, as in ATen.
 at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second);
 
-// Begins a block that registers kernels for the devices that the client serves, once in a file:
+// Begins a block that registers kernels for the devices that the client supports, once per file:
 // CPU, and PrivateUse1, which is torch_npu's.
 #define ACLNN_IMPL_ON_DEVICES(m)                     \
   static void implement_on_devices(torch::Library&); \

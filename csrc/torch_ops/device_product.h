@@ -6,8 +6,8 @@
 
 namespace aclnn_torch {
 
-// Whose rules hold for a device's tensors: the product of the embedded host CANN, or on an NPU that
-// of the CANN that torch_npu runs on; a real one names its chip, e.g. Ascend910B2.
+// The product whose rules apply to a device's tensors: that of the embedded host CANN, or on an NPU
+// that of the CANN that torch_npu runs on. A real CANN returns its chip's name, e.g. Ascend910B2.
 std::string product_of(c10::Device device);
 
 }  // namespace aclnn_torch

@@ -1,6 +1,6 @@
-// The kernels of an elementwise operator, of its in-place form and of its gradient, made from what
-// only the operator has: the CANN functions that they call, schemas, names of autograd nodes and
-// the second derivative.
+// Makes the kernels of an elementwise operator, its in-place form and its gradient from the parts
+// that differ between operators: the CANN functions, schemas, names of autograd nodes and the
+// second derivative.
 //
 //   struct Forward : CannFunction<Elu, "self"> {
 //     static constexpr const char* kSchema = "elu(Tensor self, Scalar alpha=1, ...) -> Tensor";
@@ -12,14 +12,14 @@
 //   };
 //   struct Backward : CannFunction<EluBackward, "gradOutput", "selfOrResult"> {
 //     static constexpr const char* kSchema = "elu_backward(Tensor grad_output, ...) -> Tensor";
-//     // The tensors are grad_output and what the operator starts from, in this order, wherever the
-//     // schema has them; the others are Forward's coefficients, in its order, and behind them, of
-//     // StartsFrom::kEither, a bool: whether it is the result.
+//     // The tensors are grad_output and the tensor that the gradient starts from, in schema order.
+//     // The other arguments are Forward's coefficients, in its order, followed for
+//     // StartsFrom::kEither by a bool that is true if that tensor is the result.
 //     using Signature = Tensor(const Tensor&, const Scalar&, ..., bool, const Tensor&);
 //     static constexpr const char* kNode = "AclnnEluBackwardBackward0";
 //     static constexpr StartsFrom kStartsFrom = StartsFrom::kEither;
-//     // The gradient of the second tensor. `product` is grad_output times the gradient that comes
-//     // in; the other arguments are the operator's.
+//     // The gradient of the second tensor. `product` is grad_output times the incoming gradient;
+//     // the other arguments are the operator's.
 //     static Tensor second_gradient(const Tensor& product, const Scalar& alpha, ...);
 //   };
 //
@@ -45,7 +45,7 @@
 
 namespace aclnn_torch {
 
-// The tensor of the forward operator that a gradient starts from.
+// The tensor of the forward operator from which the gradient is computed.
 enum class StartsFrom { kInput, kResult, kEither };
 
 namespace elementwise {
@@ -79,7 +79,7 @@ auto tensors_of(const Args&... args) {
   return std::tuple_cat(if_tensor(args)...);
 }
 
-// The other arguments, as a node keeps them.
+// The other arguments, in the form that a node stores.
 template <class... Args>
 auto attributes_of(const Args&... args) {
   return std::tuple_cat(unless_tensor(args)...);
@@ -87,21 +87,21 @@ auto attributes_of(const Args&... args) {
 
 }  // namespace elementwise
 
-// The name of an argument, as an argument of a template.
+// A string that can be a template argument: the name of an operator's argument.
 template <size_t kSize>
 struct ArgumentName {
   char text[kSize];
   constexpr ArgumentName(const char (&literal)[kSize]) { std::copy_n(literal, kSize, text); }
 };
 
-// An operator of torch that calls one function of CANN. `kNames` are its tensors' names in the
-// function's document. An operator that chooses among functions has its own `check` and `call`.
+// A torch operator that calls one CANN function. `kNames` are its tensors' names in the function's
+// document. An operator that chooses among functions defines its own `check` and `call`.
 template <class Function, ArgumentName... kNames>
 struct CannFunction {
   static constexpr const char* kArguments[] = {kNames.text...};
   static constexpr StartsFrom kStartsFrom = StartsFrom::kInput;
 
-  // The checks that need no library.
+  // Checks that need no library.
   template <class... Args>
   static void check(const Args&... args) {
     const auto tensors = elementwise::tensors_of(args...);
@@ -116,7 +116,7 @@ struct CannFunction {
     }
   }
 
-  // Those of an operator that overwrites its only tensor.
+  // The checks of an operator that overwrites its only tensor.
   static void check_overwritten(const Tensor& self) {
     check(self);
     check_overwritable(Function::kStage1, {kArguments[0], self});
@@ -134,7 +134,7 @@ inline std::string name_in(std::string_view schema) {
   return c10::str("aclnn::", schema.substr(0, schema.find('(')));
 }
 
-// What every operator has that computes a new tensor from one or two.
+// Kernels of any operator that computes a new tensor from one or two tensors.
 template <class Operator, class Signature = typename Operator::Signature>
 struct OutOfPlace;
 
@@ -162,7 +162,7 @@ struct OutOfPlace<Operator, Tensor(Args...)> {
     return out;
   }
 
-  // f of the arguments, which are references to tensors, and attributes.
+  // Calls f with the arguments, given as references to tensors, and attributes.
   template <class F, class Tensors>
   static Tensor apply(F f, const Tensors& tensors, const Attributes& attributes) {
     return [&]<size_t... I>(std::index_sequence<I...>) {
@@ -197,7 +197,7 @@ struct Gradient<Backward, Tensor(Args...)> : OutOfPlace<Backward> {
     return Base::apply(call, std::tie(grad, value), attributes);
   }
 
-  // Saves grad_output, in which the operator is linear, and what it starts from.
+  // Saves grad_output, in which the operator is linear, and the tensor that it starts from.
   struct Formula {
     static constexpr const char* kName = Backward::kNode;
     using Attributes = typename Base::Attributes;
@@ -226,7 +226,7 @@ struct Gradient<Backward, Tensor(Args...)> : OutOfPlace<Backward> {
   }
 };
 
-// Saves what the gradient starts from.
+// Saves the tensor that the gradient starts from.
 template <class Forward, class Backward>
 struct Formula {
   static constexpr const char* kName = Forward::kNode;
@@ -237,7 +237,7 @@ struct Formula {
     return {Gradient<Backward>::call(grads[0], saved[0], attributes)};
   }
 
-  // The gradient's attributes where it starts from the result, or from the input.
+  // The gradient's attributes, for a start from the result or from the input.
   template <class... Coefficients>
   static Attributes attributes(bool is_result, const Coefficients&... coefficients) {
     if constexpr (Backward::kStartsFrom == StartsFrom::kEither) {
@@ -288,7 +288,7 @@ struct Function<Forward, Backward, Tensor(const Tensor&, Coefficients...)> : Out
   }
 };
 
-// The kernels of its in-place form.
+// The kernels of the in-place form.
 template <class Forward, class Backward, class InPlace,
           class Signature = typename Forward::Signature>
 struct Overwriting;
@@ -314,9 +314,9 @@ struct Overwriting<Forward, Backward, InPlace, Tensor(const Tensor&, Coefficient
     return self;
   }
 
-  // Like ATen, saves the result if the gradient can start from it, else a copy of the input. The
-  // tangent is computed from the input if it can be, while it is still there: of a negative alpha
-  // of ELU, the result does not tell the branch.
+  // Like ATen, saves the result if the gradient can start from it, otherwise a copy of the input.
+  // The tangent is computed from the input if possible, before it is overwritten: for a negative
+  // alpha of ELU, the result does not identify the branch.
   static Tensor& autograd(c10::DispatchKeySet keys, Tensor& self, Coefficients... coefficients) {
     constexpr bool kSavesResult = Backward::kStartsFrom != StartsFrom::kInput;
     constexpr bool kTangentFromResult = Backward::kStartsFrom == StartsFrom::kResult;
@@ -346,7 +346,7 @@ struct Overwriting<Forward, Backward, InPlace, Tensor(const Tensor&, Coefficient
     });
   }
 
-  // Compilers see the operator as the one out of place and a replacement of self.
+  // Compilers see the out-of-place operator and a replacement of self.
   static Tensor& functionalize(Tensor& self, Coefficients... coefficients) {
     return replace_by_functional(self, [&](const Tensor& value) {
       return OutOfPlace<Forward>::op().call(value, coefficients...);
@@ -378,7 +378,7 @@ void add(torch::Library& m, const char* schema) {
 
 }  // namespace elementwise
 
-// Defines an operator, its gradient and, if there is one, its in-place form.
+// Defines an operator, its gradient and its in-place form, if it has one.
 template <class Forward, class Backward, class InPlace = void>
 void add_elementwise(torch::Library& m) {
   elementwise::add<elementwise::Function<Forward, Backward>>(m, Forward::kSchema);

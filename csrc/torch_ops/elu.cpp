@@ -36,10 +36,11 @@ struct Backward : CannFunction<EluBackward, "gradOutput", "selfOrResult"> {
   using Signature = Tensor(const Tensor&, const Scalar&, const Scalar&, const Scalar&, bool,
                            const Tensor&);
   static constexpr const char* kNode = "AclnnEluBackwardBackward0";
-  // Of the result of a negative alpha, which elu_ saves, the backward fails, as ATen's does.
+  // For a negative alpha, the backward fails if it starts from the result, which elu_ saves; as in
+  // ATen.
   static constexpr StartsFrom kStartsFrom = StartsFrom::kEither;
 
-  // As in ATen, 0 has no second derivative.
+  // As in ATen, the second derivative at 0 is 0.
   static Tensor second_gradient(const Tensor& product, const Scalar& alpha, const Scalar& scale,
                                 const Scalar& input_scale, bool is_result,
                                 const Tensor& self_or_result) {

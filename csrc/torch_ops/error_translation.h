@@ -6,14 +6,14 @@
 
 namespace aclnn_torch {
 
-// Throws the error as the exception that Python code sees, or returns when there is no Python. The
+// Throws the error as the exception that Python code sees; returns if Python is not loaded. The
 // module installs it.
 using RaiseInPython = void (*)(const aclnn::Error&);
 extern RaiseInPython raise_in_python;
 
-// Runs what throws the errors of operators. These reach Python by many ways, through torch's
-// dispatcher, its autograd engine or functions of Python's C interface, few of which ask for
-// exception types of ours. So an Error is turned into a Python exception where it comes up.
+// Runs code that throws the operators' errors, and turns an Error into a Python exception at its
+// origin. It can reach Python through torch's dispatcher, the autograd engine or Python's C
+// interface, few of which translate custom exception types.
 template <class Body>
 auto call_translating_errors(Body&& body) {
   try {

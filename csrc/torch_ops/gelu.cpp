@@ -1,5 +1,5 @@
-// torch.ops.aclnn.gelu, gelu_backward: ATen's schemas. aclnnGelu and aclnnGeluBackward are the
-// formula that ATen calls "tanh"; that of "none" is in aclnnGeluV2 and aclnnGeluBackwardV2.
+// torch.ops.aclnn.gelu, gelu_backward: ATen's schemas. aclnnGelu and aclnnGeluBackward compute
+// ATen's "tanh" formula, aclnnGeluV2 and aclnnGeluBackwardV2 the formula of "none".
 
 #include <string>
 
@@ -68,8 +68,8 @@ struct Backward {
     call_device<GeluBackwardV2>(grad_output, self, word.data(), grad_input);
   }
 
-  // The second derivative of gelu. "none": phi(x) (2 - x^2). "tanh", with v = 2 u and s of it:
-  // s (1 - s) (2 v' + x v'' + x v'^2 (1 - 2 s)).
+  // The second derivative of gelu. "none": phi(x) (2 - x^2). "tanh", with v = 2 u and s =
+  // sigmoid(v): s (1 - s) (2 v' + x v'' + x v'^2 (1 - 2 s)).
   static Tensor second_gradient(const Tensor& product, const Tensor& x, string_view approximate) {
     const Tensor square = x * x;
     if (approximate == "none") {

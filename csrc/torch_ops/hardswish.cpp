@@ -1,5 +1,5 @@
 // torch.ops.aclnn.hardswish, hardswish_, hardswish_backward: ATen's schemas over aclnnHardswish,
-// aclnnInplaceHardswish and aclnnHardswishBackwardV2, which at -3 and 3 does as ATen.
+// aclnnInplaceHardswish and aclnnHardswishBackwardV2, which agrees with ATen at -3 and 3.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/lt.h>
@@ -25,7 +25,8 @@ struct InPlace : CannFunction<InplaceHardswish, "self"> {
   static constexpr const char* kSchema = "hardswish_(Tensor(a!) self) -> Tensor(a!)";
 };
 
-// Starts from the input, which the result does not tell: from -3 to 0 two inputs have one.
+// Starts from the input, because the result does not determine it: from -3 to 0, two inputs share a
+// result.
 struct Backward : CannFunction<HardswishBackwardV2, "gradOutput", "self"> {
   static constexpr const char* kSchema =
       "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor";

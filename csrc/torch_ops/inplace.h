@@ -7,8 +7,8 @@
 
 namespace aclnn_torch {
 
-// The ADInplaceOrView kernel of an in-place operator: whoever saved self for a backward must be
-// able to see that it changed, in inference mode too. `run` is the call of the kernels below.
+// The ADInplaceOrView kernel of an in-place operator: bumps self's version, in inference mode too,
+// so that a backward that saved self detects the change. `run` calls the kernels below.
 template <class Run>
 at::Tensor& overwrite(at::Tensor& self, Run run) {
   {
@@ -20,7 +20,7 @@ at::Tensor& overwrite(at::Tensor& self, Run run) {
 }
 
 // The Functionalize kernel of an in-place operator: `functional` computes the new value out of
-// place, and self's wrapper takes it as its value.
+// place, and self's wrapper is set to it.
 template <class Functional>
 at::Tensor& replace_by_functional(at::Tensor& self, Functional functional) {
   namespace functionalization = at::functionalization::impl;

@@ -59,7 +59,7 @@ void check_normalized(const char* api, const Tensor& input, SymIntArrayRef shape
   }
 }
 
-// y, and a number for every row of each statistic.
+// y, mean and rstd; the statistics have one value per row.
 Triple layer_norm_outputs(const Tensor& input, SymIntArrayRef shape, const Tensor& weight,
                           const Tensor& bias) {
   check_tensors(LayerNorm::kStage1,
@@ -87,8 +87,8 @@ Triple layer_norm_meta(const Tensor& input, SymIntArrayRef shape, const Optional
   return layer_norm_outputs(input, shape, tensor_of(weight), tensor_of(bias));
 }
 
-// What the mask asks for; the others are undefined. The weights' gradients are of the weight's
-// dtype, or what is computed in.
+// The gradients that the mask selects; the others are undefined. The weights' gradients have the
+// weight's dtype, or the compute dtype.
 Triple layer_norm_backward_outputs(const Tensor& grad_out, const Tensor& input,
                                    SymIntArrayRef shape, const Tensor& mean, const Tensor& rstd,
                                    const Tensor& weight, const Tensor& bias, Mask mask) {
@@ -131,7 +131,7 @@ Triple layer_norm_backward_meta(const Tensor& grad_out, const Tensor& input, Sym
                                      tensor_of(bias), mask);
 }
 
-// What the operators compute, once more with ATen's, for tangents and higher derivatives.
+// The operators' computation in ATen operations, for tangents and higher derivatives.
 
 c10::SymInt elements_of(SymIntArrayRef shape) {
   c10::SymInt count = 1;
@@ -143,7 +143,7 @@ Rows rows_of(const Tensor& input, const Tensor& rstd, SymIntArrayRef shape) {
   return {input, rstd.sym_numel(), elements_of(shape)};
 }
 
-// gamma as a row, 1 for an absent one.
+// gamma as a row; 1 if it is absent.
 Tensor scale_of(const Rows& rows, const Tensor& weight, const Tensor& like) {
   return weight.defined() ? rows.row(weight) : at::ones({1, 1}, rows.matrix(like).options());
 }
@@ -177,7 +177,7 @@ Triple composed_layer_norm_backward(const Tensor& grad_out, const Tensor& input,
           like((d * xhat).sum(0), dgamma), like(d.sum(0), dbeta)};
 }
 
-// Gives the operator's outputs the tangents of its composition.
+// Sets the outputs' tangents to those of the composition.
 void set_tangents(const Triple& outputs, const Triple& composed) {
   const auto set = [](const Tensor& output, const Tensor& value) {
     if (output.defined()) set_tangent(output, tangent_of(value));

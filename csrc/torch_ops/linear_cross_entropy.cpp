@@ -1,7 +1,7 @@
 // torch.ops.aclnn.fused_linear_online_max_sum, fused_cross_entropy_loss_with_max_sum,
-// fused_linear_cross_entropy_loss_grad: CANN's three functions, whose headers have the formulas,
-// under their names. And linear_cross_entropy, which is differentiable: on CPU by the host CANN's
-// own function for all of it, on an NPU by the three. One file, because the latter needs them.
+// fused_linear_cross_entropy_loss_grad: CANN's three functions under their names; their headers
+// give the formulas. linear_cross_entropy is differentiable: on CPU it calls one function of the
+// host CANN, on an NPU the three functions, and therefore shares their file.
 
 #include <array>
 #include <string>
@@ -28,7 +28,7 @@ namespace {
 
 using c10::SymInt;
 using OptionalTensor = std::optional<Tensor>;
-using Mask = std::array<bool, 3>;  // of input, weight, bias
+using Mask = std::array<bool, 3>;  // for input, weight, bias
 
 ACLNN_DECLARE(FusedLinearOnlineMaxSum);
 ACLNN_DECLARE(FusedCrossEntropyLossWithMaxSum);
@@ -37,7 +37,7 @@ ACLNN_DECLARE(HostLinearCrossEntropy);
 
 using Sums = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 using Two = std::tuple<Tensor, Tensor>;
-// losses, lse, and the gradients of input, weight and bias, without elements where not wanted.
+// losses, lse, and the gradients of input, weight and bias; empty where the mask is false
 using Parts = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 using SumsSignature = Sums(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t, bool);
@@ -79,7 +79,7 @@ const auto& total_op() {
   return op;
 }
 
-// What sums and losses are.
+// The dtype of sums and losses.
 at::ScalarType real_type(const Tensor& tensor) {
   return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
@@ -92,10 +92,10 @@ Tensor real_like(const Tensor& tensor, c10::SymIntArrayRef sizes) {
 }
 
 SymInt size_of(const Tensor& tensor, int64_t dim) {
-  return tensor.dim() > dim ? tensor.sym_size(dim) : SymInt(0);  // stage 1 wants them
+  return tensor.dim() > dim ? tensor.sym_size(dim) : SymInt(0);  // stage 1 refuses others
 }
 
-// What stage 1 would refuse, as far as a trace knows the sizes.
+// The checks of stage 1, as far as a trace knows the sizes.
 void check_matrices(const char* api, const Tensor& input, const Tensor& weight,
                     const Tensor& target) {
   const auto require = [&](bool condition, const std::string& text) {
@@ -120,7 +120,7 @@ void check_matrices(const char* api, const Tensor& input, const Tensor& weight,
               c10::str(input.sym_sizes()));
 }
 
-// ---- CANN's three ------------------------------------------------------------------------------
+// ---- CANN's three functions --------------------------------------------------------------------
 
 Sums sums_outputs(const Tensor& input, const Tensor& weight, const Tensor& target,
                   bool return_logits) {
@@ -201,7 +201,7 @@ Two grad_device(const Tensor& grad, const Tensor& input, const Tensor& weight, c
   const Tensor probabilities = tensor_of(softmax);
   Two results = grad_outputs(grad, input, weight, mask, masked, max, sum, probabilities);
   const auto& [input_grad, weight_grad] = results;
-  // CANN writes nothing then.
+  // CANN writes no output then.
   if (input.numel() == 0 || weight.numel() == 0) {
     input_grad.zero_();
     weight_grad.zero_();
@@ -220,7 +220,7 @@ Two grad_meta(const Tensor& grad, const Tensor& input, const Tensor& weight, con
                       tensor_of(sum_exp_logits), tensor_of(softmax));
 }
 
-// ---- All of it ---------------------------------------------------------------------------------
+// ---- The whole loss in one call ----------------------------------------------------------------
 
 Parts parts_outputs(const Tensor& input, const Tensor& weight, const Tensor& target,
                     const Tensor& bias, const Tensor& class_weights, const Tensor& factors,
@@ -258,7 +258,7 @@ Parts parts_cpu(const Tensor& input, const Tensor& weight, const Tensor& target,
   return results;
 }
 
-// A column more, of ones or of the bias: CANN's functions have none.
+// Appends a column, of ones or of the bias, because CANN's functions have no bias argument.
 Tensor with_column(const Tensor& matrix, const Tensor& column) {
   return at::cat({matrix, column.to(matrix.scalar_type()).unsqueeze(1)}, 1);
 }
@@ -291,7 +291,7 @@ Parts parts_npu(const Tensor& input, const Tensor& weight, const Tensor& target,
   Tensor sum_exp, max = tensor_of(lse), masks, masked;
   if (max.defined()) {
     masked = at::where(is_here, target - first_class, 0);
-    masks = is_here.logical_not();  // in bytes, which the gradient takes as well
+    masks = is_here.logical_not();  // as bytes, the form in which the gradient accepts it, too
     sum_exp = at::ones_like(max);
   } else {
     Tensor predicted;
@@ -303,7 +303,7 @@ Parts parts_npu(const Tensor& input, const Tensor& weight, const Tensor& target,
     losses = at::where(counts, losses, 0);
   }
   if (!mask[0] && !mask[1] && !mask[2]) return results;
-  // A row that is ignored has no gradient, whatever its factor is.
+  // An ignored row has no gradient, whatever its factor.
   const Tensor grad =
       factors ? at::where(counts, of_rows_in_total * *factors, 0) : of_rows_in_total;
   const auto [of_rows, of_matrix] =
@@ -327,23 +327,23 @@ Parts parts_meta(const Tensor& input, const Tensor& weight, const Tensor& target
 
 // ---- Derivatives -------------------------------------------------------------------------------
 
-// Factors of the rows as the losses count in what is differentiated: of a total, whose gradient is
-// a number, those that were given.
+// The factor of each row's loss in the differentiated value. For a reduced loss, whose gradient is
+// one number, the caller's factors are scaled by it.
 Tensor factors_of(const Tensor& grad, const Tensor& factors, bool reduced) {
   if (!reduced || !factors.defined()) return grad;
   return factors * grad;
 }
 
-// What the losses depend on besides matrices and labels.
+// The arguments other than matrices and labels.
 struct Options {
   int64_t ignore_index;
   double label_smoothing;
   bool reduced;
 };
 
-// The derivatives by ATen, of which there are more; with whole logits.
+// The derivatives in ATen operations, which are differentiable again; holds the whole logits.
 struct Composition {
-  Tensor gradient;  // of the sum of factors * losses by the logits, in FLOAT or DOUBLE
+  Tensor gradient;  // of the sum of factors * losses with respect to the logits, in FLOAT or DOUBLE
   Tensor input;
   Tensor weight;
 
@@ -369,7 +369,7 @@ struct Composition {
     Tensor of_logits =
         (at::softmax(logits, 1) * of_softmax).scatter_add(1, label.unsqueeze(1), of_label.neg());
     if (of_classes.defined()) of_logits = of_logits - of_classes;
-    // Whatever the logits of a row that counts for nothing are.
+    // Zero for ignored rows, even where their logits are NaN.
     gradient = at::where(counts.unsqueeze(1), of_logits * of_rows, 0);
   }
 
@@ -387,8 +387,8 @@ bool have_tangents(const Tensors&... tensors) {
   return (torch::autograd::isFwGradDefined(tensors) || ...);
 }
 
-// Saves input, weight, target, bias, class_weights, factors, lse, and the gradients where they were
-// computed.
+// Saves input, weight, target, bias, class_weights, factors, lse, and the gradients if the forward
+// computed them.
 struct LinearCrossEntropyFormula {
   static constexpr const char* kName = "AclnnLinearCrossEntropyBackward0";
   static constexpr bool kReleasesFirst = true;
@@ -424,8 +424,8 @@ struct LinearCrossEntropyFormula {
     return result;
   }
 
-  // The number is mostly 1, and the gradient of a weight large: it is given away, scaled in its
-  // place, where nobody else has it, such as the node of a graph that is kept.
+  // The incoming gradient is usually 1, and a weight's gradient is large: it is scaled in place
+  // unless it has another owner, such as the node of a retained graph.
   static Tensor scaled(const Tensor& gradient, const Tensor& number) {
     if (gradient.use_count() > 1 || !goes_straight_to_cpu({gradient, number}) ||
         !is_known_to_nobody_else(gradient.storage())) {
@@ -436,7 +436,7 @@ struct LinearCrossEntropyFormula {
   }
 };
 
-// As in torch, for whose cross entropy the weights of the classes are constants.
+// As in torch, whose cross entropy treats the class weights as constants.
 void refuse_derivative(const char* name, const Tensor& tensor) {
   TORCH_CHECK(!torch::autograd::compute_requires_grad(tensor) && !have_tangents(tensor),
               "aclnn::linear_cross_entropy: ", name,
@@ -448,8 +448,8 @@ Tensor total_of(const Tensor& losses, const Tensor& factors, bool reduced) {
   if (!reduced) return losses;
   const Tensor rows = factors.defined() ? losses * factors : losses;
   const c10::SymInt size = rows.sym_size(0);
-  // In pieces, and then these: threads share out the pieces, where they would share out a whole
-  // sum. Not in a trace of unknown sizes, which would become known to be of so many pieces.
+  // Sums rows in pieces, then the pieces: threads share the pieces, but not one whole sum. Not in a
+  // trace with symbolic sizes, which this would specialise to a number of pieces.
   constexpr int64_t kPiece = 1024;
   const bool in_pieces = rows.is_cpu() && !size.is_symbolic() && size > kPiece;
   if (!in_pieces) return rows.sum(at::kDouble).to(losses.scalar_type());
@@ -459,7 +459,7 @@ Tensor total_of(const Tensor& losses, const Tensor& factors, bool reduced) {
   return sums.sum().to(losses.scalar_type());
 }
 
-// Without a graph.
+// For dispatch keys that record no graph.
 Tensor total_composed(const Tensor& input, const Tensor& weight, const Tensor& target,
                       const OptionalTensor& bias, const OptionalTensor& class_weights,
                       const OptionalTensor& factors, int64_t ignore_index, double label_smoothing,
@@ -480,8 +480,8 @@ Tensor total_autograd(const Tensor& input, const Tensor& weight, const Tensor& t
   refuse_derivative("factors", factor);
   const auto node = make_node<LinearCrossEntropyFormula>({ignore_index, label_smoothing, reduced},
                                                          input, weight, biases);
-  // Where all rows' factors are known, the gradients come with the loss for one product less. Of 16
-  // bits they do not: small ones would be lost before the loss's own gradient enlarges them.
+  // If all rows' factors are known, computing the gradients with the loss saves a matrix product.
+  // Not in 16 bits: small gradients would underflow before the incoming gradient scales them up.
   const bool at_once = node && reduced && input.is_cpu() && real_type(input) == input.scalar_type();
   const Mask mask{at_once && input.requires_grad(), at_once && weight.requires_grad(),
                   at_once && biases.defined() && biases.requires_grad()};
@@ -524,7 +524,7 @@ Tensor total_autograd(const Tensor& input, const Tensor& weight, const Tensor& t
   return total;
 }
 
-// As linear, of which the loss is computed in FP32 anyway.
+// Autocast to 16 bits, as for linear; the loss itself is computed in FP32 anyway.
 template <at::DeviceType kDevice>
 Tensor total_autocast(const Tensor& input, const Tensor& weight, const Tensor& target,
                       const OptionalTensor& bias, const OptionalTensor& class_weights,
@@ -540,7 +540,7 @@ Tensor total_autocast(const Tensor& input, const Tensor& weight, const Tensor& t
                          ignore_index, label_smoothing, reduced);
 }
 
-// The others are for those who write derivatives.
+// The other operators exist for authors of custom derivatives.
 template <class... Tensors>
 void refuse_derivatives(const char* name, const Tensors&... tensors) {
   TORCH_CHECK(!torch::autograd::compute_requires_grad(tensors...) && !have_tangents(tensors...),
@@ -651,7 +651,8 @@ TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
   m.impl("_linear_cross_entropy", &parts_autograd);
 }
 
-// By these names only: the key for all of them would come after the composite.
+// Registered per device: a kernel for the Autograd alias key would rank behind the composite
+// kernel.
 TORCH_LIBRARY_IMPL(aclnn, AutogradCPU, m) {
   m.impl("linear_cross_entropy", &total_autograd);
 }

@@ -16,15 +16,15 @@
 namespace aclnn_torch {
 namespace {
 
-// Below, the C library keeps its memory itself and is faster.
+// The C library caches smaller blocks itself and is faster.
 constexpr size_t kSmallest = size_t{64} << 10;
 constexpr size_t kHugePage = size_t{2} << 20;
-// Kept blocks from here on are offered to the kernel, which takes them when memory is short. For
-// smaller ones the system call takes too long beside the work that is done on them.
+// Kept blocks of at least this size are offered to the kernel, which reclaims them when memory is
+// short. For smaller blocks the system call is too slow compared with the work on them.
 constexpr size_t kOffered = size_t{16} << 20;
 
-// A block's size is one of four between a power of two and the next, so that no more than a fifth
-// of it is not asked for; of which size classes there are these.
+// A block has one of four sizes between a power of two and the next, so that at most a fifth of it
+// is unused. kClasses counts the resulting size classes.
 constexpr size_t kSteps = 4;
 constexpr size_t kClasses = kSteps * (63 - std::countr_zero(kSmallest));
 
@@ -39,7 +39,7 @@ size_t size_of(size_t size_class) {
   return (kSteps + size_class % kSteps) << (octave - 2);
 }
 
-// Fresh memory of the system, or null. From a huge page on, it begins with one.
+// Maps fresh memory; null on failure. At or above the size of a huge page, it is huge-page aligned.
 void* map(size_t bytes) noexcept {
   const size_t spare = bytes < kHugePage ? 0 : kHugePage;
   void* mapped = mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -66,8 +66,8 @@ struct Block {
   const size_t size_class;
   const size_t size;
   void* const data;
-  uint64_t released = 0;             // when, counted in releases
-  std::list<Block>::iterator place;  // its own
+  uint64_t released = 0;             // when it was released, as a count of releases
+  std::list<Block>::iterator place;  // its own position
 };
 
 class Pool final : public c10::Allocator {
@@ -86,7 +86,8 @@ class Pool final : public c10::Allocator {
     Block* const block = bytes < kSmallest ? nullptr : acquire(bytes);
     if (block == nullptr) return c10::GetCPUAllocator()->allocate(bytes);
     c10::profiledCPUMemoryReporter().New(block->data, bytes);
-    // As simple as the C library's, for which lazy clones ask: the context is the memory itself.
+    // A plain context, as the C library's allocator has it: lazy clones require the context to be
+    // the memory itself.
     return {block->data, block->data, &release, c10::Device(c10::DeviceType::CPU)};
   }
 
@@ -121,13 +122,13 @@ class Pool final : public c10::Allocator {
   }
 
  private:
-  using Blocks = std::list<Block>;  // whose nodes change lists without an allocation
+  using Blocks = std::list<Block>;  // splicing nodes between lists allocates nothing
 
-  // A block of at least so many bytes; null when there is none to be had.
+  // Returns a block of at least this many bytes, or null if none is available.
   Block* acquire(size_t bytes) {
     const size_t size_class = class_of(bytes);
     if (size_class >= kClasses) return nullptr;
-    Blocks surplus;  // unmapped without the lock, which is released before
+    Blocks surplus;  // unmapped after the lock is released
     std::unique_lock lock(mutex_);
     if (stats_.limit_bytes == 0) return nullptr;
     Blocks& kept = kept_[size_class];
@@ -147,7 +148,7 @@ class Pool final : public c10::Allocator {
     return use(fresh);
   }
 
-  // A list of one new block, or of none when the system has no memory, even without what is kept.
+  // A list of one new block; empty if the system has no memory, even after freeing the kept blocks.
   Blocks make(size_t size_class) {
     Blocks fresh;
     for (const bool first : {true, false}) {
@@ -165,7 +166,7 @@ class Pool final : public c10::Allocator {
     return fresh;
   }
 
-  // Takes the first block of a list into use.
+  // Marks the first block of a list as used.
   Block* use(Blocks& from) {
     Block& block = from.front();
     used_.splice(used_.begin(), from, block.place);
@@ -183,7 +184,7 @@ class Pool final : public c10::Allocator {
 
   void keep(Block& block) {
     c10::profiledCPUMemoryReporter().Delete(block.data);
-    // Whole huge pages only: the kernel would go through the others one by one.
+    // Whole huge pages only: for a partial one the kernel would walk its small pages one by one.
     if (block.size >= kOffered) madvise(block.data, block.size / kHugePage * kHugePage, MADV_FREE);
     Blocks surplus;
     const std::lock_guard lock(mutex_);
@@ -195,8 +196,8 @@ class Pool final : public c10::Allocator {
     trim(stats_.limit_bytes, surplus);
   }
 
-  // Moves kept blocks to `surplus`, those first that were used longest ago, until no more than so
-  // many bytes are reserved.
+  // Moves kept blocks to `surplus`, least recently used first, until at most this many bytes are
+  // reserved.
   void trim(size_t bytes, Blocks& surplus) {
     while (static_cast<size_t>(stats_.reserved_bytes.current) > bytes) {
       Blocks* oldest = nullptr;
@@ -212,9 +213,9 @@ class Pool final : public c10::Allocator {
   }
 
   std::mutex mutex_;
-  std::map<void*, Block*> blocks_;  // all, by their memory
+  std::map<void*, Block*> blocks_;  // all blocks, by their memory
   Blocks used_;
-  std::array<Blocks, kClasses> kept_;  // by size class, the one released last first
+  std::array<Blocks, kClasses> kept_;  // by size class, the most recently released first
   uint64_t releases_ = 0;
   MemoryStats stats_;
 };

@@ -7,19 +7,18 @@
 
 namespace aclnn_torch {
 
-// The memory of results and workspaces on CPU. The C library gives large blocks back to the kernel
-// when they are freed, and the page faults of fresh ones cost more than most operators; so blocks
-// are kept here and used again, in huge pages where they are large enough for that. What is too
-// small for it comes from PyTorch's own allocator, and everything does while the limit is 0.
-// Thread-safe, in a forked child too.
+// Allocates results and workspaces on CPU. The C library returns large blocks to the kernel when
+// they are freed, and the page faults of fresh memory cost more than most operators; the pool keeps
+// blocks and reuses them, in huge pages where they are large enough. Smaller blocks come from
+// PyTorch's own allocator, and all do while the limit is 0. Thread-safe, in a forked child too.
 c10::Allocator& memory_pool();
 
-// Bytes of blocks, or how many they are.
+// Counts bytes of blocks, or blocks.
 struct MemoryCount {
   int64_t current = 0;
   int64_t peak = 0;
-  int64_t allocated = 0;  // the sum of what was added ...
-  int64_t freed = 0;      // ... and of what was taken away
+  int64_t allocated = 0;  // total added
+  int64_t freed = 0;      // total removed
 
   void add(int64_t amount);
   void subtract(int64_t amount);
@@ -28,22 +27,22 @@ struct MemoryCount {
 struct MemoryStats {
   MemoryCount allocations;
   MemoryCount allocated_bytes;    // of blocks in use
-  MemoryCount reserved_bytes;     // of these and of those kept for use
-  int64_t num_reuses = 0;         // allocations that got a block that was kept
-  int64_t num_alloc_retries = 0;  // allocations for which the system had memory only without these
+  MemoryCount reserved_bytes;     // of blocks in use and of kept blocks
+  int64_t num_reuses = 0;         // allocations that reused a kept block
+  int64_t num_alloc_retries = 0;  // allocations that succeeded only after kept blocks were freed
   size_t limit_bytes = 0;
 };
 
 MemoryStats memory_stats();
 
-// Peaks begin anew at what is current.
+// Resets the peaks to the current values.
 void reset_peak_memory_stats();
 
-// Gives every block that is not in use back to the system.
+// Returns every unused block to the system.
 void empty_cache();
 
-// While more bytes than that are reserved, blocks that are not in use go back to the system, those
-// first that were used longest ago. What is in use is not limited.
+// Above this many reserved bytes, unused blocks are returned to the system, least recently used
+// first. Blocks in use are not limited.
 void set_memory_limit(size_t bytes);
 
 }  // namespace aclnn_torch

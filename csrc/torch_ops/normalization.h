@@ -1,4 +1,4 @@
-// What the normalisations of rows share.
+// Shared by the normalisations over rows.
 #pragma once
 
 #include <utility>
@@ -10,12 +10,12 @@
 
 namespace aclnn_torch {
 
-// What is computed with, and the type of rstd and dgamma.
+// The compute dtype, and the dtype of rstd and dgamma.
 inline at::ScalarType real_type(const Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// Sizes that are known must be as expected; `why` says where the expectation comes from.
+// Checks the sizes that are known; `why` gives the reason for the expected shape.
 inline void check_shape(const char* api, Named argument, c10::SymIntArrayRef expected,
                         const char* why, aclnnStatus status) {
   const auto given = argument.tensor.sym_sizes();
@@ -30,8 +30,8 @@ inline void check_shape(const char* api, Named argument, c10::SymIntArrayRef exp
          c10::str(argument.name, " has shape ", given, ", expected ", expected, ", ", why), status);
 }
 
-// What the operators compute, once more with ATen's, for tangents and higher derivatives. Tensors
-// are matrices of R rows and D columns there, in the compute type; rstd is a column, gamma a row.
+// The operators' computation in ATen operations, for tangents and higher derivatives. Tensors are
+// matrices of R rows and D columns in the compute dtype; rstd is a column, gamma a row.
 class Rows {
  public:
   Rows(const Tensor& x, c10::SymInt rows, c10::SymInt columns)
@@ -54,7 +54,7 @@ class Rows {
   c10::SymInt columns_;
 };
 
-// The values of a matrix, a row or a column as a tensor like `like`.
+// Reshapes a matrix, row or column to the shape and dtype of `like`.
 inline Tensor restored(const Tensor& values, const Tensor& like) {
   return values.reshape_symint(like.sym_sizes()).to(like.scalar_type());
 }

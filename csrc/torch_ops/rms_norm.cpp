@@ -50,7 +50,7 @@ void check_gamma(const char* api, const Tensor& x, const Tensor& gamma) {
 
 // Devices: aclnn. Meta: sizes, strides and dtype only.
 
-// y and rstd, a number for every row.
+// y and rstd; rstd has one value per row.
 Pair rms_norm_outputs(const Tensor& x, const Tensor& gamma) {
   check_tensors(RmsNorm::kStage1, {{"x", x}, {"gamma", gamma}});
   check_gamma(RmsNorm::kStage1, x, gamma);
@@ -109,7 +109,7 @@ Pair composed_rms_norm_grad(const Tensor& dy, const Tensor& x, const Tensor& rst
   return {restored((a - xhat * rows.mean(a * xhat)) * r, dx), restored((d * xhat).sum(0), dgamma)};
 }
 
-// Gives the operator's outputs the tangents of its composition.
+// Sets the outputs' tangents to those of the composition.
 void set_tangents(const Pair& outputs, const Pair& composed) {
   set_tangent(std::get<0>(outputs), tangent_of(std::get<0>(composed)));
   set_tangent(std::get<1>(outputs), tangent_of(std::get<1>(composed)));

@@ -1,5 +1,5 @@
 // torch.ops.aclnn.selu, selu_, selu_backward over aclnnSelu, aclnnInplaceSelu and
-// aclnnSeluBackward. The backward works from the result alone.
+// aclnnSeluBackward. The backward needs the result alone.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/lt.h>
@@ -32,7 +32,7 @@ struct Backward : CannFunction<SeluBackward, "gradOutput", "result"> {
   static constexpr const char* kNode = "AclnnSeluBackwardBackward0";
   static constexpr StartsFrom kStartsFrom = StartsFrom::kResult;
 
-  // 1 on the negative branch, without 0 as in ATen.
+  // 1 on the negative branch; like ATen, excluding 0.
   static Tensor second_gradient(const Tensor& product, const Tensor& result) {
     return product * at::lt(result, 0).to(product.scalar_type());
   }

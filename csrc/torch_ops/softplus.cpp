@@ -30,8 +30,8 @@ struct Backward : CannFunction<SoftplusBackward, "gradOutput", "self"> {
   using Signature = Tensor(const Tensor&, const Tensor&, const Scalar&, const Scalar&);
   static constexpr const char* kNode = "AclnnSoftplusBackwardBackward0";
 
-  // The second derivative of softplus: beta s (1 - s) with s = sigmoid(beta x), and 0 where
-  // softplus is x.
+  // The second derivative of softplus: beta s (1 - s) with s = sigmoid(beta x); 0 where softplus is
+  // the identity.
   static Tensor second_gradient(const Tensor& product, const Tensor& x, const Scalar& beta,
                                 const Scalar& threshold) {
     const Tensor v = x * beta;

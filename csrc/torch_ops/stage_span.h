@@ -7,10 +7,10 @@
 
 namespace aclnn_torch {
 
-// Whether each stage of a call is a range in torch.profiler, beside the operator around it.
+// If true, each stage of a call is a range in torch.profiler, beside the operator's own range.
 extern std::atomic<bool> profile_stages;
 
-// Such a range, if they are wanted.
+// The range of one stage, if ranges are enabled.
 class StageSpan {
  public:
   explicit StageSpan(const char* name) {

@@ -12,8 +12,8 @@
 
 namespace aclnn_torch {
 
-// Whether an operator of these tensors, some of which may be absent, would come straight to the
-// CPU: no mode or wrapper is there to see it, no lazy sign or zero is to be written out, and
+// True if an operator on these tensors, some of which may be absent, would dispatch directly to the
+// CPU kernel: no mode or wrapper intercepts it, no lazy negation or zero must be materialised, and
 // neither a graph nor a tangent is recorded.
 inline bool goes_straight_to_cpu(std::initializer_list<Tensor> tensors) {
   const auto threads = c10::impl::tls_local_dispatch_key_set();
@@ -29,8 +29,8 @@ inline bool goes_straight_to_cpu(std::initializer_list<Tensor> tensors) {
   return keys.highestPriorityTypeId() == c10::DispatchKey::CPU && !at::GradMode::is_enabled();
 }
 
-// Whether nothing but its tensor knows the memory, which is of the pool: what came from elsewhere,
-// such as a hook that brings saved tensors back, may have owners that torch does not know.
+// True if only its tensor owns the memory, which must come from the pool: other memory, such as
+// that of a hook that restores saved tensors, may have owners that torch does not know.
 inline bool is_known_to_nobody_else(const c10::Storage& memory) {
   return memory.use_count() == 1 && memory.allocator() == &memory_pool();
 }

@@ -1,4 +1,4 @@
-// What differs between the versions of torch that pyproject.toml names.
+// Differences between the versions of torch that pyproject.toml supports.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace aclnn_torch {
 
-// Who owns a node of the graph: std::shared_ptr in old ones, such as 2.11, c10::intrusive_ptr in
-// new ones, such as 2.13.
+// The owner of a graph node: std::shared_ptr in older versions, such as 2.11, c10::intrusive_ptr in
+// newer ones, such as 2.13.
 template <class T>
 using GraphNodePtr = std::conditional_t<std::is_same_v<decltype(torch::autograd::Edge::function),
                                                        std::shared_ptr<torch::autograd::Node>>,
@@ -21,7 +21,7 @@ using GraphNodePtr = std::conditional_t<std::is_same_v<decltype(torch::autograd:
 template <class T, class... Arguments>
 GraphNodePtr<T> make_graph_node(Arguments&&... arguments) {
   if constexpr (std::is_same_v<GraphNodePtr<T>, std::shared_ptr<T>>) {
-    // deleteNode takes a long graph apart without recursion; an intrusive_ptr does so by itself.
+    // deleteNode frees a long graph without recursion; an intrusive_ptr does that itself.
     return {new T(std::forward<Arguments>(arguments)...), [](T* node) { deleteNode(node); }};
   } else {
     return c10::make_intrusive<T>(std::forward<Arguments>(arguments)...);

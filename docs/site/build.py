@@ -1,9 +1,9 @@
-"""The documents as a site: ``python -m docs.site.build``, or ``make docs``, into build/docs/html.
+"""Builds the documents as a site: ``python -m docs.site.build``, or ``make docs``, into build/docs/html.
 
-Its source is a copy of the tree's pages, at their places, so that their links hold. README.md is the landing page, and
-docs/README.md says in which group a page is. Made here are the interface, from docstrings, the list of statuses, the
-pages of the tree's tables (conformance, functions, dtypes), and what is added to each operator's page (schemas, and
-dtypes as the host CANN accepts them, which is asked for each) and to the page of rows (what their files say).
+The source is a copy of the tree's pages at the same paths, so that their links work. README.md is the landing page, and
+docs/README.md assigns pages to groups. Generated here: the interface, from docstrings; the list of statuses; pages for
+the tree's tables (conformance, functions, dtypes); and additions to each operator's page (schemas, and the dtypes that
+the host CANN accepts, found by calling it) and to the page of rows (from their files).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MADE_HERE = {
     "Operators": ["docs/conformance.md", "docs/functions.md", "docs/dtypes.md"],
     "Reference": ["site/interface.md", "site/errors.md"],
 }
-# What the tree's pages link to, and the page of the site that is made of it.
+# Targets of the pages' links, and the page generated from each.
 MADE_OF = {
     "tests/conformance": "docs/conformance.md",
     "csrc/cann/prefix/functions.tsv": "docs/functions.md",
@@ -108,7 +108,7 @@ TREE = """
 
 
 def groups() -> dict[str, list[str]]:
-    """The pages of each group, as docs/README.md lists them; the operators' own pages are not listed one by one."""
+    """The pages of each group in docs/README.md, without the operators' pages."""
     found: dict[str, list[str]] = {}
     index = ROOT / "docs" / "README.md"
     for group, text in re.findall(r"^## (.*?)$(.*?)(?=^## |\Z)", index.read_text(), re.DOTALL | re.MULTILINE):
@@ -119,7 +119,7 @@ def groups() -> dict[str, list[str]]:
 
 
 def module_of(table: Table) -> str:
-    """The operator's family, which is the name of its files: "elu" of aclnnEluBackward."""
+    """The operator's family, which is the name of its files: "elu" for aclnnEluBackward."""
     source = inspect.getsourcefile(next(iter(table.operator.outputs.values())))
     assert source is not None
     return Path(source).stem.removesuffix("_table")
@@ -132,7 +132,7 @@ def families() -> dict[str, list[Table]]:
 
 @functools.cache
 def is_ready() -> bool:
-    """Whether the host CANN's interface can be called; makes it so. That it was already is no message to keep."""
+    """True if the host CANN can be called; initialises it. Drops the message if it was already initialised."""
     ready = cabi.host().aclInit(None) in (SUCCESS, 100002) and cabi.host().aclrtSetDevice(0) == SUCCESS
     cabi.error_text()
     return ready
@@ -145,7 +145,7 @@ def accepting(table: Table, changes: Changes) -> list[str]:
 
 
 def words(products: Iterable[str]) -> str:
-    """Products in words: "all", "Ascend910B and later", "host"."""
+    """Products as text: "all", "Ascend910B and later", "host"."""
     found = list(products)
     if found == list(PRODUCTS):
         return "all"
@@ -155,7 +155,7 @@ def words(products: Iterable[str]) -> str:
 
 
 def accepting_dtype(table: Table, dtype: Dtype, changes: Changes) -> list[str]:
-    """The products that accept the dtype for the operator's first tensor, with whatever the others then are."""
+    """The products that accept the dtype for the operator's first tensor, with any dtypes of the others."""
     rows = [table.of_dtypes(row.dtypes) for row in table.dtypes if row.dtypes[0] == dtype]
     found = {product for row in rows for product in accepting(table, {**row, **changes})}
     return [product for product in PRODUCTS if product in found]
@@ -178,7 +178,7 @@ def operator_part(table: Table) -> Iterator[str]:
 
 
 def operator_page(family: str, tables: list[Table]) -> str:
-    """The page of a family: what is written about it, and what is made here."""
+    """The page of a family: the written text, and the generated parts."""
     written = (ROOT / OPERATORS / f"{family}.md").read_text()
     parts = "\n".join(line for table in tables for line in operator_part(table))
     return (
@@ -190,20 +190,20 @@ def operator_page(family: str, tables: list[Table]) -> str:
 
 
 def schema_block(schemas: Iterable[str]) -> str:
-    """Schemas as a block of code; what does not fit in a line goes on indented."""
+    """Schemas as a code block; long lines are wrapped with an indent."""
     text = "\n".join(textwrap.fill(schema, 88, subsequent_indent="    ") for schema in schemas)
     return f"```{{code-block}} text\n:class: schema\n\n{text}\n```"
 
 
 def schemas_of(family: str = "") -> list[str]:
-    """The schemas of the public operators, of one family or of all."""
+    """The schemas of the public operators of one family, or of all."""
     schemas = [schema for schema in torch._C._jit_get_all_schemas() if schema.name.startswith(f"aclnn::{family}")]
     public = {str(schema) for schema in schemas if not schema.name.startswith("aclnn::_")}
     return sorted(public)
 
 
 def interface_page() -> str:
-    """The Python interface, from docstrings."""
+    """The Python interface, generated from docstrings."""
     functions = [name for name in aclnn_torch.__all__ if inspect.isfunction(getattr(aclnn_torch, name))]
     lines = "\n\n".join(f".. autofunction:: aclnn_torch.{name}" for name in functions)
     pages = ", ".join(f"[{Path(page).stem}](../{page})" for page in PAGES if page.startswith(f"{OPERATORS}/"))
@@ -212,7 +212,7 @@ def interface_page() -> str:
 
 
 def errors_page() -> str:
-    """Every status that has a name, and the operators that give it in stage 1 or 2."""
+    """Every named status, and the operators that return it in stage 1 or 2."""
     names = re.findall(r'\{(\d+), "(\w+)"\}', (ROOT / "csrc" / "client" / "error.h").read_text())
     users: dict[int, set[str]] = {}
     for table in all_tables():
@@ -238,7 +238,7 @@ def errors_page() -> str:
 
 
 def made_pages() -> dict[str, Callable[[], str]]:
-    """The pages of MADE_HERE, by what makes them."""
+    """The pages of MADE_HERE, with the functions that generate them."""
     return {
         "docs/conformance.md": conformance.page,
         "docs/functions.md": functions_page,
@@ -249,10 +249,10 @@ def made_pages() -> dict[str, Callable[[], str]]:
 
 
 def within_the_site(text: str, page: Path, source: Path) -> str:
-    """A page whose links stay in the site.
+    """A page with links adapted to the site.
 
-    README is the landing page. A link to a table leads to the page that is made of it. Of a link to something that is
-    not in the site, such as a folder, the words remain.
+    README is the landing page. A link to a table becomes one to the page generated from it. A link to a target outside
+    the site, such as a folder, becomes plain text.
     """
 
     def link(found: re.Match[str]) -> str:
@@ -268,7 +268,7 @@ def within_the_site(text: str, page: Path, source: Path) -> str:
 
 
 def trees() -> Iterator[str]:
-    """The groups, as the landing page has them and the side bar shows them."""
+    """The groups, for the landing page and the side bar."""
     for group, pages in groups().items():
         if group == "Start":
             pages = [*pages, "docs/README.md"]
@@ -278,7 +278,7 @@ def trees() -> Iterator[str]:
 
 
 def write_source(folder: Path) -> None:
-    """Writes all that Sphinx reads, but for its settings."""
+    """Writes all of Sphinx's input except its settings."""
     for name in (*PAGES, *OTHER_FILES):
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -300,7 +300,7 @@ def write_source(folder: Path) -> None:
 
 
 def main() -> int:
-    """Makes the site; a warning of Sphinx, as of a link that leads nowhere, is an error."""
+    """Builds the site; Sphinx's warnings, e.g. about broken links, are errors."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--into", type=Path, default=ROOT / "build" / "docs", metavar="DIR")
     folder = parser.parse_args().into.resolve()

@@ -1,8 +1,8 @@
-"""Compiles a network of aclnn operators ahead of time, into a package that run_package.cpp runs without Python.
+"""Compiles a network of aclnn operators ahead of time into a package that run_package.cpp runs without Python.
 
     python examples/aot_inductor/make_package.py network.pt2
 
-prints what the network gives for its input, a line for each number, as the program does.
+prints the network's results for its input, one number per line, like the program.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main(path: Path) -> None:
     """Writes the package, and prints the network's results."""
     network = build_network()
     with torch.no_grad():
-        # Two rows are an example; the package takes any number of them.
+        # Two rows are an example; the package accepts any number of rows.
         program = torch.export.export(network, (build_input(2),), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
         torch._inductor.aoti_compile_and_package(program, package_path=str(path))
         for number in network(build_input(4)).flatten():

@@ -1,5 +1,5 @@
-// What the programs here share: owners of AscendCL's objects, calls that throw what went wrong, and
-// the comparison of a result with its formula. C++14, for the host CANN and for an Ascend machine.
+// Shared by these programs: owners of AscendCL's objects, calls that throw on failure, and the
+// comparison of a result with its formula. C++14, for the host CANN and for an Ascend machine.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@
 
 using Shape = std::vector<int64_t>;
 
-// Throws the name of what failed, with the status and the text that AscendCL has for it.
+// Throws an error with the failed function, the status and AscendCL's message.
 inline void check(int status, const std::string& what) {
   if (status == ACL_SUCCESS) return;
   const char* const text = aclGetRecentErrMsg();
@@ -31,13 +31,13 @@ inline size_t elements(const Shape& shape) {
   return count;
 }
 
-// A device in use by this process, with a context of its own.
+// A device in use by this process, with its own context.
 class Device {
  public:
   explicit Device(int32_t number = 0) : number_(number) {
     check(aclInit(nullptr), "aclInit");
     check(aclrtSetDevice(number_), "aclrtSetDevice");
-    check(aclrtCreateContext(&context_, number_), "aclrtCreateContext");  // and makes it current
+    check(aclrtCreateContext(&context_, number_), "aclrtCreateContext");  // also makes it current
   }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -70,7 +70,7 @@ class Memory {
     if (address_ != nullptr) aclrtFree(address_);
   }
 
-  // All of it as values; a stream that writes it has to be synchronised first.
+  // All of it as values; synchronise a stream that writes it first.
   template <class T>
   std::vector<T> read() const {
     std::vector<T> values(bytes_ / sizeof(T));
@@ -86,8 +86,8 @@ class Memory {
   size_t bytes_;
 };
 
-// An object that one function of AscendCL destroys. It goes where a call wants a pointer to the
-// object.
+// Owns an object that a function of AscendCL destroys. Converts to a pointer to the object for
+// calls.
 template <class T, aclnnStatus (*destroy)(const T*)>
 class Handle {
  public:
@@ -123,7 +123,7 @@ BoolArray bool_array(const bool (&values)[size]) {
   return {aclCreateBoolArray(values, size), "aclCreateBoolArray"};
 }
 
-// Memory seen as a tensor whose elements follow each other, the last dimension fastest.
+// Memory viewed as a contiguous tensor, the last dimension fastest.
 inline View view(const Memory& memory, const Shape& shape, aclDataType type = ACL_FLOAT) {
   Shape strides(shape.size());
   int64_t stride = 1;
@@ -133,7 +133,7 @@ inline View view(const Memory& memory, const Shape& shape, aclDataType type = AC
           "aclCreateTensor"};
 }
 
-// A stream, with the workspaces of what it has been asked to compute.
+// A stream, with the workspaces of its pending calls.
 class Stream {
  public:
   Stream() { check(aclrtCreateStream(&stream_), "aclrtCreateStream"); }
@@ -142,7 +142,7 @@ class Stream {
   ~Stream() { aclrtDestroyStream(stream_); }
   operator aclrtStream() const { return stream_; }
 
-  // Both stages of one function of aclnn; ACLNN gives the first three arguments.
+  // Both stages of a function of aclnn; the macro ACLNN supplies the first three arguments.
   template <class... Parameters, class... Arguments>
   void call(const char* name, aclnnStatus (*prepare)(Parameters...),
             aclnnStatus (*launch)(void*, uint64_t, aclOpExecutor*, aclrtStream),
@@ -159,7 +159,7 @@ class Stream {
     ++calls_;
   }
 
-  // Waits for all of it.
+  // Waits for all calls.
   void synchronize() {
     check(aclrtSynchronizeStream(stream_), "aclrtSynchronizeStream");
     workspaces_.clear();
@@ -180,7 +180,7 @@ inline aclDataType type_of(int64_t) {
   return ACL_INT64;
 }
 
-// A tensor with memory of its own.
+// A tensor that owns its memory.
 class Tensor {
  public:
   template <class T>
@@ -189,7 +189,8 @@ class Tensor {
     if (values.size() != elements(shape))
       throw std::invalid_argument("a tensor needs a value for each element");
   }
-  // One that an operator fills: what the operator leaves out stays nan, which no comparison passes.
+  // An output. It is filled with NaN, so that elements the operator does not write fail the
+  // comparison.
   explicit Tensor(const Shape& shape) : Tensor(shape, std::vector<float>(elements(shape), NAN)) {}
   operator aclTensor*() const { return view_; }
   std::vector<float> read() const { return memory_.read<float>(); }
@@ -199,8 +200,8 @@ class Tensor {
   View view_;
 };
 
-// Prints each element beside its value by the formula, and returns whether each differs by no more
-// than `tolerance` times that value.
+// Prints each element with its value by the formula; returns true if each differs by at most
+// `tolerance` times that value.
 inline bool agree(const char* name, const std::vector<float>& found,
                   const std::vector<double>& formula, double tolerance) {
   bool is_right = found.size() == formula.size();
@@ -213,8 +214,8 @@ inline bool agree(const char* name, const std::vector<float>& found,
   return is_right;
 }
 
-// Runs a program on device 0 and a stream, and returns the process's exit status: 0 where the
-// result is right.
+// Runs a program on device 0 and a stream; returns the process's exit status: 0 if the result is
+// right.
 inline int run(bool (*program)(Stream&)) {
   try {
     const Device device;

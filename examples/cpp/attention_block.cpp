@@ -1,6 +1,6 @@
 // A small transformer: three blocks of RMS norm, rotary embedding, causal attention and SwiGLU,
-// with residuals, computed by 42 calls on one stream. The weights of the next block are copied by a
-// second stream meanwhile; events say when they are there, and when their memory is free again. The
+// with residuals, computed by 42 calls on one stream. Meanwhile a second stream copies the weights
+// of the next block; events signal that they have arrived, and that their memory is free again. The
 // result is compared with plain loops in double. For the host CANN and for an Ascend machine.
 #include <algorithm>
 #include <random>
@@ -22,13 +22,13 @@ constexpr double kEpsilon = 1e-6;
 
 using Numbers = std::vector<float>;
 
-// The weights of a block, one behind the other in memory.
+// The weights of a block, contiguous in memory.
 enum Weight { kNorm1, kQuery, kKey, kValue, kOutput, kNorm2, kGateUp, kDown, kWeights };
 const Shape kShapes[kWeights] = {
     {kWidth},         {kWidth, kWidth}, {kWidth, kWidth},     {kWidth, kWidth},
     {kWidth, kWidth}, {kWidth},         {kWidth, 2 * kInner}, {kInner, kWidth}};
 
-// A place for the weights of one block on the device, and the events that guard it.
+// Device memory for the weights of one block, and the events that guard it.
 struct Place {
   Place() {
     for (const Shape& shape : kShapes) {
@@ -42,11 +42,11 @@ struct Place {
     aclrtDestroyEvent(used);
   }
   std::vector<Memory> memory;
-  aclrtEvent filled = nullptr;  // the weights are there
+  aclrtEvent filled = nullptr;  // the weights have arrived
   aclrtEvent used = nullptr;    // the block has been computed
 };
 
-// What a block computes between its input and its output.
+// Intermediate tensors of a block.
 struct Buffers {
   static size_t bytes(int64_t width) {
     return static_cast<size_t>(kTokens * width) * sizeof(float);
@@ -80,7 +80,7 @@ void normalize(Stream& stream, const Memory& x, const Memory& weight, const Buff
   stream.call(ACLNN(aclnnRmsNorm), in, gamma, kEpsilon, out, rstd);
 }
 
-// The angles of the positions, and what may not be seen.
+// The angles of the positions, and the attention mask.
 struct Positions {
   Memory cos, sin, mask;
 };
@@ -106,7 +106,7 @@ void attend(Stream& stream, const Positions& positions, const Buffers& buffers) 
               largest, sums, nullptr, out);
 }
 
-// One block: buffers.x becomes the next block's input.
+// Computes a block: buffers.x becomes the next block's input.
 void block(Stream& stream, const std::vector<Memory>& weights, const Positions& positions,
            const Buffers& b) {
   normalize(stream, b.x, weights[kNorm1], b);
@@ -127,7 +127,7 @@ void block(Stream& stream, const std::vector<Memory>& weights, const Positions& 
   add(stream, b.sum, b.added, b.x);
 }
 
-// ---- the same in plain loops
+// ---- The same in plain loops
 
 using Doubles = std::vector<double>;
 
@@ -154,7 +154,7 @@ Doubles normalized(const Doubles& x, const Numbers& weight) {
   return out;
 }
 
-// The first half of each head with the second, turned by the angle of the position.
+// The first half of each head combined with the second, rotated by the angle of the position.
 Doubles turned(const Doubles& x, const Numbers& cos, const Numbers& sin) {
   constexpr size_t kHalf = kHeadSize / 2;
   Doubles out(x.size());
@@ -210,7 +210,7 @@ void block_in_loops(const Numbers* weights, const Numbers& cos, const Numbers& s
   for (size_t i = 0; i < x.size(); ++i) x[i] += down[i];
 }
 
-// ---- numbers
+// ---- Numbers
 
 Numbers random_numbers(size_t count, double scale, double mean = 0) {
   static std::mt19937 generator(7);
@@ -231,7 +231,7 @@ std::vector<Numbers> random_weights() {
   return weights;
 }
 
-// Copies weights to their place, behind whatever still reads what is there.
+// Copies weights to the device, after the block that still reads the previous ones.
 void send(const std::vector<Numbers>& weights, const Place& place, bool is_in_use,
           aclrtStream stream) {
   if (is_in_use) check(aclrtStreamWaitEvent(stream, place.used), "aclrtStreamWaitEvent");
@@ -255,7 +255,7 @@ bool attention_block(Stream& computing) {
     cos[i] = static_cast<float>(std::cos(static_cast<double>(i / kHeadSize) * frequency));
     sin[i] = static_cast<float>(std::sin(static_cast<double>(i / kHeadSize) * frequency));
   }
-  std::vector<uint8_t> hidden(kTokens * kTokens);  // whatever comes later
+  std::vector<uint8_t> hidden(kTokens * kTokens);  // true for later positions
   for (size_t i = 0; i < hidden.size(); ++i) hidden[i] = i % kTokens > i / kTokens;
 
   const Positions positions = {Memory(cos), Memory(sin), Memory(hidden)};
@@ -283,7 +283,7 @@ bool attention_block(Stream& computing) {
     largest = std::max(largest, std::abs(expected[i]));
     difference = std::max(difference, std::abs(output[i] - expected[i]));
   }
-  // One rounding is 6e-8, and each number went through some thirty operators.
+  // One rounding error is 6e-8, and each number passed through about thirty operators.
   const bool is_right = difference < 2e-6 * largest;
   if (!is_right)
     std::printf("the largest difference is %g of the largest element\n", difference / largest);

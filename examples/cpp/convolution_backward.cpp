@@ -1,5 +1,5 @@
-// The three gradients of a two-dimensional convolution with stride 2 and padding 1, against its
-// defining sum. The numbers are small integers, so that every order of summation gives the same
+// The three gradients of a two-dimensional convolution with stride 2 and padding 1, compared with
+// the defining sum. The numbers are small integers, so that every order of summation gives the same
 // result.
 #include "aclnn_raii.h"
 #include "aclnnop/aclnn_convolution_backward.h"
@@ -48,7 +48,7 @@ static bool convolution_backward(Stream& stream) {
       false,  // not transposed
       output_padding,
       1,               // group
-      all, int8_t{1},  // cubeMathType: FLOAT may become HF32 or FLOAT16, which hold these integers
+      all, int8_t{1},  // cubeMathType: FLOAT may become HF32 or FLOAT16, exact for these integers
       grad_input, grad_weight, grad_bias);
   stream.synchronize();
 

@@ -1,5 +1,4 @@
-// The gradient of the cross entropy with weights of the classes and a row whose label says that it
-// is left out.
+// The gradient of the cross entropy with class weights and a row whose label is ignored.
 #include "aclnn_raii.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
 
@@ -12,7 +11,7 @@ static bool cross_entropy_loss_grad(Stream& stream) {
 
   std::vector<float> log_prob;
   std::vector<double> expected;
-  const double sum_of_weights = weights[0] + weights[2];  // those of the labels
+  const double sum_of_weights = weights[0] + weights[2];  // of the labels' classes
   for (int64_t row = 0; row < rows; ++row) {
     const float* const x = &logits[row * classes];
     double sum = 0;

@@ -1,5 +1,4 @@
-// The gradient of ELU, of which aclnnEluBackward has two forms: it starts from ELU's input, or from
-// its output.
+// The gradient of ELU in both forms of aclnnEluBackward: from ELU's input, or from its output.
 #include "aclnn_raii.h"
 #include "aclnnop/aclnn_elu_backward.h"
 
@@ -22,7 +21,7 @@ static bool elu_backward(Stream& stream) {
   stream.call(ACLNN(aclnnEluBackward), grad, slope, one, one, true, output, from_output);
   stream.synchronize();
 
-  // From the output, y + alpha takes away digits that y lost when it was rounded.
+  // From the output, y + alpha loses the digits that y lost when it was rounded.
   const bool is_right = agree("from_input", from_input.read(), expected, 3e-7);
   return agree("from_output", from_output.read(), expected, 2e-6) && is_right;
 }

@@ -1,5 +1,5 @@
-// The gradient of SELU from its output, at the operator's corners: SELU is never below -scale *
-// alpha, where the gradient is 0, and an output of 0 belongs to the negative branch.
+// The gradient of SELU from its output, at the boundary values: SELU is never below -scale * alpha,
+// where the gradient is 0, and an output of 0 belongs to the negative branch.
 #include "aclnn_raii.h"
 #include "aclnnop/aclnn_selu_backward.h"
 

@@ -1,11 +1,10 @@
-"""Every function that is a row on ATen, called wrongly: `python -m tests.aten_ops.abuse` prints what came.
+"""Incorrect calls of every function on ATen: `python -m tests.aten_ops.abuse` prints the outcomes.
 
-Each argument of each sample is changed in turn: null, destroyed, another type, sizes that are absurd or do not fit,
-memory that overlaps, numbers at the ends of their range, and, with each mode, tensors that are full of such numbers;
-and optional tensors are left out together, with each flag as it is and the other way. A
-call must end with a status of stage 1 and a sentence that names the function, or be computed; nothing outside its
-memory may be touched, which ends at pages that the process may not read. Calls run in processes of their own, and one
-that dies or hangs is reported with its name: abuse() does that.
+Each argument of each sample is changed in turn: null, destroyed, another type, invalid or mismatched sizes, overlapping
+memory, numbers at the limits of their range and, with each mode, tensors full of such numbers; optional tensors are
+left out together, with each flag unchanged and inverted. A call must fail in stage 1 with a sentence that names the
+function, or be computed; it must not access memory outside its tensors, which end at inaccessible pages. Calls run in
+separate processes, and one that dies or hangs is reported by name: abuse() does that.
 """
 
 from __future__ import annotations
@@ -42,42 +41,42 @@ from tests.aten_ops.sweep import (
 from tests.cabi import AICORE_EXCEPTION, SUCCESS
 from tests.published import rows
 
-# How long one call may take, in seconds; small tensors take milliseconds.
+# Timeout of a call in seconds; small tensors take milliseconds.
 LIMIT = 20
-# And how many bytes of addresses more than there are before: what is refused is refused before memory is asked for. A
-# thread of ATen's takes some for its stack and its part of the heap.
+# And the limit of additional address space in bytes: a call must be refused before it allocates. Each thread of ATen's
+# takes some for its stack and its part of the heap.
 ROOM = (4 << 30) + (os.cpu_count() or 1) * (160 << 20)
-# And until the first of them; under AddressSanitizer torch alone takes half a minute.
+# And the timeout until the first call; under AddressSanitizer torch alone takes half a minute.
 LIMIT_OF_START = 300
 
 INTEGERS = (-(2**63), -(2**31), -9, -2, -1, 0, 1, 3, 9, 2**31 - 1, 2**31, 2**63 - 1)
 REALS = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1e300)
 TEXTS = ("", "x", "BSH" * 1000)
 HUGE = 2**40
-# Under AddressSanitizer a handle is not looked at once it is destroyed: that is what it looks for.
+# Under AddressSanitizer a destroyed handle is not passed: reading it is an error there.
 IS_SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 MODES = (0, 1, 2, 3)
-# Numbers at which arithmetic ends, by dtype.
+# Numbers at the limits of arithmetic, by dtype.
 ENDS: dict[str, tuple[float, ...]] = {
     **{f"INT{bits}": (-(2 ** (bits - 1)), -1, 0, 2 ** (bits - 1) - 1, 1) for bits in (8, 16, 32, 64)},
     "FLOAT": (math.nan, -math.inf, 0.0, math.inf, -1.0, 3e38, 1e-45),
 }
-# Calls that are made however few of the others are.
+# Calls that are always made, even if others are sampled.
 ALWAYS = re.compile("of its range$|^all optional tensors|: (first |last )?214748364[78]$")
-# What torch and Python say of their own inside, of no use to a caller of CANN's interface.
+# Internals of torch and Python, useless to a caller of CANN's interface.
 INSIDE = re.compile(r"[Pp]ython|[a-z]Error\b|INTERNAL ASSERT|report a bug|c10::|std::|bad_\w+|vector::|nullptr")
-# How torch's texts begin and what they call things; ours quote them behind these words.
+# Beginnings and terms of torch's texts; ours quote them after these words.
 OF_TORCH = re.compile(
     r"Expected |[Ee]xpected all tensors|scalar type|at non-singleton|mat1 and mat2|tensor [ab] |aten::|torch\."
 )
 QUOTED = re.compile("; ATen, which computes it, says: |cast the tensors \\(")
-# Of the private formats: a tensor with fewer cannot be laid out.
+# For the private formats: tensors with fewer dimensions cannot be laid out.
 LEAST_DIMENSIONS = {"NZ": 2, "NC1HWC0": 4, "FRACTAL_Z": 4, "NDC1HWC0": 5, "FRACTAL_Z_3D": 5}
 
 
 @dataclass(frozen=True)
 class Described(Tensor):
-    """A tensor of which there is a description alone: stage 2 must not run."""
+    """A tensor with a description only: stage 2 must not run."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +86,11 @@ class Gone(Tensor):
 
 @dataclass(frozen=True)
 class Overlapping(Tensor):
-    """A tensor in the memory of the first one, one element on."""
+    """A tensor in the memory of the first one, shifted by one element."""
 
 
 class Abuser(Caller):
-    """Makes the descriptors of wrong arguments."""
+    """Makes the descriptors of invalid arguments."""
 
     def tensor(self, value: Tensor | None, kind: str, strided: bool, memories: list[tuple[cabi.Memory, str]]) -> int:
         if value is None:
@@ -134,7 +133,7 @@ class Abuser(Caller):
 
 
 def variants(name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Calls with one argument changed, and what was changed."""
+    """Calls with one argument changed, and a description of the change."""
     for kind, argument in rows(LIBRARY)[name]:
         value = arguments[argument]
         for label, changed in _changes(kind, value):
@@ -156,7 +155,7 @@ def variants(name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, dict[s
 
 
 def _without_optional_tensors(name: str, arguments: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Calls without all, two or one of the optional tensors, some of which matter with a flag's other value alone."""
+    """Calls without all, two or one of the optional tensors; some only matter with a flag's other value."""
     kinds = rows(LIBRARY)[name]
     optional = [argument for kind, argument in kinds if "Optional" in kind and _has_tensors(arguments[argument])]
     flags = [argument for argument, value in arguments.items() if type(value) is bool]
@@ -164,7 +163,7 @@ def _without_optional_tensors(name: str, arguments: dict[str, Any]) -> Iterator[
     for label, absent in (("all optional tensors", tuple(optional)), *((", ".join(each), each) for each in some)):
         for flag in (None, *flags):
             if not absent or (flag is None and len(absent) == 1):
-                continue  # what is changed alone stands above
+                continue  # changed alone above
             other = {flag: not arguments[flag]} if flag else {}
             with_flag = f", {flag}: the other" if flag else ""
             yield f"{label}: null{with_flag}", {**arguments, **dict.fromkeys(absent), **other}
@@ -175,7 +174,7 @@ def _has_tensors(value: Any) -> bool:
 
 
 def _at_the_ends(value: Any, dtype: str, first: int) -> Any:
-    """Tensors of that dtype with its hardest numbers, from one of them on: those of two tensors meet in pairs."""
+    """Tensors of that dtype with its extreme numbers, from one of them on: two tensors combine them in pairs."""
     if isinstance(value, list):
         return [_at_the_ends(each, dtype, first + i) for i, each in enumerate(value)]
     if not isinstance(value, Tensor) or value.dtype != dtype:
@@ -253,19 +252,19 @@ def _changed_tensors(value: Tensor) -> Iterator[tuple[str, Any]]:
 
 
 def described(value: Any) -> bool:
-    """Whether an argument has no memory, or none of its own."""
+    """True if an argument has no memory, or none of its own."""
     tensors = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, Tensor)]
     return any(isinstance(x, Described) or len(x.shape) < LEAST_DIMENSIONS.get(x.format, 0) for x in tensors)
 
 
-# ---- in a process of its own
+# ---- In a separate process
 
 
 def main() -> None:
-    """Prints a JSON line before and after each call: "FIRST SKIP EVERY FUNCTION..." stands after the command.
+    """Prints a JSON line before and after each call: "FIRST SKIP EVERY FUNCTION..." follows the command.
 
-    Calls before number SKIP of the function FIRST are left out, and of the others all but every EVERYth and those that
-    ALWAYS names.
+    Skips calls before number SKIP of the function FIRST and, of the others, all but every EVERYth and those that match
+    ALWAYS.
     """
     caller = Abuser()
     cabi.Memory.is_fenced = True
@@ -296,16 +295,16 @@ def main() -> None:
 
 
 def samples_of(names: list[str]) -> list[tuple[str, dict[str, Any]]]:
-    """One sample of each function, or of these."""
+    """One sample of each function, or of the given ones."""
     return [(name, arguments) for name, arguments in dict(samples()).items() if not names or name in names]
 
 
-# ---- what watches it
+# ---- In the parent
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What was wrong with a call."""
+    """A fault of a call."""
 
     function: str
     label: str
@@ -313,7 +312,7 @@ class Fault:
 
 
 def _run(arguments: list[str]) -> Iterator[Any]:
-    """The lines of a process; the last one is what ended it."""
+    """The lines of a process; the last one describes its end."""
     command = [sys.executable, "-W", "ignore", "-m", "tests.aten_ops.abuse", *arguments]
     process = subprocess.Popen(
         command, cwd=PACKAGE.parent, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -336,13 +335,13 @@ def _run(arguments: list[str]) -> Iterator[Any]:
             yield f"took more than {limit} s"
             return
     error = process.stderr.read().decode()
-    if len(error) > 2000:  # a sanitizer says first what is wrong, Python last
+    if len(error) > 2000:  # a sanitizer reports the error first, Python last
         error = f"{error[:1000]}\n...\n{error[-1000:]}"
     yield f"ended the process: {process.wait()}, {error}" if process.wait() != 0 or error else ""
 
 
 def fault_of_text(text: str) -> str:
-    """What is wrong with the text of a refusal: one that is not ours stands behind one that is."""
+    """The fault of a refusal's text: a foreign text must follow one of ours."""
     ours = QUOTED.split(text)[0]
     if found := INSIDE.search(text):
         return f"the text speaks of torch's inside, {found[0]!r}: {text!r}"
@@ -352,7 +351,7 @@ def fault_of_text(text: str) -> str:
 
 
 def fault_of(call: dict[str, Any], outcome: list[Any]) -> str:
-    """What is wrong with an outcome; empty if nothing is."""
+    """The fault of an outcome; empty if there is none."""
     stage1, stage2, text, _ = outcome
     if stage1 == stage2 == SUCCESS:
         return ""

@@ -1,4 +1,4 @@
-"""The files of csrc/cann/rows, and which rows stand in each."""
+"""The files of csrc/cann/rows, and the rows in each."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.builds import CXX
 
 ROWS = Path(__file__).parents[2] / "csrc" / "cann" / "rows"
 
-# A row by its name and the file that it stands in. The preprocessor knows the macros that make several rows.
+# A row's name and its file. The preprocessor expands macros that make several rows.
 _ROW = re.compile(r'<<(\w+) "([^"]+)">>')
 
 
 @functools.cache
 def row_files() -> dict[str, list[str]]:
-    """The files of csrc/cann/rows in which each row stands, by function."""
+    """The files of csrc/cann/rows that contain each row, by function."""
     files = ["row.h", *sorted(str(path.relative_to(ROWS)) for path in ROWS.rglob("*.cpp"))]
     source = ""
     for name in files:

@@ -1,4 +1,4 @@
-"""The calls that hold docs/emulation/rows.md and the notes beside rows to what they say: limits.tsv."""
+"""The calls that test the statements of docs/emulation/rows.md and of the notes next to rows: limits.tsv."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _WORDS = re.compile(r'(?:\{[^}]*\}|"[^"]*"|\S)+')
 
 
 class Limit(NamedTuple):
-    """A call, what comes of it, the section or the note that says so with its words, and what the function therefore
-    lacks."""
+    """A call, its outcome, the section or note that states it with its words, and what the function lacks because of
+    it."""
 
     said_of: str
     words: str
@@ -29,7 +29,7 @@ class Limit(NamedTuple):
         return self.call.partition(" ")[0]
 
     def line(self) -> str:
-        """The call with all of its arguments, as samples.txt has them."""
+        """The call with all of its arguments, in the syntax of samples.txt."""
         return line_of(self.call)
 
 
@@ -44,7 +44,7 @@ def samples_by_function() -> dict[str, dict[str, str]]:
 
 
 def line_of(call: str) -> str:
-    """A call of the function's first sample, but for the arguments that stand behind its name."""
+    """A call of the function's first sample, with the arguments after its name replaced."""
     function, *words = _WORDS.findall(call)
     arguments = dict(samples_by_function()[function])
     for word in words:
@@ -63,7 +63,7 @@ LIMITS = [_limit(line) for line in Path(__file__).with_name("limits.tsv").read_t
 
 
 def lacks() -> dict[str, list[str]]:
-    """What functions lack of what their documents have, by function."""
+    """The parts of their documents that functions lack, by function."""
     found: dict[str, list[str]] = {}
     for limit in LIMITS:
         if limit.lacks and limit.lacks not in found.setdefault(limit.function, []):

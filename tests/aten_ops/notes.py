@@ -1,9 +1,9 @@
-"""What the files of rows say of single functions, in comments of a fixed form beside the rows.
+"""Notes about single functions in the files of rows, in comments of a fixed form next to the rows.
 
     // Deviation of Argsort, IsInf: The output may have any type that INT64 and BOOL can be cast to.
 
 A note ends with its comment, or where the next note begins. A name may end with `*`. The documents' site collects the
-notes on its page of rows; test_aten_limits.py makes a call of each refusal.
+notes on its page of rows; test_aten_limits.py makes a call for each refusal.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROWS = Path(__file__).resolve().parents[2] / "csrc" / "cann" / "rows"
-# What a document leaves open or contradicts itself in; a part of it that is refused; a difference from CANN on purpose.
+# Behaviour that a document leaves open or contradicts; a part of it that is refused; a deliberate difference from CANN.
 KINDS = ("Behaviour", "Limit", "Deviation")
 _BEGIN = re.compile(rf"// ({'|'.join(KINDS)}) of (.*)")
 
 
 class Note(NamedTuple):
-    """A note: its kind, the functions as the comment names them, what it says, and the folder of its file."""
+    """A note: its kind, the functions as the comment names them, its text, and the folder of its file."""
 
     kind: str
     functions: str
@@ -52,7 +52,7 @@ def notes() -> list[Note]:
 
 
 def by_functions() -> dict[str, str]:
-    """All that is said of functions, by their names."""
+    """The notes about functions, by their names."""
     found: dict[str, str] = defaultdict(str)
     for note in notes():
         found[note.functions] += f" {note.text}" if note.kind == "Behaviour" else f" **{note.kind}**: {note.text}"
@@ -60,7 +60,7 @@ def by_functions() -> dict[str, str]:
 
 
 def page_part() -> str:
-    """What the page of rows ends with on the site."""
+    """The end of the page of rows on the site."""
     parts = ["\n## Function by function\n\nThe names are without `aclnn`; `*` stands for any end of a name.\n"]
     texts = by_functions()
     family = ""

@@ -1,8 +1,7 @@
-"""One answer for every element: `python -m tests.aten_ops.places` prints the calls whose elements differ.
+"""The same result at every position: `python -m tests.aten_ops.places` prints the calls whose elements differ.
 
-A function counts as elementwise if tensors of equal elements, each of its own, give equal results. Then special values
-in every place, in the even and in the odd ones must give the same results, whichever part of a vectorised loop computes
-them.
+A function counts as elementwise if each tensor with all elements equal gives equal results. Then special values at all,
+at even and at odd positions must give the same results, whichever part of a vectorised loop computes them.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from tests.aten_ops.sweep import LIBRARY, Caller, Tensor, is_output, samples, wi
 from tests.cabi import SUCCESS
 from tests.published import rows
 
-PLACES = 70  # two vectors of 16-bit elements of the widest CPU, and a remainder
+PLACES = 70  # two 16-bit vectors of the widest CPU, and a remainder
 SPECIAL = ("nan", "inf", "-inf", "0", "-0.0")
 DTYPES = ("FLOAT", "BFLOAT16", "FLOAT16", "DOUBLE")
 
 
 def long(name: str, arguments: dict[str, Any], dtype: str) -> dict[str, Any]:
-    """The call with tensors of that many places."""
+    """The call with tensors of that many elements."""
     changed = with_dtypes(name, arguments, dtype, "INT64", dtype)
     return {
         argument: replace(x, shape=(PLACES,), values=x.values[:1] or (1,)) if isinstance(x, Tensor) else x
@@ -35,7 +34,7 @@ def long(name: str, arguments: dict[str, Any], dtype: str) -> dict[str, Any]:
 
 
 def are_alike(output: np.ndarray, places: slice) -> bool:
-    """Whether the elements in these places are the same, signs of zeros included."""
+    """True if the elements at these positions are equal, including signs of zeros."""
     chosen = output.reshape(-1)[places]
     parts = (chosen.real, chosen.imag) if np.iscomplexobj(chosen) else (chosen.astype(np.float64),)
     return all(
@@ -59,7 +58,7 @@ def differing(caller: Caller, name: str, arguments: dict[str, Any], dtype: str) 
         return outcome.outputs if outcome.stage1 == SUCCESS == outcome.stage2 else None
 
     if any(isinstance(value, Tensor) and value.format for value in plain.values()):
-        return  # a private one, of blocks
+        return  # a private format
     everywhere = slice(None)
     for ordered in (inputs, inputs[::-1]):
         usual = {argument: ((4 + i) / 16,) for i, argument in enumerate(ordered)}
@@ -78,11 +77,11 @@ def differing(caller: Caller, name: str, arguments: dict[str, Any], dtype: str) 
 
 
 def main() -> None:
-    """Prints a JSON line for each; the dtypes may follow the command."""
+    """Prints a JSON line for each; dtypes may follow the command."""
     caller = Caller()
     assert caller.library.aclHostSetProduct(b"host") == SUCCESS
     for name, arguments in samples():
-        if name in RANDOM or name == "aclnnRReluWithNoise":  # which draws a slope for each element
+        if name in RANDOM or name == "aclnnRReluWithNoise":  # it draws a slope for each element
             continue
         for dtype in sys.argv[1:] or DTYPES:
             for each in differing(caller, name, arguments, dtype):

@@ -1,7 +1,7 @@
-"""The dtypes that each function on ATen computes, and two pages of the documents' site: functions, and their dtypes.
+"""The dtypes that each function on ATen computes, and the site's pages of functions and their dtypes.
 
-`dtypes.tsv` is what the sweep found. `python -m tests.aten_ops.report` calls every function anew and writes it. The
-pages are made from that table, from the table of published functions and from the library; nothing is called for them.
+`dtypes.tsv` holds the sweep's results. `python -m tests.aten_ops.report` repeats the sweep and writes it. The pages are
+made from that table, the table of published functions and the library, without calls.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.published import OF_FORMATS, functions, named_operators, refused, row
 
 TABLE = Path(__file__).with_name("dtypes.tsv")
 
-# Their numbers of different dtypes have nothing in common.
+# Random numbers of different dtypes are unrelated.
 RANDOM = {
     "aclnnInplaceNormal",
     "aclnnInplaceRandom",
@@ -71,7 +71,7 @@ attributes are those of CANN's operator prototypes, as torch_npu calls them.
 {names}.
 """
 
-# Groups of dtypes that the page writes in one word.
+# Groups of dtypes for which the page has one word.
 GROUPS = {
     "all floating-point types": ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE"),
     "INT8 to INT64, UINT8": ("INT8", "INT16", "INT32", "INT64", "UINT8"),
@@ -87,7 +87,7 @@ def in_order(dtypes: Iterable[str]) -> list[str]:
 
 
 def named(dtypes: Iterable[str]) -> str:
-    """The dtypes in words."""
+    """The dtypes as text."""
     left = in_order(dtypes)
     words = []
     while left:
@@ -102,7 +102,7 @@ def named(dtypes: Iterable[str]) -> str:
 
 
 def documented(name: str, arguments: dict[str, object]) -> set[str]:
-    """The dtypes that the document has for every main tensor of a sample; empty if it has no table of them."""
+    """The documented dtypes that every main tensor of a sample has; empty without a table."""
     published = functions().get(name)
     if published is None:
         return set()
@@ -117,7 +117,7 @@ def documented(name: str, arguments: dict[str, object]) -> set[str]:
 
 
 def table(results: Iterable[Result]) -> str:
-    """What dtypes.tsv has for these results: a function a line, with the dtypes that it computes."""
+    """dtypes.tsv for these results: one function per line, with the dtypes that it computes."""
     computed: dict[str, set[str]] = defaultdict(set)
     for result in results:
         computed[result.function] |= {result.dtype} if result.verdict == "computed" else set()
@@ -126,7 +126,7 @@ def table(results: Iterable[Result]) -> str:
 
 
 def computed_dtypes() -> dict[str, set[str]]:
-    """The dtypes that each function computes, as dtypes.tsv has them."""
+    """The dtypes that each function computes, from dtypes.tsv."""
     lines = [line.split("\t") for line in TABLE.read_text().splitlines()[1:]]
     return {name: set(dtypes.split()) for name, dtypes in lines}
 
@@ -145,7 +145,7 @@ def dtypes_page() -> str:
 
 
 def state_of(name: str) -> str:
-    """What the host CANN does with a published function, in the words of the page."""
+    """The page's text for the host CANN's support of a published function."""
     if name in refused():
         return f"refused: {functions()[name].refused}"
     if name in lacks():

@@ -1,6 +1,6 @@
-"""Memory of tensors in types and formats that numpy lacks: INT4, FLOAT4, FLOAT8 and the private formats.
+"""Memory of tensors in types and formats that numpy does not support: INT4, FLOAT4, FLOAT8 and private formats.
 
-The layouts are written from CANN's document of its data formats, apart from the library's own code.
+The layouts follow CANN's document of its data formats, independently of the library's own code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ROWS = 16
 
 
 def _minifloat(exponent_bits: int, mantissa_bits: int, bias: int, finite: bool) -> list[float]:
-    """The values of the positive codes of a small floating type; `finite` has nan in its last code alone."""
+    """The values of the positive codes of a small floating type; `finite` has nan only in its last code."""
     values = []
     for code in range(1 << (exponent_bits + mantissa_bits)):
         exponent, mantissa = code >> mantissa_bits, code & ((1 << mantissa_bits) - 1)
@@ -53,12 +53,12 @@ _CODES: dict[Dtype, list[float]] = {
 
 
 def is_stored_apart(dtype: Dtype, format: str) -> bool:
-    """Whether numpy has no array of such elements in order."""
+    """True if numpy does not support arrays of such elements in order."""
     return dtype in _CODES or format != ""
 
 
 class StoredMemory(cabi.Memory):
-    """One tensor's storage: codes of 4 or 8 bits or elements that numpy has, in order or in blocks."""
+    """One tensor's storage: codes of 4 or 8 bits or elements that numpy supports, in order or in blocks."""
 
     def __init__(self, dtype: Dtype, shape: Sequence[int], format: str = ""):
         self.element_dtype, self.element_shape, self.format = dtype, tuple(shape), format
@@ -91,7 +91,7 @@ class StoredMemory(cabi.Memory):
         return [shape[2], blocks, *shape[3:], rows, _ROWS, self.width]
 
     def _indices(self) -> tuple[np.ndarray, ...]:
-        """Where each element lies, as indices of the sizes in memory."""
+        """The position of each element, as indices into the sizes in memory."""
         index = tuple(np.indices(self.element_shape))
         if self.format == "NZ":
             row, column = index[-2:]
@@ -112,7 +112,7 @@ class StoredMemory(cabi.Memory):
         return np.ravel_multi_index(self._indices(), self._sizes())
 
     def write(self, values: Any) -> None:
-        """Rounds the values into the elements, repeating them as often as needed; the padding becomes zeros."""
+        """Rounds the values into the elements, repeated as often as needed; the padding becomes zeros."""
         given = cabi.repeated(np.asarray(values, np.float64), self.element_shape)
         codes = np.zeros(math.prod(self._sizes()), np.int64 if self.element_dtype in _CODES else self._item())
         table = _CODES.get(self.element_dtype)
@@ -156,7 +156,7 @@ class StoredMemory(cabi.Memory):
 
 @functools.cache
 def _code(dtype: Dtype, bits: np.int64) -> int:
-    """The code of the value nearest to a float64, given by its bits, of two the even one."""
+    """The code of the value nearest to a float64, given by its bits; ties to even."""
     table, value = _CODES[dtype], bits.view(np.float64)
     return min(
         (code for code, each in enumerate(table) if not math.isnan(each)),

@@ -1,8 +1,8 @@
-"""Every function that is a row on ATen, called with every dtype: `python -m tests.aten_ops.sweep` prints what came.
+"""Calls every row with every dtype: `python -m tests.aten_ops.sweep` prints the outcomes.
 
 `samples.txt` has one call of each function. The tensors of its main dtype take every dtype in turn, indices INT32 and
-INT64. Each call must be computed, or be refused by stage 1; what is computed in FLOAT16 and BFLOAT16 is compared with
-the same call in FLOAT. The calls go through the C ABI of the prefix, in a process of its own: run it by sweep().
+INT64. Each call must be computed, or be refused by stage 1; results in FLOAT16 and BFLOAT16 are compared with the same
+call in FLOAT. The calls use the C ABI of the prefix, in a separate process: run it through sweep().
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from tests.cabi import PARAM_INVALID, SUCCESS, Dtype
 from tests.published import c_type, rows
 
 ROOT = Path(__file__).resolve().parents[2]
-# The package that Python finds, which may be that of a variant of the build.
+# The package that Python finds, possibly that of a variant of the build.
 PACKAGE = Path(str(find_spec("aclnn_torch").submodule_search_locations[0]))  # type: ignore[union-attr,index]
 LIBRARY = PACKAGE / "cann" / "lib64" / "libopapi.so"
-# What a process of its own needs to find that package and the tests.
+# The environment for a separate process to find that package and the tests.
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(ROOT)])}
 SAMPLES = Path(__file__).with_name("samples.txt")
 
@@ -47,20 +47,20 @@ DTYPES = (
 )
 INDICES = ("INT64", "INT32")
 REDUCED = ("FLOAT16", "BFLOAT16")
-# With how many fills the 16-bit results are compared with those in FLOAT: FILLS=20 in the environment looks deeper.
+# The number of fills for which 16-bit results are compared with those in FLOAT: FILLS=20 tests more.
 FILLS = int(os.environ.get("FILLS", "1"))
-# By how many units of FLOAT's last place two orders of a sum may differ.
+# The allowed difference of two summation orders, in FLOAT's units in the last place.
 FLOAT_SUMS = 64
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor of a sample; its elements are the values in turn, if there are some."""
+    """A tensor of a sample; its elements are the values in turn, if given."""
 
     dtype: str
     shape: tuple[int, ...]
     values: tuple[float, ...] = ()
-    format: str = ""  # a private one, as stored.py names them
+    format: str = ""  # a private one, as named in stored.py
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Number:
 
 
 def is_output(kind: str) -> bool:
-    """Whether an argument of this kind is written and not read."""
+    """True if an argument of this kind is written but not read."""
     return re.search(r"(?<!In)Outs?$", kind) is not None
 
 
@@ -89,21 +89,21 @@ def _value(text: str) -> Any:
 
 
 def samples() -> list[tuple[str, dict[str, Any]]]:
-    """The functions and the arguments of one or more calls of each, by name."""
+    """The functions with one or more calls each, and the calls' arguments, by name."""
     return [parse(line) for line in SAMPLES.read_text().splitlines()]
 
 
 def parse(line: str) -> tuple[str, dict[str, Any]]:
-    """A call as samples.txt writes it."""
+    """A call in the syntax of samples.txt."""
     name, *arguments = re.findall(r'(?:\{[^}]*\}|"[^"]*"|\S)+', line)
     return name, {key: _value(text) for key, _, text in (each.partition("=") for each in arguments)}
 
 
-# ---- one call
+# ---- One call
 
 
 def library() -> ctypes.CDLL:
-    """The prefix's operators, with the prototypes of the headers and of the rows."""
+    """The prefix's operators, with the prototypes from the headers and of the rows."""
     found = ctypes.CDLL(str(LIBRARY))
     for name, (result, parameters) in cabi.prototypes().items():
         if hasattr(found, name):
@@ -137,9 +137,9 @@ def _ctype(kind: str) -> Any:
 
 
 def _values(tensor: Tensor, dtype: Dtype, fill: int) -> np.ndarray:
-    """What the tensor holds: small positive numbers that every dtype of its kind has exactly, unless it says what.
+    """The tensor's contents: small positive numbers, exact in every dtype of its kind, unless specified.
 
-    Each fill has other fractions.
+    Each fill has different fractions.
     """
     count = math.prod(tensor.shape)
     if tensor.values:
@@ -147,14 +147,14 @@ def _values(tensor: Tensor, dtype: Dtype, fill: int) -> np.ndarray:
     if dtype in cabi.INTEGER or dtype == Dtype.INT4:
         numbers = [0] if isinstance(tensor, _Index) else [1, 2, 3] if dtype != Dtype.BOOL else [1, 0, 1]
         return cabi.repeated(numbers, tensor.shape)
-    # In (0, 1), with all 8 bits of BFLOAT16's significand in use; no two neighbours alike.
+    # In (0, 1), using all 8 bits of BFLOAT16's significand; neighbours differ.
     places = np.arange(count) + 29 * fill
     return ((129 + places * 74 % 127) / 256 * np.where(places % 3 == 1, 0.5, 1)).reshape(tensor.shape)
 
 
 @dataclass
 class Outcome:
-    """How a call went: its statuses, the text of the one that is not 0, and what its outputs hold."""
+    """The outcome of a call: its statuses, the text of the nonzero one, and its outputs."""
 
     stage1: int
     stage2: int
@@ -168,9 +168,9 @@ class Caller:
 
     def __init__(self) -> None:
         self.library = library()
-        cabi.host = lambda: self.library  # what makes descriptors, too
-        self.gone: set[Any] = set()  # handles that are destroyed already
-        self.fill = 0  # of the tensors that do not say what they hold
+        cabi.host = lambda: self.library  # used to make descriptors, too
+        self.gone: set[Any] = set()  # destroyed handles
+        self.fill = 0  # of tensors without specified contents
 
     def tensor(self, value: Tensor, kind: str, strided: bool, memories: list[tuple[cabi.Memory, str]]) -> int:
         """A new aclTensor, whose memory is added to the memories."""
@@ -185,7 +185,7 @@ class Caller:
             else cabi.Memory(dtype, value.shape, strides, offset=int(gaps))
         )
         if not is_output(kind):
-            # Tensors of the same shape differ, too, from fill 1 on.
+            # Tensors of the same shape also differ, from fill 1 on.
             memory.write(_values(value, dtype, self.fill * (1 + len(memories))))
         memories.append((memory, kind))
         return memory.descriptor(cabi.Format[value.format]) if value.format and not layout else memory.descriptor()
@@ -248,7 +248,7 @@ class Caller:
         return Outcome(status, stage2, text, outputs, dtypes)
 
 
-# ---- the sweep
+# ---- The sweep
 
 
 def main_dtype(name: str, arguments: dict[str, Any]) -> str:
@@ -264,7 +264,7 @@ def main_dtype(name: str, arguments: dict[str, Any]) -> str:
 
 
 def with_dtypes(name: str, arguments: dict[str, Any], dtype: str, index: str, out: str) -> dict[str, Any]:
-    """The sample with another main dtype, another one of its indices, and another one of its main outputs."""
+    """The sample with another main dtype, another dtype of its indices, and another one of its main outputs."""
     main = main_dtype(name, arguments)
 
     def changed(kind: str, value: Any) -> Any:
@@ -284,11 +284,11 @@ def with_dtypes(name: str, arguments: dict[str, Any], dtype: str, index: str, ou
 
 
 class _Index(Tensor):
-    """A tensor of places."""
+    """A tensor of indices."""
 
 
 def has_indices(name: str, arguments: dict[str, Any]) -> bool:
-    """Whether a sample has inputs beside the main ones that are INT32 or INT64."""
+    """True if a sample has INT32 or INT64 inputs besides the main ones."""
     varied = with_dtypes(name, arguments, "FLOAT", "INT32", "FLOAT")
     return any(
         isinstance(x, _Index) for value in varied.values() for x in (value if isinstance(value, list) else [value])
@@ -297,34 +297,34 @@ def has_indices(name: str, arguments: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one dtype: "computed", "refused" (by stage 1), or "failed" (in stage 2)."""
+    """The outcome for one dtype: "computed", "refused" (by stage 1), or "failed" (in stage 2)."""
 
     function: str
     dtype: str
-    index: str  # the dtype of the indices; empty if there are none
+    index: str  # the indices' dtype; empty without indices
     out: str
     verdict: str
     text: str
-    rounding: float = 0.0  # of REDUCED: how far from the result in FLOAT, in units of the last place
-    strided: str = ""  # what is wrong where the tensors are not contiguous
+    rounding: float = 0.0  # for REDUCED: distance from the FLOAT result in ULP
+    strided: str = ""  # difference with non-contiguous tensors
 
 
 def outs_for(dtype: str) -> Sequence[str]:
-    """The dtypes that the main outputs may have for one of the inputs, most natural first."""
+    """The possible dtypes of the main outputs for one of the inputs, most natural first."""
     real = {"COMPLEX32": "FLOAT16", "COMPLEX64": "FLOAT", "COMPLEX128": "DOUBLE"}
     return list(dict.fromkeys([dtype, "FLOAT", "BOOL", "INT64", real.get(dtype, "INT32")]))
 
 
 def roundings(dtype: str, reduced: Outcome, wide: Outcome) -> float:
-    """How far the outputs lie from those in FLOAT, in units of the last place of the dtype.
+    """The distance of the outputs from those in FLOAT, in units in the last place of the dtype.
 
-    An output in FLOAT has the result in FLOAT, up to the order of sums, or this rounded once to the dtype.
+    An output in FLOAT equals the FLOAT result, up to the order of sums, or that result rounded once to the dtype.
     """
     kind = Dtype[dtype.replace("BFLOAT16", "BF16")]
     most = 0.0
     for mine, exact, stored in zip(reduced.outputs, wide.outputs, reduced.dtypes, strict=True):
         with np.errstate(all="ignore"):
-            # Of 0, and of inf, which is rounded to inf.
+            # 0, and inf, which rounds to inf.
             rounded = cabi.round_to(kind, exact)
             same = (mine == rounded) | (np.isnan(mine) & np.isnan(rounded))
             distance = np.where(same, 0, np.abs(mine - exact) / cabi.ulp(kind, exact))
@@ -337,7 +337,7 @@ def roundings(dtype: str, reduced: Outcome, wide: Outcome) -> float:
 
 
 def odd(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The same with fractions as numbers, of more digits than 16 bits have; what CANN's samples call 1 among them."""
+    """The same with fractional numbers that need more than 16 bits, also in place of the 1 in CANN's samples."""
 
     def changed(value: Any) -> Any:
         if isinstance(value, list):
@@ -348,7 +348,7 @@ def odd(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def rounding_of(caller: Caller, name: str, arguments: dict[str, Any], dtype: str, index: str) -> float:
-    """How far a call with outputs of the dtype or FLOAT lies from the same in FLOAT; 0 where one is not computed."""
+    """The distance of a call with outputs of the dtype or FLOAT from the same in FLOAT; 0 if one is not computed."""
     most = 0.0
     for each, caller.fill in itertools.product((arguments, odd(arguments)), range(1, FILLS + 1)):
         wide = caller.call(name, with_dtypes(name, each, "FLOAT", index, "FLOAT"))
@@ -363,7 +363,7 @@ def rounding_of(caller: Caller, name: str, arguments: dict[str, Any], dtype: str
 
 
 def strided_difference(caller: Caller, name: str, arguments: dict[str, Any], expected: Outcome) -> str:
-    """How the call differs where its tensors are not contiguous; empty if it does not."""
+    """The call's difference with non-contiguous tensors; empty if there is none."""
     found = caller.call(name, arguments, strided=True)
     if found.stage1 or found.stage2:
         return found.text
@@ -374,14 +374,14 @@ def strided_difference(caller: Caller, name: str, arguments: dict[str, Any], exp
 
 
 def results(caller: Caller, name: str, arguments: dict[str, Any]) -> Iterator[Result]:
-    """What comes of every dtype of one function."""
+    """The outcomes of every dtype of one function."""
     indices = INDICES if has_indices(name, arguments) else ("",)
     main = main_dtype(name, arguments)
     dtypes = DTYPES if main in DTYPES else (*DTYPES, main)
     inputs = [arguments[argument] for kind, argument in rows(LIBRARY)[name] if not is_output(kind)]
     has_tensors = any(isinstance(value, (Tensor, list)) for value in inputs)
     for dtype, index in itertools.product(dtypes, indices):
-        for out in outs_for(dtype) if has_tensors else [dtype]:  # without one the output alone has the dtype
+        for out in outs_for(dtype) if has_tensors else [dtype]:  # without tensors, only the output has the dtype
             outcome = caller.call(name, with_dtypes(name, arguments, dtype, index, out))
             if outcome.stage1 == SUCCESS:
                 break
@@ -407,8 +407,9 @@ def as_reals(values: np.ndarray) -> np.ndarray:
 def main() -> None:
     """Prints the results as JSON lines; names after the command select functions.
 
-    - runs the calls of the input instead, each as it comes, on the product that comes next, and once torch is imported
-    if that is last. A line of the input is the name of the test, for mutants, the call, and whether it is strided.
+    With -, runs the calls of the input instead, each as it arrives, on the product in the next argument; imports torch
+    first if that is last. A line of the input has the name of the test, for mutants, the call, and whether it is
+    strided.
     """
     runs_input, *options = sys.argv[1:] or [""]
     if options[1:] == ["torch"]:
@@ -438,7 +439,7 @@ COMMAND = [sys.executable, "-W", "ignore", "-m", "tests.aten_ops.sweep"]
 
 
 def sweep(*names: str) -> list[Result]:
-    """The results, from a process of its own."""
+    """The results, from a separate process."""
     done = subprocess.run([*COMMAND, *names], cwd=PACKAGE.parent, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 0, f"{done.stdout[-500:]}{done.stderr[-3000:]}"
     assert done.stderr == "", done.stderr[-3000:]  # the host CANN prints nothing
@@ -446,7 +447,7 @@ def sweep(*names: str) -> list[Result]:
 
 
 class _Server:
-    """A process that runs calls until it is closed, so that not every test imports and loads the libraries anew."""
+    """A process that runs calls until it is closed, so that tests need not load the libraries each time."""
 
     def __init__(self, *options: str) -> None:
         self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
@@ -475,7 +476,7 @@ class _Server:
         return tuple(json.loads(self.process.stdout.readline()))
 
     def said(self) -> str:
-        """What the process has printed to its standard error."""
+        """The process's standard error output."""
         self.errors.seek(0)
         return self.errors.read()[-3000:]
 
@@ -486,9 +487,9 @@ _server = functools.lru_cache(maxsize=None)(_Server)
 def run_call(
     line: str, product: str = "host", *, with_torch: bool = False, strided: bool = False
 ) -> tuple[int, int, str, list[Any]]:
-    """Both statuses, the text and the outputs, complex numbers as pairs, of a call that is written as in samples.txt.
+    """Both statuses, the text and the outputs, complex numbers as pairs, of a call in the syntax of samples.txt.
 
-    It runs in a process that a session of tests has for each product. That has torch's libraries, and with_torch also
+    It runs in one process per product and test session, which has loaded torch's libraries and, with with_torch, also
     Python's torch. Strided tensors have a gap after each element.
     """
     server = _server(product, *(["torch"] if with_torch else []))

@@ -1,1 +1,1 @@
-"""Programs of widely used libraries on simulated NPUs, each beside the same on the CPU; ``make clients`` runs them."""
+"""Programs of widely used libraries on simulated NPUs, compared with the CPU; ``make clients`` runs them."""

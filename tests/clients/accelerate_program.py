@@ -1,7 +1,7 @@
 """A training loop with accelerate, for one process or several.
 
 ``accelerate launch -m tests.clients.accelerate_program DISTRIBUTION FOLDER`` trains in the processes that it starts,
-saves the state in the middle, and goes on from there a second time.
+saves the state in the middle, and resumes from there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BATCH = 8
 
 
 def plugin(distribution: str) -> FullyShardedDataParallelPlugin | None:
-    """What has accelerate shard the parameters of each layer, if that is the distribution."""
+    """Makes accelerate shard the parameters of each layer, if that is the distribution."""
     if distribution != "fsdp2":
         return None
     return FullyShardedDataParallelPlugin(
@@ -32,9 +32,9 @@ def plugin(distribution: str) -> FullyShardedDataParallelPlugin | None:
 
 
 class Program:
-    """What a program with accelerate has. Each begins as if it were the only one of the process.
+    """A program with accelerate. Each instance begins as if it were the process's only one.
 
-    Processes share the batches, so that together they compute what one does.
+    Processes share the batches, so that together they compute the same as one.
     """
 
     def __init__(self, device: str, *, distribution: str = "ddp", **arguments: object) -> None:
@@ -56,7 +56,7 @@ class Program:
         )
 
     def step(self, rows: Tensor, labels: Tensor) -> float:
-        """One batch, or this process's part of it; returns the loss of all."""
+        """One batch, or this process's shard of it; returns the loss of all."""
         with self.accelerator.accumulate(self.model):
             loss = F.cross_entropy(self.model(rows), labels)
             self.accelerator.backward(loss)
@@ -68,7 +68,7 @@ class Program:
         return self.accelerator.gather(loss.detach()).mean().item()
 
     def epoch(self, number: int) -> Training:
-        """All batches once, in the order of the epoch. Where parameters are sharded the main process has the whole."""
+        """All batches once, in the order of the epoch. If parameters are sharded, the main process gathers them."""
         self.loader.set_epoch(number)
         losses = [self.step(rows, labels) for rows, labels in self.loader]
         whole = network()
@@ -77,7 +77,7 @@ class Program:
 
 
 def main(distribution: str, folder: str) -> None:
-    """Writes how the second epoch went: straight after the first, and once more from the state saved between them."""
+    """Writes the results of the second epoch: directly after the first, and resumed from the state saved between."""
     program = Program("npu", distribution=distribution)
     assert program.accelerator.num_processes == 2
     program.epoch(0)

@@ -32,7 +32,7 @@ STEPS = 4
 
 
 def distributed(distribution: str) -> nn.Module:
-    """The network on this process's NPU, copied to each or spread over all."""
+    """The network on this process's NPU, replicated or sharded over all."""
     device = torch.device("npu", torch.npu.current_device())
     model = network().to(device)
     if distribution == "ddp":
@@ -51,7 +51,7 @@ class Program:
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 
     def train(self, rows: Tensor, labels: Tensor) -> list[float]:
-        """Some steps on one batch, or this process's part of it; returns the losses of all."""
+        """Some steps on one batch, or this process's shard of it; returns the losses of all."""
         losses = []
         for _ in range(STEPS):
             loss = F.cross_entropy(self.model(rows), labels)
@@ -65,23 +65,23 @@ class Program:
         return losses
 
     def state_dict(self) -> dict[str, Any]:
-        """As torch.distributed.checkpoint saves it."""
+        """The state for torch.distributed.checkpoint to save."""
         model, optimizer = get_state_dict(self.model, self.optimizer)
         return {"model": model, "optimizer": optimizer}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """As torch.distributed.checkpoint has loaded it."""
+        """The state loaded by torch.distributed.checkpoint."""
         set_state_dict(self.model, self.optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
 
     def parameters(self) -> Tensor:
-        """Those of all processes."""
+        """The parameters of all processes."""
         whole = network()
         whole.load_state_dict(get_model_state_dict(self.model, options=StateDictOptions(full_state_dict=True)))
         return flat(whole)
 
 
 def interrupted(distribution: str, rows: Tensor, labels: Tensor, folder: Path, *, asynchronous: bool) -> None:
-    """Writes the second half of a training, gone to straight and from the checkpoint between the halves."""
+    """Writes the second half of a training, reached directly and from the checkpoint between the halves."""
     first = Program(distributed(distribution))
     first.train(rows, labels)
     if asynchronous:
@@ -99,9 +99,9 @@ def interrupted(distribution: str, rows: Tensor, labels: Tensor, folder: Path, *
 
 
 def main(distribution: str, folder: str) -> None:
-    """Saves while the training waits, and while it goes on, each in a folder of its own."""
+    """Saves while the training waits, and while it continues, in separate folders."""
     torch.npu.set_device(int(os.environ["LOCAL_RANK"]))
-    dist.init_process_group("cpu:gloo,npu:hccl")  # async_save needs a group of the CPUs
+    dist.init_process_group("cpu:gloo,npu:hccl")  # async_save needs a CPU group
     rows, labels = (part.chunk(dist.get_world_size())[dist.get_rank()].npu() for part in examples().tensors)
     interrupted(distribution, rows, labels, Path(folder) / "save", asynchronous=False)
     interrupted(distribution, rows, labels, Path(folder) / "async_save", asynchronous=True)

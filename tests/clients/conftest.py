@@ -1,4 +1,4 @@
-"""These tests belong to the environment of `make clients`, in a process that runs on the host CANN."""
+"""These tests need the environment of `make clients`, in a process that runs on the host CANN."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ if HERE:
     try:
         import torchvision  # noqa: F401
     except RuntimeError:
-        # PyPI's builds of it are for CUDA. Elsewhere their operators are absent, which models of timm do not call, and
-        # torchvision is not imported because this module registers shapes for them.
+        # PyPI's builds of torchvision are for CUDA. Elsewhere their operators are absent; timm's models do not call
+        # them. The module that registers their shapes is replaced, so that importing torchvision works.
         sys.modules["torchvision._meta_registrations"] = ModuleType("torchvision._meta_registrations")

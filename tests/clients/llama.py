@@ -1,4 +1,4 @@
-"""A small Llama of Transformers with random weights, and what it learns."""
+"""A small Llama of Transformers with random weights, and its training data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
 VOCABULARY, LENGTH = 61, 16
-# Other transformers are as small.
+# Other models have the same sizes.
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
 
 
@@ -17,5 +17,5 @@ def llama() -> LlamaForCausalLM:
 
 
 def sentences(count: int) -> Tensor:
-    """Tokens that follow from the first of each row."""
+    """Token sequences determined by the first token of each row."""
     return (torch.randint(VOCABULARY, (count, 1)) + 2 * torch.arange(LENGTH)) % VOCABULARY

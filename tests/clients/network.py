@@ -1,4 +1,4 @@
-"""A small network with random weights, and what it learns."""
+"""A small network with random weights, and its training data."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ FEATURES, CLASSES, EXAMPLES = 16, 5, 48
 
 
 def network() -> nn.Module:
-    """A classifier, the same in every call and process."""
+    """A classifier, identical in every call and process."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(FEATURES, 64), nn.LayerNorm(64), nn.SiLU(), nn.Linear(64, CLASSES))
 
 
 def examples() -> TensorDataset:
-    """Rows, and the classes that a linear function has chosen for them; the same in every call and process."""
+    """Rows, and their classes by a linear function; identical in every call and process."""
     generator = torch.Generator().manual_seed(1)
     rows = torch.randn(EXAMPLES, FEATURES, generator=generator)
     return TensorDataset(rows, (rows @ torch.randn(FEATURES, CLASSES, generator=generator)).argmax(1))

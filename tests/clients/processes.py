@@ -1,4 +1,4 @@
-"""Programs of several processes, each with a simulated NPU."""
+"""Programs with several processes, each with a simulated NPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def launch(*command: str) -> None:
-    """Runs Python with the command in this process's environment; the test fails with what a failure printed."""
+    """Runs Python with the command in this process's environment; on failure, the test shows the output."""
     small = {"OMP_NUM_THREADS": "1", "HCCL_IF_IP": "127.0.0.1", "PYTHONPATH": str(ROOT)}
     result = subprocess.run(
         [sys.executable, "-W", "ignore", *command],

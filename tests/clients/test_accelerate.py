@@ -1,4 +1,4 @@
-"""accelerate's training loop: mixed precision, accumulation of gradients, saved states, two processes."""
+"""accelerate's training loop: mixed precision, gradient accumulation, saved states, two processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DTYPES = {"no": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 @pytest.mark.parametrize("accumulation", [1, 3])
 @pytest.mark.parametrize("mixed_precision", DTYPES)
 def test_a_network_learns_as_on_the_cpu(mixed_precision: str, accumulation: int) -> None:
-    """accelerate refuses fp16 on the CPU, where float32 stands for it."""
+    """accelerate refuses fp16 on the CPU; float32 replaces it there."""
     on_cpu = "no" if mixed_precision == "fp16" else mixed_precision
     expected = Program("cpu", mixed_precision=on_cpu, gradient_accumulation_steps=accumulation).epoch(0)
     found = Program("npu", mixed_precision=mixed_precision, gradient_accumulation_steps=accumulation).epoch(0)
@@ -41,7 +41,7 @@ def test_the_scaler_skips_a_step_that_overflows() -> None:
 
 @pytest.mark.parametrize("mixed_precision", DTYPES)
 def test_a_state_is_saved_and_loaded(mixed_precision: str, tmp_path: Path) -> None:
-    """Another program goes on where the first was saved, with the same order of examples: the same bits."""
+    """Another program resumes the saved training, with the same order of examples: bitwise equal."""
     first = Program("npu", mixed_precision=mixed_precision)
     first.epoch(0)
     first.accelerator.save_state(str(tmp_path))

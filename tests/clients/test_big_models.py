@@ -1,4 +1,4 @@
-"""accelerate's models that one NPU has no room for: spread over two, or kept elsewhere and brought layer by layer."""
+"""accelerate's models that do not fit on one NPU: spread over two, or offloaded and loaded layer by layer."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Place = Callable[[LlamaForCausalLM, Path], LlamaForCausalLM]
 
 
 def spread(model: LlamaForCausalLM, folder: Path) -> LlamaForCausalLM:
-    """A layer on each NPU, as a program says."""
+    """A layer on each NPU, as the program specifies."""
     second = ("model.layers.1", "model.norm", "lm_head")
     first = ("model.embed_tokens", "model.rotary_emb", "model.layers.0")
     return accelerate.dispatch_model(model, dict.fromkeys(first, 0) | dict.fromkeys(second, 1))
 
 
 def loaded(model: LlamaForCausalLM, folder: Path) -> LlamaForCausalLM:
-    """Over both, as the library finds that it has room."""
+    """Over both, by the library's estimate of free memory."""
     model.save_pretrained(folder)
     return LlamaForCausalLM.from_pretrained(folder, device_map="auto", max_memory={0: "60KB", 1: "1MB"})
 
 
 def from_host(model: LlamaForCausalLM, folder: Path) -> LlamaForCausalLM:
-    """The parameters stay in the host's memory."""
+    """The parameters stay in host memory."""
     return accelerate.cpu_offload(model, torch.device("npu:0"))
 
 

@@ -16,7 +16,7 @@ from tests.clients.training import Training, expect_alike
 
 @pytest.mark.parametrize("distribution", ["ddp", "fsdp2"])
 def test_a_checkpoint_of_two_processes_is_loaded(distribution: str, tmp_path: Path) -> None:
-    """By two processes, which go on with the same bits, and by one on the CPU."""
+    """By two processes, which continue with the same bits, and by one on the CPU."""
     command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
     launch(*command, "tests.clients.checkpoint_program", distribution, str(tmp_path))
     rows, labels = examples().tensors

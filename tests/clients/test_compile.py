@@ -1,4 +1,4 @@
-"""torch.compile of a library's model, with the backends that need no code generator for a device."""
+"""torch.compile of a library's model, with backends that do not need a device's code generator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.clients.training import Training, expect_alike, flat
 
 
 def train(start: nn.Module, tokens: Tensor, device: str, backend: str | None = None) -> Training:
-    """Steps of AdamW on one batch, of a model that is compiled or not."""
+    """Steps of AdamW on one batch, with a compiled or plain model."""
     model = copy.deepcopy(start).to(device).train()
     forward = model if backend is None else torch.compile(model, backend=backend)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)

@@ -1,4 +1,4 @@
-"""Text that a model of Transformers generates."""
+"""Text generation by a model of Transformers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.clients.llama import LENGTH, llama, sentences
 @pytest.mark.parametrize("cache", ["dynamic", "static"])
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_the_same_tokens_as_on_the_cpu(attention: str, cache: str) -> None:
-    """By beams, behind texts of several lengths."""
+    """With beam search, from prompts of several lengths."""
     model, tokens = llama().eval(), sentences(3)
     model.set_attn_implementation(attention)
     mask = (torch.arange(LENGTH) >= torch.tensor([[0], [3], [9]])).long()

@@ -1,4 +1,4 @@
-"""timm's models, losses, optimizers and averages of weights."""
+"""timm's models, losses, optimizers and weight averages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLASSES = 5
 
 
 def train(start: nn.Module, device: str, images: Tensor, labels: Tensor, steps: int = 5) -> tuple[Training, nn.Module]:
-    """Five steps of SGD on the device, and the average of the weights on the way."""
+    """Five steps of SGD on the device, and the average of the weights."""
     model = copy.deepcopy(start).to(device).train()
     optimizer = timm.optim.create_optimizer_v2(model, "sgd", lr=0.05, momentum=0.9, weight_decay=0.05)
     average = timm.utils.ModelEmaV3(model, decay=0.9)

@@ -28,7 +28,7 @@ EXAMPLES, CLASSES = 32, 3
 
 
 class Examples(Dataset):  # type: ignore[type-arg]
-    """Rows of tensors, each a keyword of the model's forward."""
+    """Rows of tensors, each a keyword argument of the model's forward."""
 
     def __init__(self, **columns: Tensor) -> None:
         self.columns = columns
@@ -61,7 +61,7 @@ def mixtral() -> tuple[nn.Module, Examples]:
 
 
 def bert() -> tuple[nn.Module, Examples]:
-    # Exact GELU is the formula of the hyperbolic tangent on Ascend910B; docs/npu.md.
+    # On Ascend910B, exact GELU is the hyperbolic tangent's formula; docs/npu.md.
     no_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     config = BertConfig(vocab_size=VOCABULARY, num_labels=CLASSES, hidden_act="gelu_new", **no_dropout, **SIZES)
     columns = text()
@@ -120,9 +120,9 @@ def test_a_model_learns_as_on_the_cpu(name: str, tmp_path: Path) -> None:
 def test_mixed_precision_with_accumulation_and_checkpointing(
     dtype: torch.dtype, attention: str, tmp_path: Path
 ) -> None:
-    """Beside float32 on the CPU, which has no flash attention, and where the Trainer refuses float16."""
+    """Compared with float32 on the CPU, which has no flash attention, and where the Trainer refuses float16."""
     start, data = language(llama())
-    # torch_npu's GradScaler passes a fused optimizer an argument that torch's optimizers have no more.
+    # torch_npu's GradScaler passes a fused optimizer an argument that torch's optimizers no longer have.
     both = {"gradient_accumulation_steps": 2, "gradient_checkpointing": True, "optim": "adamw_torch"}
     expected, _ = train(start, data, tmp_path, use_cpu=True, **both)
     start.set_attn_implementation(attention)
@@ -131,7 +131,7 @@ def test_mixed_precision_with_accumulation_and_checkpointing(
 
 
 def test_a_training_is_resumed(tmp_path: Path) -> None:
-    """From the checkpoint of its first epoch, with the order of examples and the optimizer's state: the same bits."""
+    """From the checkpoint of its first epoch, with the order of examples and the optimizer's state: bitwise equal."""
     start, data = language(llama())
     expected, _ = train(start, data, tmp_path, save_strategy="epoch")
     found, _ = train(start, data, tmp_path, resume=str(tmp_path / "checkpoint-4"))

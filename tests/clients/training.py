@@ -1,4 +1,4 @@
-"""What is compared of two trainings that began alike, one of them on a simulated NPU."""
+"""Comparison of two trainings with the same start, one of them on a simulated NPU."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-# Relative bounds on the difference of a loss, and on that of the way that all parameters went. In float32 only the
-# order of sums differs; in 16 bits roundings differ, too.
+# Relative bounds on the difference of the losses, and of the displacements of all parameters. In float32 only the order
+# of sums differs; in 16 bits roundings differ, too.
 BOUNDS = {
     torch.float32: (1e-5, 1e-4),
     torch.bfloat16: (torch.finfo(torch.bfloat16).eps / 4, 2 * torch.finfo(torch.bfloat16).eps),
@@ -17,22 +17,22 @@ BOUNDS = {
 
 
 class Training(NamedTuple):
-    """How one went: the loss of each step, and the parameters after the last."""
+    """The records of a training: the loss of each step, and the parameters after the last."""
 
     losses: list[float]
     parameters: Tensor
 
 
 def flat(model: nn.Module) -> Tensor:
-    """The parameters that learn, as one vector on the CPU."""
+    """The trainable parameters, as one vector on the CPU."""
     return torch.cat([value.detach().float().cpu().flatten() for value in model.parameters() if value.requires_grad])
 
 
 def expect_alike(found: Training, expected: Training, start: Tensor, dtype: torch.dtype = torch.float32) -> None:
-    """Every loss is the same, and the parameters went the same way from the start, as far as the dtype tells.
+    """Every loss is equal, and the parameters moved in the same direction, within the dtype's precision.
 
-    Adam moves a parameter whose gradient is nearly 0 by the sign of a rounding error, so that the way is compared as a
-    whole, and not number by number.
+    Adam moves a parameter whose gradient is nearly 0 by the sign of a rounding error, so the displacement is compared
+    as a whole, and not number by number.
     """
     of_a_loss, of_the_way = BOUNDS[dtype]
     torch.testing.assert_close(found.losses, expected.losses, rtol=of_a_loss, atol=0)

@@ -1,4 +1,4 @@
-"""What every conformance test needs."""
+"""Fixtures of every conformance test."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tests import cabi
 
 @pytest.fixture(scope="session", autouse=True)
 def device() -> None:
-    """Readies the host CANN's device; another test of the same process may have done so before."""
+    """Initialises the host CANN's device; another test of the same process may have done so before."""
     assert cabi.host().aclInit(None) in (cabi.SUCCESS, 100002)
     assert cabi.host().aclrtSetDevice(0) == cabi.SUCCESS

@@ -1,5 +1,5 @@
-"""aclnnConvolution and aclnnConvolutionBackward: what they refuse, in the order of CANN's checkers, and what
-they compute. Where the host differs on purpose, docs/emulation/operators.md says so."""
+"""aclnnConvolution and aclnnConvolutionBackward: refusals in the order of CANN's checkers, and results.
+docs/emulation/operators.md lists the deliberate deviations."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def promoted(dtypes: Iterable[Dtype]) -> Dtype:
 
 
 def converted(given: Given, names: Sequence[str]) -> tuple[list[np.ndarray], Dtype]:
-    """The tensors as the matrix units see them, and the dtype in which these give the result."""
+    """The tensors in the matrix units' dtype, and the dtype of the result."""
     dtype = promoted(given.arguments[name].dtype for name in names)
     mode, tensors = given.arguments["cubeMathType"], [given.inputs[name] for name in names]
     if dtype == F64:
@@ -77,9 +77,9 @@ def converted(given: Given, names: Sequence[str]) -> tuple[list[np.ndarray], Dty
 
 @dataclass(frozen=True)
 class Geometry:
-    """Where a kernel's taps fall. A convolution goes from a large tensor x, read at positions o * s - p + k * d, to a
-    small one y at positions o; transposed, it goes from y to x. Both are [batch, groups, channels, spatial...] here,
-    and weight is [groups, channels of y, channels of x, kernel...]."""
+    """The positions of a kernel's taps. A convolution maps a large tensor x, read at positions o * s - p + k * d, to a
+    small one y at positions o; transposed, it maps y to x. Both are [batch, groups, channels, spatial...] here, and
+    weight is [groups, channels of y, channels of x, kernel...]."""
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
@@ -87,7 +87,7 @@ class Geometry:
     dilation: tuple[int, ...]
 
     def taps(self, small: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Each tap of the kernel, and where in a padded x it meets all of y."""
+        """Each tap of the kernel, and the slice of a padded x that it multiplies for all of y."""
         for tap in np.ndindex(*self.kernel):
             firsts = [k * d for k, d in zip(tap, self.dilation, strict=True)]
             yield (
@@ -99,7 +99,7 @@ class Geometry:
             )
 
     def padded(self, x: np.ndarray) -> np.ndarray:
-        """x within zeros."""
+        """x surrounded by zeros."""
         return np.pad(x, ((0, 0),) * 3 + self.padding)
 
     def forward(self, x: np.ndarray, weight: np.ndarray, small: Sequence[int]) -> np.ndarray:
@@ -129,12 +129,12 @@ class Geometry:
 
 
 def expanded(values: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """One value stands for all dimensions."""
+    """One value applies to all dimensions."""
     return values * count if len(values) == 1 else values
 
 
 def geometry(arguments: dict) -> Geometry:
-    """Of a call."""
+    """The geometry of a call."""
     kernel = arguments["weight"].shape[2:]
     stride, dilation = (expanded(arguments[name].values, len(kernel)) for name in ("stride", "dilation"))
     padding = expanded(arguments["padding"].values, len(kernel))
@@ -161,7 +161,7 @@ def of_products(value: np.ndarray, magnitude: np.ndarray, count: int, dtype: Dty
 
 
 def converted_bias(given: Given, dtype: Dtype) -> np.ndarray:
-    """In the dtype of the products, or in FLOAT where the operator adds it in that."""
+    """In the dtype of the products, or in FLOAT if the operator adds it in FLOAT."""
     in_float = given.arguments["transposed"] or (dtype == BF16 and given.product != "Ascend950")
     if dtype in (F32, F64) or (in_float and given.product not in NARROW):
         return given.inputs["bias"]
@@ -169,7 +169,7 @@ def converted_bias(given: Given, dtype: Dtype) -> np.ndarray:
 
 
 def output(given: Given) -> Reference:
-    """The convolution and the bias, in the dtype that the matrix units give."""
+    """The convolution and the bias, in the matrix units' result dtype."""
     (source, weight), dtype = converted(given, ("input", "weight"))
     bias = [converted_bias(given, dtype)] if given.arguments["bias"] else []
     groups, shape, transposed = (given.arguments[name] for name in ("groups", "output", "transposed"))
@@ -187,17 +187,17 @@ def output(given: Given) -> Reference:
 
 
 def wanted(given: Given, index: int) -> bool:
-    """Whether a gradient is."""
+    """True if a gradient is requested."""
     return given.arguments["outputMask"].values[index]
 
 
 def empty(given: Given) -> bool:
-    """Whether there is nothing to sum."""
+    """True if there is nothing to sum."""
     return any(math.prod(given.arguments[name].shape) == 0 for name in ("input", "weight"))
 
 
 def grad_input(given: Given) -> Reference | None:
-    """The transposed convolution of gradOutput, in the dtype that the matrix units give."""
+    """The transposed convolution of gradOutput, in the matrix units' result dtype."""
     if not wanted(given, 0):
         return None
     (g, _, weight), dtype = converted(given, ("gradOutput", "input", "weight"))
@@ -216,7 +216,7 @@ def grad_input(given: Given) -> Reference | None:
 
 
 def grad_weight(given: Given) -> Reference | None:
-    """In FP32, zeros where something is empty."""
+    """In FP32; zeros if an operand is empty."""
     if not wanted(given, 1):
         return None
     (g, source, _), dtype = converted(given, ("gradOutput", "input", "weight"))
@@ -235,7 +235,7 @@ def grad_weight(given: Given) -> Reference | None:
 
 
 def grad_bias(given: Given) -> Reference | None:
-    """The sum of gradOutput as it came, in its dtype; zeros where something is empty."""
+    """The sum of the unconverted gradOutput, in its dtype; zeros if it is empty."""
     if not wanted(given, 2):
         return None
     g, dtype = given.inputs["gradOutput"], given.arguments["gradOutput"].dtype
@@ -253,7 +253,7 @@ SHORT = (1.0, -0.5, 0.75, 2.0, -1.25)  # exact in every floating dtype
 
 
 def values(dtype: Dtype, name: str) -> Sequence[float]:
-    """Values that each dtype rounds differently; a bias is exact, so that how it is converted does not show."""
+    """Values that each dtype rounds differently; a bias is exact, so that its conversion has no effect."""
     start = {"gradOutput": 0, "input": 17, "weight": 50}
     return SHORT if name == "bias" else np.roll(GENERIC, start[name])
 
@@ -264,7 +264,7 @@ class Problem:
 
     batch: int = 2
     channels: int = 4  # of the input
-    results: int = 6  # channels of the output
+    results: int = 6  # of the output
     sizes: tuple[int, ...] = (5, 6)
     kernel: tuple[int, ...] = (3, 2)
     stride: tuple[int, ...] = (2, 1)
@@ -305,7 +305,7 @@ class Problem:
         return (self.batch, self.results, *spatial)
 
     def parameters(self) -> Changes:
-        """What both operators are told beside the tensors."""
+        """The arguments of both operators other than tensors."""
         return {
             "stride": Ints(self.stride),
             "padding": Ints(self.padding),
@@ -316,12 +316,12 @@ class Problem:
         }
 
     def forward(self) -> Changes:
-        """Changes that make it the call of aclnnConvolution."""
+        """Changes that turn it into a call of aclnnConvolution."""
         shapes = {"input": self.input, "weight": self.weight, "bias": (self.results,), "output": self.output}
         return {**{f"{name}.shape": shape for name, shape in shapes.items()}, **self.parameters()}
 
     def backward(self) -> Changes:
-        """Changes that make it the call of aclnnConvolutionBackward."""
+        """Changes that turn it into a call of aclnnConvolutionBackward."""
         shapes = {"gradOutput": self.output, "input": self.input, "weight": self.weight}
         shapes |= {"gradInput": self.input, "gradWeight": self.weight, "gradBias": (self.results,)}
         sizes = {"biasSizes": Ints((self.results,))}
@@ -329,7 +329,7 @@ class Problem:
 
 
 def of_size(rows: int, columns: int) -> Problem:
-    """A one-dimensional one."""
+    """A one-dimensional problem."""
     return Problem(rows, 2, 3, (columns,), (3,), (1,), (1,), (1,), False, (0,), 1)
 
 
@@ -345,7 +345,7 @@ TENSOR = Tensor(F16)
 
 
 def format_of(shape: tuple[int, ...]) -> Format:
-    """The one that CANN's checkers take at every rank; a bias has no other than ND."""
+    """The format that CANN's checkers accept at every rank; a bias is always ND."""
     return {3: Format.NCL, 4: Format.NCHW, 5: Format.NCDHW}.get(len(shape), Format.ND)
 
 
@@ -391,7 +391,7 @@ BACKWARD = Operator(
     },
 )
 
-# ---- what the checks of both have in common
+# ---- Checks shared by both
 
 _FORWARD = "conv/convolution_forward/op_host/op_api/aclnn_convolution.cpp"
 _CHECKER = "conv/convolution_backward/op_api/convolution_backward_checker.cpp"
@@ -401,12 +401,12 @@ WIDE = ANYWHERE - NARROW
 
 
 def formatted(operator: Operator, format: Format) -> Changes:
-    """A format on all tensors but those of one dimension."""
+    """A format on all tensors except one-dimensional ones."""
     return {f"{name}.format": format for name in operator.tensors if name not in ("bias", "gradBias")}
 
 
 def parameter_rows(numbers: dict[str, str]) -> list[Row]:
-    """Values that these never have, by the number of each check, in order."""
+    """Invalid values of the parameters, by the number of each check, in order."""
     wrong: dict[str, tuple[tuple[int, ...], ...]]
     wrong = {"stride": ((2, 0), (-3,)), "padding": ((1, -1),), "dilation": ((0, 2), (-2,))}
     return [
@@ -417,7 +417,7 @@ def parameter_rows(numbers: dict[str, str]) -> list[Row]:
 
 
 def length_rows(number: str, names: Sequence[str]) -> list[Row]:
-    """Arrays that are neither for one nor for all dimensions."""
+    """Arrays whose length is neither one nor the number of dimensions."""
     wrong = {"stride": (2, 1, 1), "padding": (1, 0, 0), "dilation": (1, 2, 1), "outputPadding": (0, 0, 0)}
     return [
         Row(number, f"{name} of {len(length)}", {f"{name}.values": length}, words=(name, str(len(length))))
@@ -427,7 +427,7 @@ def length_rows(number: str, names: Sequence[str]) -> list[Row]:
 
 
 def group_rows(number: str) -> list[Row]:
-    """What groups never is."""
+    """Invalid values of groups."""
     return [
         Row(number, f"groups {groups}", {"groups": groups}, words=("groups", str(groups), "65535"))
         for groups in (0, -1)
@@ -441,7 +441,7 @@ def many_groups(transposed: bool, spatial: int) -> Problem:
 
 
 def mode_rows(operator: Operator, number: str, last: str, most: int) -> list[Row]:
-    """What cubeMathType never is, and what it asks of products without FP32 matrix units."""
+    """Invalid values of cubeMathType, and the requirements of products without FP32 matrix units."""
     floats = on_all(operator, "dtype", F32)
     return [
         *(
@@ -454,7 +454,7 @@ def mode_rows(operator: Operator, number: str, last: str, most: int) -> list[Row
 
 
 def same_on_all(operator: Operator, call: Callable[[Problem], Changes]) -> list[Row]:
-    """What both operators take on every product."""
+    """Calls that both operators accept on every product."""
     alike = replace(DEFAULT, stride=(2,), padding=(1,), dilation=(1,), output_padding=(0,))
     narrow, at_once = replace(TRANSPOSED, output_padding=(0, 1)), replace(DEFAULT, kernel=(7, 6), dilation=(1, 1))
     cases: dict[str, Changes] = {
@@ -486,7 +486,7 @@ def same_on_all(operator: Operator, call: Callable[[Problem], Changes]) -> list[
 
 
 def unchecked(number: str, cases: dict[str, Changes], accepted: frozenset[str] = ANYWHERE) -> list[Row]:
-    """What succeeds."""
+    """Calls that succeed."""
     return [Row(number, condition, changes, accepted) for condition, changes in cases.items()]
 
 
@@ -495,10 +495,10 @@ def unchecked(number: str, cases: dict[str, Changes], accepted: frozenset[str] =
 ALL = (True, True, True)
 NO_INPUT, NO_WEIGHT, NO_BIAS = (Bools(tuple(i != index for i in range(3))) for index in range(3))
 
-# What the operators inside CANN's own refuse, of products that have them.
+# Refusals of the operators inside CANN's own, for products that have them.
 
 A2_AND_A3 = frozenset({"Ascend910B", "Ascend910_93"})
-PUBLISHED = A2_AND_A3 | {"Ascend950"}  # their 3-D operators are
+PUBLISHED = A2_AND_A3 | {"Ascend950"}  # their 3-D operators are published
 ON_950 = (frozenset({"Ascend950"}), INNER_NULLPTR)
 ON_PUBLISHED = (PUBLISHED, INNER_NULLPTR)
 ONLY_INPUT: Changes = {"outputMask": Bools((True, False, False)), "gradWeight": None, "gradBias": None}
@@ -511,20 +511,20 @@ UNEVEN = ops_nn(_INPUT_GRADIENT, "CheckGroupsDivisibility")
 
 
 def volume(sizes: tuple[int, ...], **changes: Any) -> Problem:
-    """A convolution of one volume with one tap."""
+    """A 3-D convolution of one image with one tap."""
     ones, none = (1,) * 3, (0,) * 3
     thin = Problem(1, 1, 1, sizes, ones, ones, none, ones, False, none, 1)
     return replace(thin, **changes)
 
 
 def flat(sizes: tuple[int, ...], **changes: Any) -> Problem:
-    """The same of a line or a plane."""
+    """The same for a line or a plane."""
     ones, none = (1,) * len(sizes), (0,) * len(sizes)
     return replace(Problem(1, 1, 1, sizes, ones, ones, none, ones, False, none, 1), **changes)
 
 
 def wide_rows(width: int) -> Problem:
-    """Rows of which a kernel of 3 meets four at once, in groups."""
+    """Rows of which a kernel of 3 reads four at once, in groups."""
     return replace(volume((1, 4, width), kernel=(1, 3, 3), padding=(0, 1, 1), groups=2), channels=2, results=2)
 
 
@@ -537,12 +537,12 @@ def in_volumes(
     source: Source | None = None,
     without: frozenset[str] = NARROW,
 ) -> Row:
-    """A row of three dimensions, which products without such convolutions refuse as those."""
+    """A row in three dimensions, which products without 3-D convolutions refuse as such."""
     accepted = ANYWHERE - refusing - without
     return Row(number, condition, changes, accepted, code, ("host",), source, (without, PARAM_INVALID))
 
 
-# All checks in their order; some are those of some products only.
+# All checks in order; some apply only on some products.
 BACKWARD_ORDER = [
     *nulls(BACKWARD),
     Row("3", "outputMask of 2", {"outputMask": Bools(ALL[:2])}, code=PARAM_NULLPTR, words=("outputMask", "2", "3")),
@@ -593,7 +593,7 @@ NO_PIXELS_TRANSPOSED = replace(TRANSPOSED, sizes=(0, 6), padding=(0, 0))
 
 
 def of_channels(problem: Problem, **channels: int) -> Changes:
-    """gradOutput, input and gradInput with other channels than the weight's."""
+    """gradOutput, input and gradInput with other channel counts than the weight's."""
     other = replace(problem, **channels).backward()
     return {**problem.backward(), **{key: value for key, value in other.items() if not key.endswith("eight.shape")}}
 
@@ -829,7 +829,7 @@ BACKWARD_MORE = [
             ("1-D transposed, stride 64", flat((2,), stride=(64,), transposed=True)),
         )
     ),
-    # Empty tensors. Where FP32 matrix units are missing, rows 18 to 25 see them too.
+    # Empty tensors. On products without FP32 matrix units, checks 18 to 25 apply to them, too.
     Row("16", "no batch", NO_BATCH.backward(), WIDE, words=("gradOutput",)),
     Row("16", "no channels", NO_CHANNELS.backward(), WIDE, words=("weight",)),
     Row("16", "no batch, transposed", NO_BATCH_TRANSPOSED.backward(), WIDE, words=("gradOutput",)),
@@ -1184,15 +1184,15 @@ FORWARD_ACCEPTED = [
     *unchecked("10", {"a matrix product of stride 1000001": flat((1, 1), stride=(1000001, 1)).forward()}),
 ]
 
-# ---- dtypes: the products whose checkers know each, and those that compute it with KEEP_DTYPE
+# ---- dtypes: the products whose checkers accept each, and those that compute it with KEEP_DTYPE
 
 SUPPORTED = {F16: ANYWHERE, F32: ANYWHERE, BF16: WITH_BF16, F64: HOST}
 KEPT = {**SUPPORTED, F32: WIDE}
 
 
 def accepts(dtypes: dict[str, Dtype], product: str) -> bool:
-    """Each tensor has one of the product's dtypes; with KEEP_DTYPE no float comes to FP16 matrix units; and the
-    gradients have the dtypes of their tensors on Ascend950."""
+    """Each tensor has one of the product's dtypes; with KEEP_DTYPE no float reaches FP16 matrix units; and on Ascend950
+    the gradients have the dtypes of their tensors."""
     if any(product not in SUPPORTED.get(dtype, NOWHERE) for dtype in dtypes.values()):
         return False
     if product in NARROW:
@@ -1276,7 +1276,7 @@ SOURCES = {
             "5": ops_nn(_FORWARD, "ValueChecker::Check"),
             "6": ops_nn(_FORWARD, "ConvXdChecker::Check"),
             "7": ops_nn(_FORWARD, "HardwareLimitChecker::Check"),
-            "8": document("conv/convolution_forward/docs/aclnnConvolution.md"),  # no checker asks for the product
+            "8": document("conv/convolution_forward/docs/aclnnConvolution.md"),  # no checker tests the product
             "9": ops_nn("conv/common/op_host/conv_forward_infershape.cpp", "CheckPositivePads"),
         },
         ops_nn(_FORWARD, "CheckConvParams"),
@@ -1330,7 +1330,7 @@ SOURCES = {
 def table(
     operator: Operator, call: Callable[[Problem], Changes], order: list[Row], more: list[Row], accepted: list[Row]
 ) -> Table:
-    """What the two have in common."""
+    """The parts that the two tables share."""
     shaped = (ONE_D, DEFAULT, TRANSPOSED, DEPTHWISE, THREE_D)
     return Table(
         operator,

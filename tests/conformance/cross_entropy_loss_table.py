@@ -1,4 +1,4 @@
-"""aclnnCrossEntropyLoss(Grad): what they refuse, in the order of CANN's checks, and what they compute."""
+"""aclnnCrossEntropyLoss(Grad): refusals in the order of CANN's checks, and results."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ NEWEST = frozenset({"Ascend950", "host"})
 
 # ---- formulas (the documents of aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad)
 #
-# All arithmetic is in float, in double for double, and each result is rounded once, as in CANN's kernels; u is its
-# unit, an operation misses half of it, a function 2, and a sum what `summing` says. The references are in long double.
+# All arithmetic is in float, or double for double, and each result is rounded once, as in CANN's kernels; u is its
+# unit. An operation has an error of half of it, a function 2, and a sum that of `summing`. The references are in long
+# double.
 
 
 class Terms(NamedTuple):
-    """What forward and backward read off their arguments."""
+    """Values that forward and backward derive from their arguments."""
 
     target: np.ndarray  # [N], of ignored rows 0
     mask: np.ndarray  # [N], 0 for ignored rows
@@ -53,7 +54,7 @@ class Terms(NamedTuple):
     z_scale: float
 
     def mean_over(self, weights: np.ndarray) -> np.longdouble | float:
-        """What a row's contribution is divided by."""
+        """The divisor of a row's contribution."""
         return weights.sum() if self.reduction == "mean" else 1.0
 
 
@@ -63,7 +64,7 @@ def wide(values: np.ndarray) -> np.ndarray:
 
 
 def terms(given: Given, classes: int) -> Terms:
-    """Of a call with so many classes."""
+    """The terms of a call with this many classes."""
     target = given.inputs["target"]
     mask = wide(target != given.arguments["ignoreIndex"])
     target = np.where(mask == 0, 0, target).astype(np.int64)
@@ -78,16 +79,16 @@ def terms(given: Given, classes: int) -> Terms:
 
 
 def expected(value: np.ndarray, units: np.ndarray | float, given: Given) -> Reference:
-    """Of long doubles, and the units by which the arithmetic may miss; 2 more are for the last operation."""
+    """From long doubles, and the error of the arithmetic in units; 2 more are for the last operation."""
     value, units = np.asarray(value, np.float64), np.asarray(units, np.float64)
     return Reference(value, (units + 2 * np.abs(value)) * unit(given.dtype) + least(given.dtype))
 
 
 class Softmax(NamedTuple):
-    """Of each row."""
+    """The softmax of each row."""
 
     lse: np.ndarray  # [N, 1]
-    lse_units: np.ndarray  # by which it may miss
+    lse_units: np.ndarray  # its error
     log_prob: np.ndarray  # [N, C]
     log_prob_units: np.ndarray
 
@@ -95,9 +96,9 @@ class Softmax(NamedTuple):
 def softmax(given: Given) -> Softmax:
     """lse = max + log(sum of exp(x - max)), logProb = x - lse, or (x - max) - log(sum).
 
-    The sum misses 2 + summing(C) units, and as many as x - max, whose rounding each exp multiplies into its result, on
-    the average over the row. So does the logarithm, which adds 2 units of its own. Each further sum or difference adds
-    one unit of its result, x - max one of its own.
+    The sum has an error of 2 + summing(C) units, plus that of x - max averaged over the row, whose rounding each exp
+    multiplies into its result. So has the logarithm, plus 2 units of its own. Each further sum or difference adds one
+    unit of its result, x - max one of its own.
     """
     x = wide(given.inputs["input"])
     most = x.max(axis=1, keepdims=True)
@@ -114,13 +115,13 @@ def softmax(given: Given) -> Softmax:
 
 
 def forward_log_prob(given: Given) -> Reference:
-    """[N, C], whatever is ignored."""
+    """[N, C], regardless of ignored rows."""
     rows = softmax(given)
     return expected(rows.log_prob, rows.log_prob_units, given)
 
 
 def reduced(value: np.ndarray, units: np.ndarray, over: np.ndarray, t: Terms, given: Given) -> Reference:
-    """Rows by the reduction: as they are, or their sum, for the mean over that of `over`."""
+    """Rows by the reduction: unchanged, or their sum, divided for the mean by that of `over`."""
     if t.reduction == "none":
         return expected(value, units, given)
     total = t.mean_over(over)
@@ -129,8 +130,8 @@ def reduced(value: np.ndarray, units: np.ndarray, over: np.ndarray, t: Terms, gi
 
 
 def forward_loss(given: Given) -> Reference:
-    """A row's m * ((1 - s) * -w[t] * logProb[t] + s / C * sum over C of -w * logProb), from logProb before its
-    rounding. Without smoothing the second part is left out, so that a class of probability 0 costs nothing."""
+    """A row's m * ((1 - s) * -w[t] * logProb[t] + s / C * sum over C of -w * logProb), from the unrounded logProb.
+    Without smoothing the second part is left out, so that a class of probability 0 does not matter."""
     classes = given.inputs["input"].shape[1]
     t, rows = terms(given, classes), softmax(given)
     at = (np.arange(len(t.target)), t.target)
@@ -146,7 +147,7 @@ def forward_loss(given: Given) -> Reference:
 
 
 def forward_z_loss(given: Given) -> Reference:
-    """scale * m * lse^2 of a row; nothing unless it is asked for."""
+    """scale * m * lse^2 of a row; None unless requested."""
     if not given.arguments["returnZloss"]:
         return Reference(np.zeros(0), 0.0)
     rows = softmax(given)
@@ -158,7 +159,7 @@ def forward_z_loss(given: Given) -> Reference:
 
 
 def forward_lse(given: Given) -> Reference:
-    """[N], whatever is ignored; nothing without a scale."""
+    """[N], regardless of ignored rows; None without a scale."""
     if given.arguments["lseSquareScaleForZloss"] == 0:
         return Reference(np.zeros(0), 0.0)
     rows = softmax(given)
@@ -169,8 +170,8 @@ def backward(given: Given) -> Reference:
     """exp(logProb) * (L * w[t] + S * sum of w + Z * 2 * scale * lse) - (L * w[t] where the class is t) - S * w, with
     L = m * g * (1 - s), S = m * g * s / C, Z = m * gz, for the mean L and S over the sum of m * w[t], Z over that of m.
 
-    Each of L, S, Z is one or two products and a quotient, its divisor summing(N); the sum of w misses summing(C), exp
-    2 units. Ignored rows are 0 whatever they hold."""
+    Each of L, S, Z is one or two products and a quotient, its divisor summing(N); the sum of w has an error of
+    summing(C), exp 2 units. Ignored rows are 0 whatever they contain."""
     log_prob = wide(given.inputs["logProb"])
     rows, classes = log_prob.shape
     t = terms(given, classes)
@@ -222,12 +223,12 @@ def values(dtype: Dtype, name: str) -> tuple[float, ...]:
 
 
 def labels(rows: int, classes: int) -> tuple[int, ...]:
-    """A label for each row, all over the classes."""
+    """A label for each row, covering the classes."""
     return tuple((7 * row + classes - 1) % max(classes, 1) for row in range(rows))
 
 
 def forward_shapes(rows: int, classes: int, reduction: str = "mean") -> Changes:
-    """So many rows and classes, without z-loss."""
+    """This many rows and classes, without z-loss."""
     return {
         "input.shape": (rows, classes),
         "target.shape": (rows,),
@@ -240,7 +241,7 @@ def forward_shapes(rows: int, classes: int, reduction: str = "mean") -> Changes:
 
 
 def backward_shapes(rows: int, classes: int, reduction: str = "mean") -> Changes:
-    """The same of the gradient."""
+    """The same for the gradient."""
     return {
         "gradLoss.shape": (rows,) if reduction == "none" else (1,),
         "logProb.shape": (rows, classes),
@@ -340,7 +341,7 @@ def refused(number: str, condition: str, changes: Changes, *words: str, on: froz
 
 
 def bad_label(label: int, where: int = 1) -> Row:
-    """What only stage 2 sees: a label that is no class and not ignored."""
+    """An error that only stage 2 detects: an invalid label that is not ignored."""
     target = tuple(label if row == where else 1 for row in range(N))
     words = ("target", str(label), str(C))
     return Row("4.2", f"label {label}", {"target.values": target}, code=AICORE_EXCEPTION, words=words)
@@ -359,7 +360,7 @@ def bad_formats(operator: Operator) -> list[Row]:
 
 
 def good_formats(operator: Operator) -> list[Row]:
-    """All tensors in a format that is."""
+    """All tensors in a format that is read as ND."""
     return [
         Row("6", f"format {f.name}", {f"{name}.format": f for name in operator.tensors}, PRESENT)
         for f in (Format.NCL, Format.NCHW, Format.NHWC, Format.NCDHW)
@@ -460,7 +461,7 @@ BACKWARD_ACCEPTED = [
 
 EMPTY_OUTPUTS = {f"{name}.shape": (0,) for name in CROSS_ENTROPY_LOSS.outputs}
 
-# Checks of aclnnCrossEntropyLoss, under the numbers that they have in the gradient.
+# Checks of aclnnCrossEntropyLoss, with the gradient's numbers.
 FORWARD_CHECKS = [
     *nulls(CROSS_ENTROPY_LOSS),
     Row("5", "integers", {"input.dtype": I32}, words=("input", "INT32", "FLOAT16")),
@@ -582,7 +583,7 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return changes
 
 
-# ---- where the rows come from
+# ---- The sources of the rows
 
 _SHARED = {"5": GENERATED_DTYPES, "6": GENERATED_DTYPES, "8": NO_LAUNCH}
 _LOSS, _GRAD = (f"loss/{name}" for name in ("cross_entropy_loss", "cross_entropy_loss_grad"))

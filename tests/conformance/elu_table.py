@@ -1,4 +1,4 @@
-"""aclnnElu, aclnnInplaceElu, aclnnEluBackward: what CANN's checks refuse, in their order, and what they compute."""
+"""aclnnElu, aclnnInplaceElu, aclnnEluBackward: refusals in the order of CANN's checks, and results."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ I32, I8 = Dtype.INT32, Dtype.INT8
 
 
 def in_range(dtype: Dtype, value: np.ndarray) -> np.ndarray:
-    """An exponential with the working dtype's overflow and underflow, not otherwise rounded."""
+    """An exponential with the working dtype's overflow and underflow, otherwise unrounded."""
     rounded = round_to(working(dtype), value)
     return np.where(np.isinf(rounded) | (rounded == 0), rounded, value)
 
 
 def exp_error(dtype: Dtype, factor: np.ndarray, exponent: np.ndarray, exact: bool) -> np.ndarray:
-    """What factor * exp misses because the exponent is a rounded product, or because exp is subnormal."""
+    """The error of factor * exp if the exponent is a rounded product, or if exp is subnormal."""
     bits, least = (53, 2.0**-1074) if dtype == F64 else (24, 2.0**-149)
     growth = 0.0 if exact else np.nan_to_num(np.exp(exponent) * np.abs(exponent) * 2.0**-bits)
     return np.abs(factor) * (growth + least)
 
 
 def power_of_two(value: float) -> bool:
-    """Whether a product with the value is exact."""
+    """True if a product with the value is exact."""
     return bool(abs(np.frexp(value)[0]) == 0.5)
 
 
 def elu_backward(given: Given) -> Reference:
-    """v <= 0: g * inputScale * (v + alpha * scale) of a result, g * inputScale * alpha * scale * exp(v * inputScale) of
-    an input; else, and for NaN, g * scale. alpha * scale is rounded once, as the kernel does."""
+    """v <= 0: g * inputScale * (v + alpha * scale) from a result, g * inputScale * alpha * scale * exp(v * inputScale)
+    from an input; else, and for NaN, g * scale. alpha * scale is rounded once, as in the kernel."""
     dtype, g, v = given.dtype, given.inputs["gradOutput"], given.inputs["selfOrResult"]
     alpha, scale, input_scale = (given.arguments[name].as_float for name in ("alpha", "scale", "inputScale"))
     coefficient = round_to(working(dtype), alpha * scale)
@@ -106,7 +106,7 @@ def values(dtype: Dtype, name: str) -> tuple[float, ...]:
     return VALUES["gradOutput" if name == "gradOutput" else "selfOrResult"]
 
 
-# Products are exact in float, so that the same values serve double.
+# Products are exact in float, so the same values can be used for double.
 SCALARS = {"alpha": Scalar(1.5), "scale": Scalar(0.75), "inputScale": Scalar(0.5)}
 
 EMPTY = (0, 3)
@@ -128,7 +128,7 @@ ELU_BACKWARD = Operator(
     empty={"gradOutput.shape": EMPTY, "selfOrResult.shape": EMPTY, "gradInput.shape": EMPTY},
 )
 
-# ---- dtypes: the products that take each (CheckDtypeValid of CANN's checkers)
+# ---- dtypes: the products that accept each (CheckDtypeValid of CANN's checkers)
 
 BACKWARD_DTYPES = {F32: ANYWHERE, F16: ANYWHERE, BF16: WITH_BF16, F64: HOST}
 FORWARD_DTYPES = {F32: ANYWHERE, F16: ANYWHERE, BF16: ANYWHERE, F64: ANYWHERE}
@@ -140,7 +140,7 @@ DIMS_9 = (*DIMS_8, 2)
 
 
 def complex_scalars(number: str, order: tuple[str, ...]) -> list[Row]:
-    """Scalars that cannot become FLOAT."""
+    """Scalars that cannot be converted to FLOAT."""
     return [
         Row(number, f"{name} complex", {f"{name}.dtype": dtype}, words=(name, dtype.name))
         for name in order
@@ -254,14 +254,14 @@ INPLACE_ELU_ACCEPTED = [
 
 
 def backward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
-    """One dtype for the inputs, and anything it can be cast to for the output."""
+    """One dtype for the inputs, and any dtype it can be cast to for the output."""
     g = dtypes["gradOutput"]
     supported = product in BACKWARD_DTYPES.get(g, NOWHERE)
     return supported and g == dtypes["selfOrResult"] and can_cast(g, dtypes["gradInput"])
 
 
 def forward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
-    """The same of the forward; in place there is nothing to cast to."""
+    """The same for the forward; in place there is no cast."""
     x, *out = dtypes.values()
     return product in FORWARD_DTYPES.get(x, NOWHERE) and all(can_cast(x, dtype) for dtype in out)
 
@@ -278,7 +278,7 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return changes
 
 
-# ---- where the rows come from
+# ---- The sources of the rows
 
 _ELU = by_hand(
     "activation/elu/op_api/aclnn_elu.cpp",
@@ -307,7 +307,7 @@ def table(
     dtypes: dict[Dtype, frozenset[str]],
     aliases: tuple[tuple[str, str], ...] = (),
 ) -> Table:
-    """What the three have in common."""
+    """The parts that the three tables share."""
     return Table(
         operator,
         *rows,

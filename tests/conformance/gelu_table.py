@@ -1,4 +1,4 @@
-"""aclnnGelu, aclnnGeluBackward and their V2: what they refuse, in the order of CANN's checkers, and what they compute.
+"""aclnnGelu, aclnnGeluBackward and their V2: refusals in the order of CANN's checkers, and results.
 
 The order is that of ops-nn's aclnn_gelu.cpp, aclnn_gelu_backward.cpp, aclnn_gelu_v2.cpp and aclnn_gelu_backward_v2.cpp;
 the conditions are those of the documents of these names. The numbers are ours.
@@ -48,13 +48,13 @@ erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 def exponential(x: np.ndarray) -> np.ndarray:
-    """The exponent of the normal distribution, as far as float or double can tell."""
+    """The exponent of the normal distribution, clamped to the range of float or double."""
     return np.minimum(x * x / 2, 1000.0)
 
 
 def tail_roundings(dtype: Dtype, x: np.ndarray) -> np.ndarray:
-    """By how much the normal distribution's tail may miss, relative to itself: the exponential and its exponent, the
-    polynomial (5 units in float, 21 in 16 bits; erfc of double 3, and its rounded argument), and a product."""
+    """The relative error of the normal distribution's tail: the exponential and its exponent, the polynomial (5 units
+    in float, 21 in 16 bits; 3 of double's erfc, and its rounded argument), and a product."""
     if dtype == F64:
         return 2 * (4 + 2 * exponential(x)) * unit(dtype)
     exponent = np.minimum(exponential(x), 105)
@@ -80,12 +80,12 @@ def gelu_backward(dtype: Dtype, g: np.ndarray, x: np.ndarray) -> Reference:
 
 
 def exponent_of(x: np.ndarray) -> np.ndarray:
-    """Twice the hyperbolic tangent's argument, of which the sigmoid is taken."""
+    """Twice the hyperbolic tangent's argument; its sigmoid is used."""
     return x * (LINEAR + CUBIC * np.minimum(x * x, 1e300))
 
 
 def tanh_roundings(dtype: Dtype, x: np.ndarray) -> np.ndarray:
-    """Those of the sigmoid, whose exponent has a coefficient's rounding and three more."""
+    """The error of the sigmoid, whose exponent has a coefficient's rounding and three more."""
     v = np.minimum(np.abs(exponent_of(x)), 105 if dtype != F64 else 745)
     return sigmoid_roundings(dtype, v, 1) + 4 * v * sigmoid(-v) * unit(dtype) * (2 if dtype == F64 else 1)
 
@@ -110,17 +110,16 @@ def gelu_by_tanh_backward(dtype: Dtype, g: np.ndarray, x: np.ndarray) -> Referen
 
 
 def computed(given: Given) -> Dtype:
-    """What the inputs are promoted to."""
+    """The promoted dtype of the inputs."""
     return promoted({name: value.dtype for name, value in given.arguments.items() if isinstance(value, Tensor)})
 
 
-# Integers that are promoted to the floating type beside them.
+# Integers that are promoted to the floating dtype of the other input.
 INTEGERS = (Dtype.BOOL, Dtype.UINT8, Dtype.INT8, Dtype.INT16, Dtype.INT32, Dtype.INT64)
 
 
 def promoted(dtypes: dict[str, Dtype]) -> Dtype:
-    """What gradOutput's dtype and self's are promoted to (opbase, PromoteType); UNDEFINED for nothing that is
-    computed with."""
+    """The promoted dtype of gradOutput and self (opbase, PromoteType); UNDEFINED if it is not supported."""
     g, x = dtypes["gradOutput"], dtypes["self"]
     if g == x:
         return g
@@ -131,7 +130,7 @@ def promoted(dtypes: dict[str, Dtype]) -> Dtype:
 
 
 def backward(given: Given) -> Reference:
-    """aclnnGeluBackward, and aclnnGeluBackwardV2 by either formula."""
+    """aclnnGeluBackward, and aclnnGeluBackwardV2 with either formula."""
     formula = gelu_backward if given.arguments.get("approximate", "tanh") == "none" else gelu_by_tanh_backward
     g, x = np.broadcast_arrays(given.inputs["gradOutput"], given.inputs["self"])
     return formula(computed(given), g, x)
@@ -183,24 +182,24 @@ GELU_BACKWARD_V2 = Operator(
     any_rank=True,
 )
 
-# ---- dtypes: the products that take each
+# ---- dtypes: the products that accept each
 
 DTYPES = {F32: ANYWHERE, F16: ANYWHERE, BF16: WITH_BF16, F64: HOST}
 
 
 def takes(product: str, *dtypes: Dtype) -> bool:
-    """Whether a product takes all of them."""
+    """True if a product accepts all of them."""
     return all(product in DTYPES.get(dtype, NOWHERE) for dtype in dtypes)
 
 
 def backward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
-    """What the inputs are promoted to is one of the set; the output has anything that the host casts to."""
+    """The promoted dtype of the inputs is in the set; the output has any dtype that the host casts to."""
     casts = (F32, F16, BF16, F64, Dtype.INT8, Dtype.INT32, *cabi.COMPLEX)
     return takes(product, promoted(dtypes)) and dtypes["gradInput"] in casts
 
 
 def backward_v2_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
-    """The output has what the inputs are promoted to, which is one of the set."""
+    """The output has the inputs' promoted dtype, which is in the set."""
     return takes(product, promoted(dtypes)) and dtypes["gradInput"] == promoted(dtypes)
 
 
@@ -217,7 +216,7 @@ PRIVATE = (
 
 
 def forward_rows(operator: Operator, into: str, out: str) -> list[Row]:
-    """What both forwards refuse beside what their order says something of."""
+    """Refusals of both forwards, in addition to the ordered checks."""
     return [
         Row("3", "bfloat16", on_all(operator, "dtype", BF16), WITH_BF16, words=(into, "BFLOAT16", "Ascend910B")),
         Row("3", "float64", on_all(operator, "dtype", F64), HOST, words=(into, "DOUBLE", "host")),
@@ -227,7 +226,7 @@ def forward_rows(operator: Operator, into: str, out: str) -> list[Row]:
 
 
 def backward_rows(operator: Operator) -> list[Row]:
-    """The same of both backwards."""
+    """The same for both backwards."""
     return [
         Row("3", "bfloat16", on_all(operator, "dtype", BF16), WITH_BF16, words=("gradOutput", "BFLOAT16")),
         Row("3", "float64", on_all(operator, "dtype", F64), HOST, words=("gradOutput", "DOUBLE", "host")),
@@ -351,7 +350,7 @@ ACCEPTED: dict[Operator, list[Row]] = {
 
 
 def accepted(operator: Operator) -> list[Row]:
-    """What is taken on every product."""
+    """Calls accepted on every product."""
     shapes = [(), (3,), DIMS_8, *([DIMS_9] if operator.any_rank else [])]
     formats = [f for f in Format if operator is not GELU or f not in PRIVATE]
     return [
@@ -363,7 +362,7 @@ def accepted(operator: Operator) -> list[Row]:
 
 
 def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
-    """Any layout and formula; of a backward also inputs that lack dimensions, and of two dtypes."""
+    """Any layout and formula; for a backward also inputs with missing dimensions and two dtypes."""
     changes: dict[str, Any] = same_shape_calls(draw, operator, tuple(DTYPES), 8)
     if operator is GELU_V2:
         changes["approximate"] = draw(st.integers(0, 1))
@@ -380,7 +379,7 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return changes
 
 
-# ---- where the rows come from
+# ---- The sources of the rows
 
 _FORWARD: dict[str, str | Source] = {
     "out is wider": "CheckDtypeValid",
@@ -412,7 +411,7 @@ SOURCES = {
 
 
 def table(operator: Operator) -> Table:
-    """What the four have in common."""
+    """The parts that the four tables share."""
     accepts = {GELU_BACKWARD: backward_accepts, GELU_BACKWARD_V2: backward_v2_accepts}.get(operator)
     out = next(iter(operator.outputs))
     return Table(

@@ -1,5 +1,4 @@
-"""aclnnHardswish, its in-place form and its two gradients: what they refuse, in the order of CANN's checkers, and what
-they compute.
+"""aclnnHardswish, its in-place form and its two gradients: refusals in the order of CANN's checkers, and results.
 
 The order is that of ops-nn's aclnn_hardswish.cpp, aclnn_hardswish_backward.cpp and aclnn_hardswish_backward_v2.cpp; the
 conditions are those of the documents aclnnHardswish&aclnnInplaceHardswish, aclnnHardswishBackward and
@@ -37,12 +36,12 @@ F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 
 
 def roundings(dtype: Dtype, value: np.ndarray) -> np.ndarray:
-    """Four operations, of which none cancels; twice that for double, in which the reference itself is computed."""
+    """Four operations without cancellation; twice that for double, in which the reference itself is computed."""
     return np.abs(value) * (8 if dtype == F64 else 4) * unit(dtype) + least(dtype)
 
 
 def hardswish(given: Given) -> Reference:
-    """x from 3 on, 0 up to -3, else x * (x + 3) / 6: a sum, a sixth of it, which is rounded, and two products."""
+    """x from 3 on, 0 up to -3, else x * (x + 3) / 6: a sum, a rounded division by six, and two products."""
     dtype, x = given.dtype, given.inputs["self"]
     with np.errstate(invalid="ignore"):
         value = np.where(x <= -3, 0.0, np.where(x >= 3, x, x * ((x + 3) / 6)))
@@ -51,20 +50,20 @@ def hardswish(given: Given) -> Reference:
 
 
 def gradient(given: Given, zero: np.ndarray, one: np.ndarray) -> Reference:
-    """g times 0, 1 or x / 3 + 0.5, which is (x + 1.5) / 3: a sum, a third of it, which is rounded, and two products."""
+    """g times 0, 1 or x / 3 + 0.5, i.e. (x + 1.5) / 3: a sum, a rounded division by three, and two products."""
     dtype, g, x = given.dtype, given.inputs["gradOutput"], given.inputs["self"]
     slope = np.where(zero, 0.0, np.where(one, 1.0, (x + 1.5) / 3))
     return Reference(g * slope, np.where(zero | one, 0.0, roundings(dtype, g * slope)), dtype)
 
 
 def hardswish_backward(given: Given) -> Reference:
-    """The curve includes -3 and 3. nan is not less than 3 or equal, so it has slope 1."""
+    """The curve includes -3 and 3. Comparisons with nan are false, so it has slope 1."""
     x = given.inputs["self"]
     return gradient(given, x < -3, ~(x <= 3))
 
 
 def hardswish_backward_v2(given: Given) -> Reference:
-    """The curve is between -3 and 3."""
+    """The curve excludes -3 and 3."""
     x = given.inputs["self"]
     return gradient(given, x <= -3, ~(x < 3))
 
@@ -121,13 +120,13 @@ HARDSWISH_BACKWARD_V2 = Operator(
     missing=MISSING,
 )
 
-# ---- dtypes: the products that take each
+# ---- dtypes: the products that accept each
 
 DTYPES = {F32: ANYWHERE - MISSING, F16: ANYWHERE - MISSING, BF16: WITH_BF16, F64: HOST}
 
 
 def forward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
-    """Each is one of the set; they may differ."""
+    """Each is in the set; they may differ."""
     return all(product in DTYPES.get(dtype, NOWHERE) for dtype in dtypes.values())
 
 
@@ -150,7 +149,7 @@ INPLACE_HARDSWISH_CHECKS = [
 
 
 def forward_rows(operator: Operator) -> list[Row]:
-    """What both forwards refuse beside what their order says something of."""
+    """Refusals of both forwards, in addition to the ordered checks."""
     return [
         Row("3", "bfloat16", on_all(operator, "dtype", BF16), WITH_BF16, words=("self", "BFLOAT16", "Ascend910B")),
         Row("3", "float64", on_all(operator, "dtype", F64), HOST, words=("self", "DOUBLE", "host")),
@@ -168,7 +167,7 @@ HARDSWISH_MORE = [
 
 
 def backward_checks(operator: Operator) -> list[Row]:
-    """Those of both gradients, which ask for the dtypes of gradOutput and self in either order."""
+    """The checks of both gradients, which test the dtypes of gradOutput and self in either order."""
     unsupported = [
         Row("3", f"an unsupported {name}", {f"{name}.dtype": I32}, words=(name, "INT32", "FLOAT16"))
         for name in ("gradOutput", "self")
@@ -186,7 +185,7 @@ def backward_checks(operator: Operator) -> list[Row]:
 
 
 def backward_more(operator: Operator) -> list[Row]:
-    """Failures of both gradients whose order says nothing."""
+    """Failures of both gradients without a defined order."""
     return [
         Row("3", "bfloat16", on_all(operator, "dtype", BF16), WITH_BF16, words=("BFLOAT16", "Ascend910B")),
         Row("3", "float64", on_all(operator, "dtype", F64), HOST, words=("DOUBLE", "host")),
@@ -198,7 +197,7 @@ def backward_more(operator: Operator) -> list[Row]:
 
 
 def accepted(operator: Operator) -> list[Row]:
-    """What is taken on every product that has the operator."""
+    """Calls accepted on every product that has the operator."""
     shapes = [(), (3,), DIMS_8, *([DIMS_9] if operator.any_rank else [])]
     other = [Row("3", "a narrower out", {"out.dtype": F16}, ANYWHERE)] if operator is HARDSWISH else []
     return [
@@ -209,7 +208,7 @@ def accepted(operator: Operator) -> list[Row]:
     ]
 
 
-# ---- where the rows come from
+# ---- The sources of the rows
 
 _HARDSWISH = by_hand(
     "activation/hard_swish/op_host/op_api/aclnn_hardswish.cpp",
@@ -219,7 +218,7 @@ _HARDSWISH = by_hand(
 
 
 def _gradient(file: str, stage_1: str) -> Sources:
-    """Of either gradient."""
+    """The table of either gradient."""
     return by_hand(
         file,
         {**dict.fromkeys("345", "CheckDtypeValid"), **dict.fromkeys("678", "CheckShapeValid")},
@@ -243,7 +242,7 @@ SOURCES = {
 
 
 def table(operator: Operator, checks: list[Row], more: list[Row], aliases: tuple[tuple[str, str], ...] = ()) -> Table:
-    """What all have in common."""
+    """The parts that all tables share."""
     most_dims = 12 if operator.any_rank else 8
     return Table(
         operator,

@@ -1,4 +1,4 @@
-"""aclnnLayerNorm, aclnnLayerNormBackward: what they refuse, in the order of CANN's checkers, and what they compute.
+"""aclnnLayerNorm, aclnnLayerNormBackward: refusals in the order of CANN's checkers, and results.
 
 The order is that of ops-nn's aclnn_layer_norm.cpp and aclnn_layer_norm_backward.cpp; the conditions are those of the
 documents aclnnLayerNorm and aclnnLayerNormBackward. The numbers are ours.
@@ -40,7 +40,7 @@ F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 
 # ---- formulas
 #
-# All arithmetic is in float, in double for double, and each result is rounded once; u is its unit. The references are
+# All arithmetic is in float, or double for double, and each result is rounded once; u is its unit. The references are
 # computed in long double.
 
 
@@ -62,29 +62,28 @@ def weight_of(given: Given, name: str, absent: float) -> np.ndarray:
 
 
 def real(given: Given) -> Dtype:
-    """What is computed in, and what mean, rstd and the weights' gradients are rounded to before they are cast."""
+    """The compute dtype, to which mean, rstd and the weights' gradients are rounded before the cast."""
     return F64 if given.dtype == F64 else F32
 
 
 def expected(value: np.ndarray, tolerance: np.ndarray, given: Given, name: str, dtype: Dtype) -> Reference:
-    """Of long doubles, in the shape of an output, rounded to a dtype before the cast."""
+    """From long doubles, in the shape of an output, rounded to a dtype before the cast."""
     shape = given.arguments[name].shape
     value, tolerance = (np.broadcast_to(v, value.shape).astype(np.float64).reshape(shape) for v in (value, tolerance))
     return Reference(value, tolerance + unit(given.dtype) * np.abs(value) + least(given.dtype), dtype)
 
 
 def statistics(given: Given) -> tuple[np.ndarray, ...]:
-    """x, its mean and by how much that may miss, rstd and by how much of itself that may. The sum of x misses
-    summing(D) units of the magnitudes, and is rounded when it is the mean. A wrong mean adds its square to the
-    variance; differences, squares, sum, mean and epsilon miss summing(D) + 6, of which the root halves; root and
-    quotient add 2."""
+    """x, its mean with its error, rstd with its relative error. The sum of x has an error of summing(D) units of the
+    magnitudes, and is rounded to give the mean. An error of the mean adds its square to the variance; differences,
+    squares, sum, mean and epsilon have an error of summing(D) + 6, which the root halves; root and quotient add 2."""
     rows, columns = rows_and_columns(given)
     x, u = wide(given, "input", (rows, columns)), unit(given.dtype)
     mean = x.sum(axis=1, keepdims=True) / columns
     of_mean = ((summing(columns) + 1) * np.abs(x).sum(axis=1, keepdims=True) / columns + np.abs(mean)) * u
     eps = given.arguments["eps"]
     eps = np.longdouble(eps if given.dtype == F64 else float(round_to(F32, eps)))
-    # Each difference has the mean's error too, besides its own rounding.
+    # Each difference also has the mean's error, in addition to its own rounding.
     centered = x - mean
     variance = (centered * centered).sum(axis=1, keepdims=True) / columns
     of_variance = variance * (summing(columns) + 6) * u + of_mean * of_mean
@@ -94,7 +93,7 @@ def statistics(given: Given) -> tuple[np.ndarray, ...]:
 
 
 def forward_mean(given: Given) -> Reference:
-    """The mean; of no columns 0."""
+    """The mean; 0 without columns."""
     if rows_and_columns(given)[1] == 0:
         return Reference(np.zeros(given.arguments["meanOutOptional"].shape), 0.0)
     _, mean, of_mean, _, _ = statistics(given)
@@ -102,7 +101,7 @@ def forward_mean(given: Given) -> Reference:
 
 
 def forward_rstd(given: Given) -> Reference:
-    """1 / sqrt(variance + eps); of no columns NaN."""
+    """1 / sqrt(variance + eps); NaN without columns."""
     if rows_and_columns(given)[1] == 0:
         return Reference(np.full(given.arguments["rstdOutOptional"].shape, np.nan), 0.0)
     _, _, _, rstd, share = statistics(given)
@@ -121,7 +120,7 @@ def forward_out(given: Given) -> Reference:
 
 
 def backward(given: Given) -> tuple[np.ndarray, ...]:
-    """dy, weight, rstd and xhat = (x - mean) * rstd, as [R, D]; the last misses 2 units."""
+    """dy, weight, rstd and xhat = (x - mean) * rstd, as [R, D]; the last has an error of 2 units."""
     rows, columns = rows_and_columns(given)
     dy, x = wide(given, "gradOut", (rows, columns)), wide(given, "input", (rows, columns))
     mean, rstd = wide(given, "mean", (rows, 1)), wide(given, "rstd", (rows, 1))
@@ -129,13 +128,14 @@ def backward(given: Given) -> tuple[np.ndarray, ...]:
 
 
 def wanted(given: Given, i: int) -> bool:
-    """Whether outputMask asks for a gradient."""
+    """True if outputMask requests a gradient."""
     return bool(given.arguments["outputMask"].values[i])
 
 
 def backward_input(given: Given) -> Reference | None:
-    """rstd * (a - A - xhat * B): A misses summing(D) + 2 units of the mean of |a|, B summing(D) + 5 of that of
-    |a * xhat|, with the two of xhat, the product's and the mean's; products and differences add 6 of each part."""
+    """rstd * (a - A - xhat * B): A has an error of summing(D) + 2 units of the mean of |a|, B one of summing(D) + 5 of
+    that of |a * xhat|, with the two of xhat, the product's and the mean's; products and differences add 6 of each
+    part."""
     if not wanted(given, 0):
         return None
     shape = given.inputs["input"].shape
@@ -150,7 +150,7 @@ def backward_input(given: Given) -> Reference | None:
 
 
 def sum_over_rows(given: Given, name: str, terms: np.ndarray, units: int) -> Reference:
-    """Of terms that miss so many units each; of no rows 0."""
+    """A sum of terms with this error each; 0 without rows."""
     magnitudes = np.abs(terms).sum(axis=0)
     tolerance = magnitudes * (summing(max(terms.shape[0], 1)) + units) * unit(given.dtype)
     return expected(terms.sum(axis=0), tolerance, given, name, real(given))
@@ -201,7 +201,7 @@ def forward_shapes(outer: tuple[int, ...], inner: tuple[int, ...]) -> Changes:
 
 
 def backward_shapes(outer: tuple[int, ...], inner: tuple[int, ...]) -> Changes:
-    """The same of the gradient."""
+    """The same for the gradient."""
     changes: Changes = {f"{name}.shape": outer + inner for name in ("gradOut", "input", "gradInputOut")}
     changes |= {f"{name}.shape": outer + (1,) * len(inner) for name in ("mean", "rstd")}
     weights = ("weightOptional", "biasOptional", "gradWeightOut", "gradBiasOut")
@@ -256,12 +256,12 @@ LAYER_NORM_BACKWARD = Operator(
 SETS = {F32: ANYWHERE, F16: ANYWHERE, BF16: WITH_BF16, F64: HOST}
 
 
-# The gradient's checker has one set for all products.
+# The gradient's checker uses one set for all products.
 BACKWARD_SETS = {**SETS, BF16: ANYWHERE}
 
 
 def taken(dtypes: dict[str, Dtype], product: str, sets: dict[Dtype, frozenset[str]]) -> bool:
-    """Each is one of the product's; weights have FLOAT or input's."""
+    """Each is one of the product's; weights have FLOAT or input's dtype."""
     good = all(product in sets.get(dtype, NOWHERE) for dtype in dtypes.values())
     return good and dtypes["weightOptional"] in (F32, dtypes["input"])
 
@@ -374,7 +374,7 @@ BACKWARD_MORE = [
 
 
 def rows_of(condition: str, changes: dict[str, Changes]) -> list[Row]:
-    """What is accepted on every product."""
+    """Calls accepted on every product."""
     return [Row(condition, name, change, ANYWHERE) for name, change in changes.items()]
 
 
@@ -453,7 +453,7 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return {**changes, **dict.fromkeys(absent)}
 
 
-# ---- where the rows come from
+# ---- The sources of the rows
 
 SOURCES = {
     "aclnnLayerNorm": by_hand(
@@ -497,7 +497,7 @@ SOURCES = {
 
 
 def table(operator: Operator, rows: tuple[list[Row], list[Row], list[Row]]) -> Table:
-    """What the two have in common."""
+    """The parts that the two tables share."""
     shapes = forward_shapes if operator is LAYER_NORM else backward_shapes
     names, sets = operator.tensors, SETS if operator is LAYER_NORM else BACKWARD_SETS
     narrow = {"weightOptional", "biasOptional", "meanOutOptional", "rstdOutOptional", "mean", "rstd", *GRADIENTS[1:]}

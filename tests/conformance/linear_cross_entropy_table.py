@@ -1,5 +1,5 @@
 """aclnnFusedLinearOnlineMaxSum, aclnnFusedCrossEntropyLossWithMaxSum, aclnnFusedLinearCrossEntropyLossGrad, and the
-host's own aclnnHostLinearCrossEntropy: what they refuse, in the order of their checkers, and what they compute."""
+host's own aclnnHostLinearCrossEntropy: refusals in the order of their checkers, and results."""
 
 from __future__ import annotations
 
@@ -34,61 +34,61 @@ from tests.operator_checks import MULTIPLIES_BFLOAT16
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 I32, I64, U8, BOOL = Dtype.INT32, Dtype.INT64, Dtype.UINT8, Dtype.BOOL
-# The products that have them, beside `host`: the second has Ascend950 too.
+# The products that have them, and `host`; the second also exists on Ascend950.
 A2 = frozenset({"Ascend910B", "Ascend910_93", "host"})
 A2_AND_950 = A2 | {"Ascend950"}
 SECTION = "linear-cross-entropy"
 
 # ---- formulas
 #
-# Products and sums are made in FLOAT, in DOUBLE for DOUBLE; u is its unit. A sum misses what `summing` says and, since
-# products are rounded too, one unit of its magnitudes more. What is rounded to 16 bits on the way, as logits and their
-# gradients are on a product, may go to either side where the value before may miss: so it is an interval, and what
-# follows from it another. The references are in DOUBLE, those of DOUBLE in long double.
+# Products and sums are computed in FLOAT, in DOUBLE for DOUBLE; u is its unit. A sum has the error that `summing`
+# gives, plus one unit of its magnitudes because products are rounded, too. Intermediate values rounded to 16 bits, such
+# as logits and their gradients on a product, may round to either side if the value before has an error: so they are
+# intervals, and so are the results computed from them. The references are in DOUBLE, those of DOUBLE in long double.
 
 
 class Interval(NamedTuple):
-    """Numbers that are somewhere between two others."""
+    """Numbers that lie between two bounds."""
 
     low: np.ndarray
     high: np.ndarray
 
     @property
     def middle(self) -> np.ndarray:
-        """What is given as the expected value."""
+        """The expected value."""
         return (self.low + self.high) / 2
 
     @property
     def half(self) -> np.ndarray:
-        """By how much the numbers may miss that."""
+        """The error bound of the expected value."""
         return (self.high - self.low) / 2
 
     def transposed(self) -> Interval:
-        """Of a matrix."""
+        """The transposed matrix."""
         return Interval(self.low.T, self.high.T)
 
     def rounded(self, dtype: Dtype) -> Interval:
-        """Both ends in another type: rounding keeps order."""
+        """Both ends in another dtype: rounding is monotonic."""
         return Interval(*(round_to(dtype, end) for end in self))
 
 
 def wide(values: np.ndarray, given: Given) -> np.ndarray:
-    """As the references have them: for DOUBLE in long double."""
+    """The references' precision: long double for DOUBLE."""
     return values.astype(np.longdouble) if given.dtype == F64 else values
 
 
 def around(value: np.ndarray, miss: np.ndarray | float) -> Interval:
-    """Numbers that miss a value by so much."""
+    """Numbers within an error of a value."""
     return Interval(value - miss, value + miss)
 
 
 def reference(value: np.ndarray, miss: np.ndarray | float = 0.0) -> Reference:
-    """As the machinery has it."""
+    """As a Reference of the machinery."""
     return Reference(np.asarray(value, np.float64), np.asarray(miss, np.float64))
 
 
 def in_units_of_bfloat16(given: Given) -> bool:
-    """Whether the host's products are those of the CPU's own instructions, which treat subnormal factors and sums as 0
+    """True if the host multiplies with the CPU's BFLOAT16 instructions, which flush subnormal factors and sums to 0
     (Intel's manual, VDPBF16PS; docs/precision.md)."""
     return given.arguments["input"].dtype == BF16 and MULTIPLIES_BFLOAT16
 
@@ -97,7 +97,7 @@ NORMAL = 2.0**-126  # the smallest normal number of FLOAT and BFLOAT16
 
 
 def product(left: np.ndarray, right: np.ndarray, given: Given, half: np.ndarray | float = 0.0) -> Interval:
-    """left x right, the elements of the former missing `half`."""
+    """left x right, with an error of `half` in left's elements."""
     units = summing(left.shape[1]) + 1
     miss = units * unit(given.dtype) * (np.abs(left) @ np.abs(right))
     miss = miss + left.shape[1] * (NORMAL if in_units_of_bfloat16(given) else least(given.dtype))
@@ -107,12 +107,12 @@ def product(left: np.ndarray, right: np.ndarray, given: Given, half: np.ndarray 
 
 
 def stored(numbers: Interval, given: Given) -> Interval:
-    """On a product, whose matrix units write 16 bits, rounded to the type of input."""
+    """On a product, whose matrix units write 16 bits, rounded to input's dtype."""
     return numbers if given.product == "host" else numbers.rounded(given.arguments["input"].dtype)
 
 
 def multiplied(g: Interval, given: Given) -> Interval:
-    """A gradient by logits as the host's products take it: in BFLOAT16 if the CPU multiplies that."""
+    """A gradient with respect to logits as the host multiplies it: in BFLOAT16 if the CPU supports that."""
     if not in_units_of_bfloat16(given):
         return g
     low, high = g.rounded(BF16)
@@ -128,13 +128,13 @@ def given_rows(given: Given) -> tuple[np.ndarray, np.ndarray]:
 
 
 def raw_logits(given: Given) -> Interval:
-    """input x weight^T, before they are rounded."""
+    """input x weight^T, unrounded."""
     x, weight = given_rows(given)
     return product(x, weight.T, given)
 
 
 def logits(given: Given) -> Interval:
-    """As max, sum and predicted see them: CANN's matrix unit rounds them to the type of input (ops-nn,
+    """The logits for max, sum and predicted: CANN's matrix unit rounds them to input's dtype (ops-nn,
     fused_linear_online_max_sum.h, MatmulImpl)."""
     return stored(raw_logits(given), given)
 
@@ -152,7 +152,7 @@ def online_max(given: Given) -> Reference:
 
 
 def exponentials(x: Interval, most: Interval, given: Given) -> Interval:
-    """exp(x - max) for an x that is not larger: exp misses 2 units, and that of the difference, which it multiplies."""
+    """exp(x - max) for x <= max: exp has an error of 2 units, plus that of the difference, which it multiplies."""
     low = np.minimum(x.low - most.high[:, None], 0)
     high = np.minimum(x.high - most.low[:, None], 0)
     u = unit(given.dtype)
@@ -171,18 +171,18 @@ def online_sum(given: Given) -> Reference:
 
 
 def here(given: Given) -> np.ndarray:
-    """The rows whose target is one of the shard's: the end is outside."""
+    """The rows whose target is in the half-open range of the shard."""
     target = given.inputs["target"]
     return (given.arguments["vocabStartIndex"] <= target) & (target < given.arguments["vocabEndIndex"])
 
 
 def places(given: Given) -> np.ndarray:
-    """The targets within the shard, 0 if masked."""
+    """The targets' indices in the shard, 0 if masked."""
     return np.where(here(given), given.inputs["target"] - given.arguments["vocabStartIndex"], 0)
 
 
 def online_predicted(given: Given) -> Reference:
-    """logits[target] - max, -max for a target that is not masked and beyond the last class, 0 if masked."""
+    """logits[target] - max; -max for an unmasked target beyond the last class; 0 if masked."""
     x, most, at = logits(given), largest(given), places(given).astype(np.int64)
     classes = x.low.shape[1]
     inside = at < classes
@@ -195,7 +195,7 @@ def online_predicted(given: Given) -> Reference:
 
 
 def online_mask(given: Given) -> Reference:
-    """A bit for each row, from the lowest of a byte on; behind the last row those of target 0."""
+    """A bit for each row, lowest bit first; after the last row the bits for target 0."""
     start, end = (given.arguments[name] for name in ("vocabStartIndex", "vocabEndIndex"))
     bits = ~here(given)
     padding = np.full(-len(bits) % 8, not start <= 0 < end)
@@ -208,7 +208,7 @@ def online_targets(given: Given) -> Reference:
 
 
 def online_logits(given: Given) -> Reference:
-    """In the type of input."""
+    """In input's dtype."""
     x = raw_logits(given)
     return reference(x.middle, x.half)
 
@@ -224,8 +224,8 @@ def loss_of_sums(given: Given) -> Reference:
 
 
 def softmax_of_sums(given: Given) -> Reference | None:
-    """exp(logits - max) * (1 / sum): exp misses 2 units and those of the difference, reciprocal and product 2. Without
-    logits nothing is written."""
+    """exp(logits - max) * (1 / sum): exp has an error of 2 units plus that of the difference, reciprocal and product 2.
+    Without logits nothing is written."""
     if given.arguments["vocabParallelLogitsOptional"] is None:
         return None
     most, total = (wide(given.inputs[name], given)[:, None] for name in ("logitsMax", "sumExpLogits"))
@@ -239,7 +239,7 @@ def softmax_of_sums(given: Given) -> Reference | None:
 
 
 def masked(given: Given, rows: int) -> np.ndarray:
-    """The bits of targetMask, from the lowest of a byte on, or its BOOLs."""
+    """The bits of targetMask, lowest first, or its BOOLs."""
     mask = given.inputs["targetMask"].astype(np.uint8)
     if given.arguments["targetMask"].dtype == BOOL:
         return mask != 0
@@ -249,8 +249,9 @@ def masked(given: Given, rows: int) -> np.ndarray:
 def of_logits(given: Given) -> Interval:
     """grad * (p - 1 at the label of rows that are not masked).
 
-    p is given, and the difference and the product miss a unit each; or it is exp(logits - max) / sum, with 2 units of
-    exp, that of the difference, 2 of factor and product, and the error of the logit, which exp multiplies."""
+    p is given, and the difference and the product have an error of a unit each; or it is exp(logits - max) / sum, with
+    2 units of exp, that of the difference, 2 of factor and product, and the error of the logit, which exp
+    multiplies."""
     x, weight = given_rows(given)
     factor = wide(given.inputs["grad"], given)[:, None]
     u = unit(given.dtype)
@@ -289,19 +290,19 @@ def weight_gradient(given: Given) -> Reference:
 
 
 class Terms(NamedTuple):
-    """What loss and gradients read off the arguments."""
+    """Values that loss and gradients derive from the arguments."""
 
     z: Interval  # logits, [N, C]
-    label: np.ndarray  # [N], of ignored rows and of those of other classes 0
-    here: np.ndarray  # [N], whether it is one of these classes
+    label: np.ndarray  # [N], 0 for ignored rows and for other classes
+    here: np.ndarray  # [N], true if it is one of these classes
     mask: np.ndarray  # [N], 0 for ignored rows
     weight: np.ndarray  # of each class, [C]
-    kept: np.ndarray  # [N], what the label's part is multiplied by
-    share: float  # the same of each class's part, smoothing / C
+    kept: np.ndarray  # [N], the factor of the label's part
+    share: float  # the factor of each class's part, smoothing / C
 
 
 def terms(given: Given) -> Terms:
-    """Of a call. The bias costs the logits one rounding of their own size."""
+    """The terms of a call. The bias adds one rounding of the logits."""
     x, weight = given_rows(given)
     z = product(x, weight.T, given)
     if given.arguments["biasOptional"] is not None:
@@ -319,8 +320,8 @@ def terms(given: Given) -> Terms:
 
 
 def lse_of(t: Terms, given: Given) -> Interval:
-    """log(sum over C of exp(z)) of each row, which moves by no more than its logits; exp and the sum miss as in
-    aclnnCrossEntropyLoss, and what follows is in DOUBLE, rounded once."""
+    """log(sum over C of exp(z)) of each row, whose error is at most that of its logits; exp and the sum have the errors
+    in aclnnCrossEntropyLoss, and the rest is in DOUBLE, rounded once."""
     if given.arguments["lseOptional"] is not None:
         return around(wide(given.inputs["lseOptional"], given), 0.0)
     x = t.z.middle
@@ -334,7 +335,7 @@ def lse_of(t: Terms, given: Given) -> Interval:
 
 
 def host_lse(given: Given) -> Reference | None:
-    """[N], whatever is ignored; not written where it is given."""
+    """[N], regardless of ignored rows; not written if given."""
     if given.arguments["lseOptional"] is not None:
         return None
     lse = lse_of(terms(given), given)
@@ -358,8 +359,8 @@ def host_loss(given: Given) -> Reference | None:
 
 
 def host_gradient(given: Given) -> Interval:
-    """factor * ((kept + share * sum of w) * p - kept at the label - share * w), with p = exp(z - lse): exp 2 units, the
-    difference one of its own, factor, product and the last difference 3."""
+    """factor * ((kept + share * sum of w) * p - kept at the label - share * w), with p = exp(z - lse): errors of exp 2
+    units, of the difference one, of factor, product and the last difference 3."""
     t = terms(given)
     lse, u = lse_of(t, given), unit(given.dtype)
     factor = given.inputs.get("factorsOptional")
@@ -372,7 +373,7 @@ def host_gradient(given: Given) -> Interval:
     value = factor * (of_p - kept * at_label - others)
     relative = np.expm1(t.z.half + lse.half[:, None]) + (np.abs(shifted) + 6) * u
     miss = np.abs(factor) * (np.abs(of_p) * relative + 2 * u * np.abs(others)) + 2 * u * np.abs(value)
-    counts = t.mask[:, None] != 0  # whatever the others hold
+    counts = t.mask[:, None] != 0  # whatever the other rows contain
     found = around(np.where(counts, value, 0), np.where(counts, miss + 4 * least(given.dtype), 0))
     return multiplied(found, given)
 
@@ -388,7 +389,7 @@ def host_weight_gradient(given: Given) -> Reference:
 
 
 def host_bias_gradient(given: Given) -> Reference:
-    """The sum of g over the rows. Many small ones may all be lost beside a large one: so a unit for each."""
+    """The sum of g over the rows. Many small terms may all be lost next to a large one, so a unit for each."""
     g = host_gradient(given)
     units = len(g.middle) * unit(given.dtype)
     return reference(g.middle.sum(axis=0), g.half.sum(axis=0) + units * np.abs(g.middle).sum(axis=0))
@@ -420,21 +421,21 @@ def values(dtype: Dtype, name: str) -> Sequence[float]:
     """Small values, exact in every dtype."""
     if name == "targetMask":
         return (0, 1, 0, 0, 1) if dtype == BOOL else (0b10010, 0b1001)
-    return VALUES.get(name, (2, 0, 1, 3))  # of labels
+    return VALUES.get(name, (2, 0, 1, 3))  # for labels
 
 
 def depth_of(classes: int) -> int:
-    """Some depth that goes with a number of classes."""
+    """A depth for a number of classes."""
     return 1 + classes % 7
 
 
 def labels(rows: int, first: int, classes: int) -> tuple[int, ...] | None:
-    """A label for each row, all over the classes and one beside them on either side."""
+    """A label for each row, covering the classes and one outside on either side."""
     return tuple(first - 1 + (7 * row + classes - 1) % (classes + 2) for row in range(rows)) or None
 
 
 def online_shapes(rows: int, classes: int, depth: int | None = None) -> Changes:
-    """So many rows and classes."""
+    """This many rows and classes."""
     depth = depth_of(classes) if depth is None else depth
     per_row = ("target", "logitsMaxLocalOut", "sumExpLogitsLocalOut", "predictedLogitsLocalOut", "maskedTargetOut")
     return {
@@ -449,7 +450,7 @@ def online_shapes(rows: int, classes: int, depth: int | None = None) -> Changes:
 
 
 def loss_shapes(rows: int, classes: int) -> Changes:
-    """The same of the loss."""
+    """The same for the loss."""
     changes: Changes = {
         f"{name}.shape": (rows,) for name in ("logitsMax", "sumExpLogits", "predictedLogits", "lossOut")
     }
@@ -459,7 +460,7 @@ def loss_shapes(rows: int, classes: int) -> Changes:
 
 
 def gradient_shapes(rows: int, classes: int, depth: int | None = None) -> Changes:
-    """The same of the gradient."""
+    """The same for the gradient."""
     depth = depth_of(classes) if depth is None else depth
     per_row = ("grad", "maskedTarget", "logitsMaxOptional", "sumExpLogitsOptional")
     return {
@@ -472,7 +473,7 @@ def gradient_shapes(rows: int, classes: int, depth: int | None = None) -> Change
 
 
 def host_shapes(rows: int, classes: int, depth: int | None = None) -> Changes:
-    """The same of the host's own."""
+    """The same for the host's own function."""
     depth = depth_of(classes) if depth is None else depth
     per_class = ("biasOptional", "classWeightsOptional", "biasGradOutOptional")
     return {
@@ -594,7 +595,7 @@ OURS = Operator(
     empty={**host_shapes(0, C, 0), "biasGradOutOptional": None},
 )
 
-# ---- dtypes: of the matrices, with the type that sums have
+# ---- dtypes: of the matrices, with the dtype of sums
 
 MATRICES = {F16: F32, BF16: F32, F32: F32, F64: F64}
 ON = {F16: ANYWHERE, BF16: ANYWHERE, F32: HOST, F64: HOST}
@@ -619,13 +620,13 @@ OUR_DTYPES = [
 
 
 def good(number: str, condition: str, changes: Changes, operator: Operator) -> Row:
-    """What every product accepts that has the operator; the others say that they lack it."""
+    """Calls accepted on every product that has the operator; other products refuse it."""
     status = next(iter(operator.lacks.values()))
     return Row(number, condition, changes, ANYWHERE - operator.lacks.keys(), status)
 
 
 def wrong_dtypes(number: str, wrong: dict[str, tuple[Dtype, ...]]) -> list[Row]:
-    """Tensors in dtypes that none of the products takes."""
+    """Tensors in dtypes that no product accepts."""
     return [
         Row(number, f"{name} {dtype.name}", {f"{name}.dtype": dtype}, words=(in_text(name), cabi_name(dtype)))
         for name, dtypes in wrong.items()
@@ -634,12 +635,12 @@ def wrong_dtypes(number: str, wrong: dict[str, tuple[Dtype, ...]]) -> list[Row]:
 
 
 def cabi_name(dtype: Dtype) -> str:
-    """As texts have it."""
+    """The name in texts."""
     return "BFLOAT16" if dtype == BF16 else dtype.name
 
 
 def wrong_shapes(number: str, wrong: dict[str, Sequence[tuple[int, ...]]]) -> list[Row]:
-    """Tensors in shapes that do not fit."""
+    """Tensors with mismatched shapes."""
     return [
         Row(number, f"{name} {list(shape)}", {f"{name}.shape": shape}, words=(in_text(name), str(list(shape))))
         for name, shapes in wrong.items()
@@ -779,12 +780,12 @@ NO_SUMS: Changes = dict.fromkeys(SUMS)
 
 
 def with_softmax(rows: int, classes: int, depth: int = D) -> Changes:
-    """The gradient of probabilities that are given."""
+    """The gradient from given probabilities."""
     return gradient_shapes(rows, classes, depth) | NO_SUMS | {"softmaxOptional": Tensor(shape=(rows, classes))}
 
 
 def long_rows(depth: int) -> Changes:
-    """Of which the logits are small nevertheless."""
+    """Long rows whose logits are small."""
     return gradient_shapes(1, 2, depth) | {"weight.values": (0.25, -0.25)}
 
 
@@ -859,7 +860,7 @@ GRADIENT_ACCEPTED = [
 
 
 def bad_label(label: int) -> Row:
-    """What only stage 2 sees: a label that is no class and not ignored."""
+    """An error that only stage 2 detects: an invalid label that is not ignored."""
     words = ("target", str(label), str(C))
     return Row("6", f"label {label}", {"target.values": (1, label, 1)}, code=AICORE_EXCEPTION, words=words)
 
@@ -954,12 +955,12 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
 
 
 def operator_shapes(operator: Operator) -> Any:
-    """The function that has them, whose third argument is the depth."""
+    """The function that makes its shapes, with the depth as third argument."""
     return {ONLINE: online_shapes, GRADIENT: gradient_shapes, OURS: host_shapes}[operator]
 
 
 def modes(operator: Operator, matrix: Tensor) -> list[Changes]:
-    """What may be left out, or given instead; `matrix` has the type of sums, and a number for every row and class."""
+    """Optional and alternative arguments; `matrix` has the dtype of sums, with one value per row and class."""
     if operator is ONLINE:
         return [{}, {"vocabParallelLogitsOutOptional": None}]
     if operator is LOSS:
@@ -982,7 +983,7 @@ def modes(operator: Operator, matrix: Tensor) -> list[Changes]:
     ]
 
 
-# ---- where the rows come from
+# ---- The sources of the rows
 
 _ONLINE, _GRADIENT = (
     f"matmul/{name}" for name in ("fused_linear_online_max_sum", "fused_linear_cross_entropy_loss_grad")

@@ -1,13 +1,13 @@
-"""How a table of the specification is run through the C ABI.
+"""Runs a table of the specification through the C ABI.
 
 An operator is its prototype filled with valid arguments, and a float64 reference for each output. A row changes some of
-the arguments and says on which products the call still succeeds, and otherwise with which status and which words it
-fails. A table is an operator with its rows and what the tests that all operators share need to know of it; a file
-`<operator>_table.py` that defines TABLES is all it takes to have those tests (test_tables.py, test_executors.py).
+the arguments and states on which products the call still succeeds, and otherwise the status and words of the failure. A
+table is an operator with its rows and the data that the tests of all operators need; a file `<operator>_table.py` that
+defines TABLES gets those tests (test_tables.py, test_executors.py).
 
 Changes are a dict. Its keys are an argument's name, or `argument.attribute` to change one attribute of a Tensor,
 Scalar, Ints or Bools: {"x.dtype": Dtype.FLOAT16, "epsilon": 1e-5, "weight": None, "stride.values": (2, 2)}. The names
-"workspaceSize" and "executor" may be set to None too.
+"workspaceSize" and "executor" may be set to None, too.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ Changes = dict[str, Any]
 
 # ---- arguments
 #
-# A prototype's arguments are these classes for what is passed by pointer, and Python's own bool, int, float (by value)
-# and str (char*). None is a null pointer: an optional argument that is absent, as a default an absent tensor.
+# A prototype's arguments are these classes if passed by pointer, and Python's bool, int, float (by value) and str
+# (char*). None is a null pointer: an absent optional argument; as a default, an absent tensor.
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor argument. `values` are repeated over its elements; without them the operator's own are used."""
+    """A tensor argument. `values` are repeated over its elements; by default, the operator's own are used."""
 
     dtype: Dtype = Dtype.FLOAT
     shape: tuple[int, ...] = (2, 3)
     strides: tuple[int, ...] | None = None
     offset: int = 0
-    format: Format | None = None  # by default the operator's own for such a shape
+    format: Format | None = None  # default: the operator's for this shape
     values: Sequence[float] | np.ndarray | None = None
 
 
@@ -72,7 +72,7 @@ class Scalar:
 
     @property
     def as_float(self) -> float:
-        """What aclScalar::ToFloat gives: the value in its own dtype, then rounded to float."""
+        """aclScalar::ToFloat: the value in its own dtype, then rounded to float."""
         return float(cabi.round_to(Dtype.FLOAT, cabi.decode(self.dtype, cabi.encode(self.dtype, self.value)).real))
 
 
@@ -92,29 +92,29 @@ class Bools:
 
 @dataclass(frozen=True)
 class Same:
-    """The memory of another argument: its very descriptor, or a second one."""
+    """The memory of another argument: its descriptor, or a second descriptor."""
 
     name: str
     own_descriptor: bool = False
 
 
-# Stands for workspaceSize and executor where they are not null.
+# Stands for a non-null workspaceSize or executor.
 GIVEN = object()
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a reference computes from."""
+    """The arguments of a reference."""
 
     product: str
     dtype: Dtype  # of the operator's first tensor
-    inputs: dict[str, np.ndarray]  # the elements of the tensors that are there, as float64
-    arguments: dict[str, Any]  # all of them, as the table describes them; an absent one is None
+    inputs: dict[str, np.ndarray]  # the elements of the present tensors, as float64
+    arguments: dict[str, Any]  # all arguments as in the table; None if absent
 
 
 class Reference(NamedTuple):
-    """Expected values as float64, by how much the arithmetic may miss them before it rounds, and the dtype to which it
-    rounds once before the result is cast to the output's own; None when that is the only rounding."""
+    """Expected values as float64, the error bound of the arithmetic before rounding, and the dtype to which it rounds
+    once before the cast to the output's dtype; None if that cast is the only rounding."""
 
     value: np.ndarray
     tolerance: np.ndarray | float
@@ -123,35 +123,35 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Operator:
-    """One operator: its prototype's arguments in order, what it computes, and whether CANN generates its checks."""
+    """One operator: its prototype's arguments in order, its outputs, and whether CANN generates its checks."""
 
     api: str
     arguments: dict[str, Any]
-    # The reference of each output by name, in the prototype's order; None says that nothing is to be written there. An
-    # output that is the first tensor of the prototype is updated in place.
+    # The reference of each output by name, in the prototype's order; None means that nothing is written. An output that
+    # is the first tensor of the prototype is updated in place.
     outputs: dict[str, Callable[[Given], Reference | None]]
-    values: Callable[[Dtype, str], Sequence[float]]  # of a tensor with that dtype and name, not all zero
-    # Changes that leave every output without elements, which `host` accepts and which needs no memory at all.
+    values: Callable[[Dtype, str], Sequence[float]]  # for a tensor with that dtype and name, not all zero
+    # Changes that make every output empty; `host` accepts them, and they need no memory at all.
     empty: Changes
     optional: frozenset[str] = frozenset()  # pointers that may be null, at least under some condition
-    any_rank: bool = False  # of the tensors of an elementwise one; else 8 dimensions at most
-    generated: bool = False  # CANN generates its checks: executor and workspaceSize come after the tensors
-    missing: frozenset[str] = NOWHERE  # products without it: 561003 once nothing is null
-    # Products without it, where that is found behind the arguments, and the status. A row that they refuse so has a
-    # code that is none of an argument.
+    any_rank: bool = False  # of an elementwise operator's tensors; else at most 8 dimensions
+    generated: bool = False  # CANN generates its checks: executor and workspaceSize are checked after the tensors
+    missing: frozenset[str] = NOWHERE  # products without it: 561003 after the null checks
+    # Products that find the operator missing only after checking the arguments, and the status. A row that they refuse
+    # for this reason has a code that no argument gives.
     lacks: dict[str, int] = field(default_factory=dict)
-    # Changes that give a call of so many rows and columns, all tensors contiguous; by default all have that shape.
+    # Changes to this many rows and columns, all tensors contiguous; by default all have that shape.
     sizes: Callable[[int, int], Changes] | None = None
-    format_of: Callable[[tuple[int, ...]], Format] = lambda shape: Format.ND  # of a tensor of such a shape
+    format_of: Callable[[tuple[int, ...]], Format] = lambda shape: Format.ND  # of a tensor with this shape
 
     @property
     def tensors(self) -> list[str]:
-        """Names of the tensor arguments that are there by default, in order."""
+        """Names of the tensor arguments present by default, in order."""
         return [name for name, value in self.arguments.items() if isinstance(value, Tensor)]
 
     @property
     def places(self) -> list[str]:
-        """Names of all tensor arguments, in order: an executor counts those that are absent too."""
+        """Names of all tensor arguments, in order: an executor counts absent ones, too."""
         return [name for name, value in self.arguments.items() if value is None or isinstance(value, Tensor)]
 
     @property
@@ -161,15 +161,15 @@ class Operator:
 
     @property
     def inputs(self) -> list[str]:
-        """Names of the tensors that are read."""
+        """Names of the input tensors."""
         return [name for name in self.tensors if self.reads(name)]
 
     def reads(self, name: str) -> bool:
-        """Whether a tensor is an input."""
+        """True if a tensor is an input."""
         return name not in self.outputs or name == self.source
 
     def of_size(self, rows: int, columns: int) -> Changes:
-        """Changes that give a call of so many rows and columns."""
+        """Changes to a call with this many rows and columns."""
         return self.sizes(rows, columns) if self.sizes else on_all(self, "shape", (rows, columns))
 
     def changed(self, changes: Changes) -> dict[str, Any]:
@@ -183,16 +183,16 @@ class Operator:
 
 
 class Row(NamedTuple):
-    """One line of a table: the check's number in the specification, a condition, the change that brings it about, and
-    what follows from it. A code that only stage 2 can find is the stream's at its synchronisation."""
+    """One line of a table: the check's number in the specification, a condition, the change that causes it, and the
+    outcome. A code that only stage 2 can find is that of the stream's synchronisation."""
 
     number: str
     condition: str
     changes: Changes
-    accepted: frozenset[str] = NOWHERE  # the products on which it is no failure
+    accepted: frozenset[str] = NOWHERE  # the products on which it is valid
     code: int = PARAM_INVALID
     words: tuple[str, ...] = ()  # in the error text; the first is the argument
-    source: Source | None = None  # if it is not that of the check's number
+    source: Source | None = None  # if it differs from that of the check's number
     other: tuple[frozenset[str], int] | None = None  # products that refuse it with another code
 
     def on(self, operator: Operator, product: str) -> int:
@@ -207,7 +207,7 @@ class Row(NamedTuple):
 
 
 class DtypeRow(NamedTuple):
-    """Dtypes that go together: one for each tensor that is there by default, in order, and the products that accept."""
+    """A combination of dtypes, one for each tensor present by default, in order, and the products that accept it."""
 
     dtypes: tuple[Dtype, ...]
     accepted: frozenset[str]
@@ -215,22 +215,22 @@ class DtypeRow(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """An operator with everything that the tests of all operators ask of it."""
+    """An operator with all data that the tests of all operators need."""
 
     operator: Operator
-    checks: list[Row]  # the failures, in the order of the checks: each two of them are also brought about together
-    more: list[Row]  # other failures, whose order says nothing or whose accepted products differ
-    accepted: list[Row]  # what succeeds on every product that has the operator
-    dtypes: list[DtypeRow]  # accepted rows, on which everything else is tried
-    shapes: list[Changes]  # shapes in which each tensor is tried in each of its views
+    checks: list[Row]  # the failures, in the order of the checks: every two of them are also combined
+    more: list[Row]  # other failures, without a defined order or with different accepted products
+    accepted: list[Row]  # successes on every product that has the operator
+    dtypes: list[DtypeRow]  # accepted rows, with which everything else is tested
+    shapes: list[Changes]  # shapes in which each tensor is tested in each of its views
     calls: Callable[[st.DrawFn], Changes]  # draws any valid call of the `host` product
     sources: Sources  # of the rows, by their numbers and conditions
-    # Whether the dtypes, by argument name, are accepted on a product; by default when they are one of the rows.
+    # True if the dtypes, by argument name, are accepted on a product; by default if they match a row.
     accepts: Callable[[dict[str, Dtype], str], bool] | None = None
-    aliases: Sequence[tuple[str, str]] = ()  # an output and an input whose memory it may be
+    aliases: Sequence[tuple[str, str]] = ()  # an output and an input that may share memory
 
     def accepts_dtypes(self, dtypes: tuple[Dtype, ...], product: str) -> bool:
-        """Whether a product accepts one dtype for each tensor."""
+        """True if a product accepts one dtype for each tensor."""
         if self.accepts:
             return self.accepts(dict(zip(self.operator.tensors, dtypes, strict=True)), product)
         return any(row.dtypes == dtypes and product in row.accepted for row in self.dtypes)
@@ -241,7 +241,7 @@ class Table:
 
 
 def tables_by_file() -> dict[str, Sequence[Table]]:
-    """The tables of every file of this folder that ends in _table.py, by what comes before that."""
+    """The tables of every file of this folder that ends in _table.py, by the beginning of its name."""
     files = sorted(Path(__file__).parent.glob("*_table.py"))
     return {
         file.stem.removesuffix("_table"): importlib.import_module(f"{__package__}.{file.stem}").TABLES for file in files
@@ -253,11 +253,11 @@ def all_tables() -> list[Table]:
     return [table for tables in tables_by_file().values() for table in tables]
 
 
-# ---- one call
+# ---- One call
 
 
 class Prepared:
-    """Memory and descriptors of one call's arguments; gives the descriptors back when it is left."""
+    """Memory and descriptors of one call's arguments; destroys the descriptors on exit."""
 
     def __init__(self, operator: Operator, changes: Changes, memory: type[Memory] = Memory):
         self.operator = operator
@@ -315,7 +315,7 @@ class Prepared:
         self._owned.clear()
 
     def stage1(self) -> cabi.Stage1:
-        """Runs the first stage, after which strings are overwritten: it must have copied them."""
+        """Runs the first stage, then overwrites strings: it must have copied them."""
         given: list[Any] = []
         for name in self.operator.arguments:
             spec = self.arguments[name]
@@ -335,7 +335,7 @@ class Prepared:
 
     @property
     def outputs(self) -> dict[str, Memory]:
-        """The memory of the outputs that are there, by name."""
+        """The memory of the present outputs, by name."""
         return {name: self.memory[name] for name in self.operator.outputs if name in self.memory}
 
     @property
@@ -357,7 +357,7 @@ class Prepared:
                 assert np.array_equal(memory.raw, self.before[name]), f"input {name} was written"
 
     def references(self, product: str) -> dict[str, Reference | None]:
-        """What each output is to be; None for one that is not to be written, or has no elements."""
+        """The expected contents of each output; None if it is not written, or empty."""
         given = Given(product, self.memory[self.operator.source].dtype, self.inputs, self.arguments)
         with np.errstate(all="ignore"):
             return {
@@ -366,7 +366,7 @@ class Prepared:
             }
 
     def check_values(self, product: str = "Ascend910B") -> None:
-        """Each output is its reference, rounded and cast as that says; one without a reference was not written."""
+        """Each output equals its reference, rounded and cast accordingly; one without a reference was not written."""
         for name, reference in self.references(product).items():
             memory = self.outputs[name]
             if reference is None:
@@ -377,22 +377,22 @@ class Prepared:
 
 @dataclass
 class Outcome:
-    """What became of a call: the status of stage 1, or of the stream after stage 2, and the error text."""
+    """The outcome of a call: the status of stage 1, or of the stream after stage 2, and the error text."""
 
     status: int
     text: str
     prepared: Prepared = field(repr=False)
 
     def view(self, name: str | None = None) -> np.ndarray:
-        """An output, by default the first, as it is in memory."""
+        """An output, by default the first, as stored."""
         return (self.prepared.memory[name] if name else self.prepared.output).view
 
 
 def call(operator: Operator, changes: Changes, product: str = "Ascend910B") -> Outcome:
-    """Both stages on the null stream, with everything that must hold whatever the arguments are.
+    """Both stages on the null stream, with all invariants that hold for any arguments.
 
-    A failure of stage 1 leaves every byte as it was, hands out no executor, and says why; stage 2 writes elements of
-    the outputs only, and when it succeeds the right values. Nothing is left behind in any case.
+    A failure of stage 1 changes no byte, returns no executor, and gives a reason; stage 2 writes only elements of the
+    outputs, and on success the right values. Nothing is leaked in any case.
     """
     with cabi.nothing_left(), cabi.product(product), Prepared(operator, changes) as prepared:
         described = cabi.live_objects()
@@ -427,19 +427,19 @@ def succeeds(operator: Operator, changes: Changes, product: str = "host") -> Out
     return outcome
 
 
-# ---- tables
+# ---- Tables
 
 _SHAPE = re.compile(r"\[[-0-9, ]*\]")
 
 
 def in_text(name: str) -> str:
-    """What an argument is called in error texts: not optional, since it is there."""
+    """An argument's name in error texts: without "Optional", since it is present."""
     return name.removesuffix("Optional")
 
 
 def nulls(operator: Operator) -> list[Row]:
-    """The first two checks, alike for every operator of a family: required pointers in the prototype's order, and
-    executor and workspaceSize, which hand-written operators check first and generated ones last."""
+    """The first two checks, equal for every operator of a family: required pointers in the prototype's order, and
+    executor and workspaceSize, which handwritten operators check first and generated ones last."""
     required = [
         name
         for name, value in operator.arguments.items()
@@ -460,13 +460,13 @@ def on_all(operator: Operator, attribute: str, value: Any) -> Changes:
 
 
 def check_row(operator: Operator, row: Row, product: str) -> None:
-    """Runs one row on one product, and reads the error text if it fails."""
+    """Runs one row on one product, and checks the error text if it fails."""
     outcome = call(operator, row.changes, product)
     expected = row.on(operator, product)
     assert outcome.status == expected, f"status {outcome.status}, expected {expected}: {outcome.text}"
     if outcome.status == SUCCESS:
         return
-    # A null pointer, and what stage 2 finds, is one on every product; everything else depends on the product's rules.
+    # Null pointers, and errors found by stage 2, fail on every product; everything else depends on the product's rules.
     product_matters = outcome.status not in (PARAM_NULLPTR, cabi.AICORE_EXCEPTION)
     words = (operator.api, product) if product_matters else (operator.api,)
     # A product that lacks the operator, or refuses all such calls, has its own words.
@@ -475,9 +475,9 @@ def check_row(operator: Operator, row: Row, product: str) -> None:
 
 
 def pairs(operator: Operator, rows: Iterable[Row]) -> list[tuple[Row, Row]]:
-    """Each two failures that can be brought about in one call, in the order in which they are checked.
+    """Every two failures that can be combined in one call, in the order of their checks.
 
-    executor and workspaceSize have no order between them where they are checked first.
+    executor and workspaceSize have no mutual order if they are checked first.
     """
 
     def clash(first: Row, second: Row) -> bool:
@@ -495,8 +495,8 @@ def pairs(operator: Operator, rows: Iterable[Row]) -> list[tuple[Row, Row]]:
 
 
 def check_order(operator: Operator, first: Row, second: Row, product: str, alone: Outcome) -> None:
-    """Two violations in one call: the earlier check decides, and reports as if the later violation were not there,
-    except that the shapes it quotes may be those of the second. `alone` is the call with the first only."""
+    """Two violations in one call: the earlier check decides, and reports as without the later violation, except that
+    the shapes it quotes may be the second's. `alone` is the call with the first only."""
     both = call(operator, {**first.changes, **second.changes}, product)
     assert both.status == alone.status, f"{first.condition}, then {second.condition}"
     assert _SHAPE.sub("[]", both.text) == _SHAPE.sub("[]", alone.text), f"{first.condition}, then {second.condition}"
@@ -508,7 +508,7 @@ _COMPUTABLE = {*cabi.REAL, *cabi.COMPLEX} | set(cabi.INTEGER) - {Dtype.INT4, Dty
 
 
 def can_cast(source: Dtype, target: Dtype) -> bool:
-    """CanCast between dtypes that the host can hold; the 8-bit and smaller floating types are not emulated."""
+    """CanCast between dtypes that the host supports; floating types of 8 bits and fewer are not emulated."""
     if target not in _COMPUTABLE:
         return False
     if source in cabi.COMPLEX and target not in cabi.COMPLEX:
@@ -519,7 +519,7 @@ def can_cast(source: Dtype, target: Dtype) -> bool:
 
 
 def working(dtype: Dtype) -> Dtype:
-    """The dtype in which an operator computes: float, or double for double."""
+    """The compute dtype of an operator: float, or double for double."""
     return Dtype.DOUBLE if dtype == Dtype.DOUBLE else Dtype.FLOAT
 
 
@@ -538,7 +538,7 @@ def cast(value: np.ndarray, dtype: Dtype) -> np.ndarray:
 
 
 def one_rounding(dtype: Dtype, value: np.ndarray) -> np.ndarray:
-    """What one operation in the working dtype may miss, beside the final rounding to a narrower dtype."""
+    """The error of one operation in the working dtype, in addition to the final rounding to a narrower dtype."""
     return cabi.ulp(Dtype.FLOAT, value) / 2 if working(dtype) != dtype else np.zeros_like(value)
 
 
@@ -548,38 +548,37 @@ def some_roundings(dtype: Dtype, value: np.ndarray) -> np.ndarray:
 
 
 def unit(dtype: Dtype) -> float:
-    """What one operation in the working dtype may miss, relative to its result."""
+    """The relative error of one operation in the working dtype."""
     return 2.0**-53 if dtype == Dtype.DOUBLE else 2.0**-24
 
 
 def summing(terms: int) -> float:
-    """Units, relative to the sum of the magnitudes, by which a sum may miss. In the worst order each of the n - 1
-    additions adds one; rounding errors that go either way add up to a small multiple of the square root of that."""
+    """The error of a sum in units, relative to the sum of the magnitudes. In the worst order each of the n - 1
+    additions adds one; rounding errors of both signs add up to a small multiple of the square root of that."""
     return min(float(terms), 2.0 * terms**0.5)
 
 
 def least(dtype: Dtype) -> float:
-    """The smallest positive number of the working dtype, which every operation may miss near zero."""
+    """The smallest positive number of the working dtype, the possible error of every operation near zero."""
     return 2.0**-1074 if dtype == Dtype.DOUBLE else 2.0**-149
 
 
 def exp_roundings(dtype: Dtype, value: np.ndarray) -> np.ndarray:
-    """The same behind an exponential, which for FLOAT16 need only be as good as the polynomial of
-    Ascend950's ELU: x^4 / 120 is 2^-20 at 0.1, or 2^-9 of a place. For BFLOAT16, 2^-16 is 2^-8 of a place, to which
-    FLOAT adds its roundings."""
+    """The error after an exponential, which for FLOAT16 need only match the polynomial of Ascend950's ELU: x^4 / 120 is
+    2^-20 at 0.1, or 2^-9 of a place. For BFLOAT16, 2^-16 is 2^-8 of a place, plus FLOAT's roundings."""
     coarse = {Dtype.FLOAT16: 2.0**-20, Dtype.BF16: 2.0**-16 + 2.0**-20}.get(dtype, 0.0)
     return np.maximum(some_roundings(dtype, value), np.abs(value) * coarse)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    """1 / (1 + exp(-x)), without loss where that is small."""
+    """1 / (1 + exp(-x)), accurate for small results."""
     return np.where(x < 0, np.exp(np.minimum(x, 0)), 1.0) / (1.0 + np.exp(-np.abs(x)))
 
 
 def sigmoid_roundings(dtype: Dtype, x: np.ndarray, more: int) -> np.ndarray:
-    """By how much 1 / (1 + exp(-x)), followed by so many operations, may miss, relative to the result: exp 2 units (for
-    16 bits 4, and a 16th of a unit for every unit of x), a sum and a quotient each one, and the product of these two
-    where x < 0 another. Twice that for double, in which the reference itself is computed."""
+    """The relative error of 1 / (1 + exp(-x)), followed by this many operations: exp 2 units (for 16 bits 4, and a 16th
+    of a unit for every unit of x), a sum and a quotient one each, and for x < 0 another for the product of these two.
+    Twice that for double, in which the reference itself is computed."""
     if dtype == Dtype.DOUBLE:
         return np.full_like(x, 2 * (5 + more) * unit(dtype))
     exponential = 2 if dtype == Dtype.FLOAT else 4 + np.minimum(np.abs(x), 105) / 16
@@ -587,7 +586,7 @@ def sigmoid_roundings(dtype: Dtype, x: np.ndarray, more: int) -> np.ndarray:
 
 
 def check_close(name: str, memory: Memory, reference: Reference) -> None:
-    """Asserts got == cast(round(value +- tolerance)), in which rounding and casting keep order."""
+    """Asserts got == cast(round(value +- tolerance)); rounding and casting are monotonic."""
     value, tolerance, dtype = reference
     got = memory.read()
     if memory.dtype in cabi.COMPLEX:
@@ -611,7 +610,7 @@ def check_close(name: str, memory: Memory, reference: Reference) -> None:
 
 
 def sweep(dtype: Dtype) -> np.ndarray:
-    """Every value of a 16-bit dtype; of a wider one all magnitudes, the curved part densely, and what is special."""
+    """Every value of a 16-bit dtype; for a wider one all magnitudes, the curved part densely, and special values."""
     if dtype in (Dtype.FLOAT16, Dtype.BF16):
         return cabi.decode(dtype, np.arange(65536, dtype=np.uint16).view(cabi.storage_type(dtype)))
     random = np.random.default_rng(0)
@@ -625,7 +624,7 @@ def sweep(dtype: Dtype) -> np.ndarray:
 
 
 def views(shape: tuple[int, ...], zero_stride: bool) -> dict[str, tuple[tuple[int, ...] | None, int]]:
-    """Strides and offset of a shape's views, by name: what an output may be, and with `zero_stride` an input too."""
+    """Strides and offset of a shape's views, by name: for outputs, and with `zero_stride` for inputs, too."""
     packed = cabi.contiguous_strides(shape)
     if not shape:
         return {"contiguous": ((), 0), "strides null": (None, 0), "offset": ((), 5)}
@@ -647,7 +646,7 @@ def views(shape: tuple[int, ...], zero_stride: bool) -> dict[str, tuple[tuple[in
 
 @st.composite
 def layouts(draw: st.DrawFn, shape: tuple[int, ...], zero_stride: bool) -> dict[str, Any]:
-    """Strides and an offset that put a shape's elements into memory in any order and with any gaps."""
+    """Strides and an offset that place a shape's elements in memory in any order and with any gaps."""
     strides, reach = [0] * len(shape), draw(st.integers(1, 3))
     for dim in draw(st.permutations(range(len(shape)))):
         strides[dim] = 0 if zero_stride and draw(st.booleans()) else reach

@@ -1,10 +1,12 @@
-"""Where the rows of the tables come from: each names a source, and `make conformance` counts the kinds.
+"""The sources of the tables' rows: each row names one, and `make conformance` counts the kinds.
 
-A table says for the number of a check which function of the published sources makes it, and for a row without a number
-which function decides it; a row may name a source of its own. A row in which the host differs from CANN on purpose is
-the project's own rule, whatever CANN's source says: docs/emulation/operators.md has the reason (report.DEVIATIONS).
+For each number of a check, a table names the function of the published sources that makes it; for a row without a
+number, the function that decides it; a row may have its own source. A row in which the host deliberately differs from
+CANN is the project's own rule, whatever CANN's source: docs/emulation/operators.md gives the reason
+(report.DEVIATIONS).
 
-`published_functions.tsv` lists what each cited file defines at the commit that was read: functions, methods, macros.
+`published_functions.tsv` lists the definitions in each cited file at the commit that was read: functions, methods,
+macros.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _PUBLISHED = Path(__file__).with_name("published_functions.tsv")
 
 
 def _published() -> tuple[dict[str, str], dict[tuple[str, str], frozenset[str]]]:
-    """The commit of each repository, and what each of its files defines."""
+    """The commit of each repository, and the definitions in each of its files."""
     revisions: dict[str, str] = {}
     definitions = {}
     with _PUBLISHED.open(newline="", encoding="utf-8") as file:
@@ -31,12 +33,12 @@ def _published() -> tuple[dict[str, str], dict[tuple[str, str], frozenset[str]]]
     return revisions, definitions
 
 
-# The commits that were read, and the definitions of each file there.
+# The commits that were read, and the definitions in each file.
 REVISIONS, DEFINITIONS = _published()
 
 
 class Kind(StrEnum):
-    """What a row rests on."""
+    """The kind of a row's source."""
 
     CODE = "published source"
     DOCUMENT = "document"
@@ -46,7 +48,7 @@ class Kind(StrEnum):
 
 
 class Source(NamedTuple):
-    """A kind, and where to look: repository, file and function, the name of a document, or that of a report."""
+    """A kind, and the location: repository, file and function, the name of a document, or that of a report."""
 
     kind: Kind
     where: str
@@ -58,7 +60,7 @@ def code(repository: str, file: str, *functions: str) -> Source:
 
 
 def ops_nn(file: str, *functions: str) -> Source:
-    """The same of the operators' repository."""
+    """The same for the operators' repository."""
     return code("hicann/ops-nn", file, *functions)
 
 
@@ -73,7 +75,7 @@ def own(section: str) -> Source:
 
 
 def unknown(source: Source) -> str:
-    """What of a source the published files do not have; empty if they have all."""
+    """The parts of a source that the published files lack; empty if none."""
     if source.kind not in (Kind.CODE, Kind.DOCUMENT):
         return ""
     repository, file, *functions = source.where.split(", ")
@@ -86,11 +88,11 @@ def unknown(source: Source) -> str:
     return ", ".join(f"{file} does not define {function}" for function in functions if function not in names)
 
 
-UNNUMBERED = "-"  # the number of a row that no check concerns
+UNNUMBERED = "-"  # the number of a row without a check
 
 
 class Sources(NamedTuple):
-    """Of a table's rows: by the numbers of its checks and, of rows without one, by the condition."""
+    """The sources of a table's rows: by check number and, for rows without one, by condition."""
 
     checks: dict[str, Source]
     rest: Source  # of all other numbers
@@ -106,11 +108,11 @@ class Sources(NamedTuple):
         raise LookupError(f"no source for a row without a number: {condition}")
 
 
-# ---- what the operators of a family share
+# ---- Shared by the operators of a family
 
-# executor and workspaceSize of the operators that are written by hand.
+# executor and workspaceSize of the handwritten operators.
 RESULTS = code("hicann/opbase", "include/nnopbase/opdev/op_dfx.h", "L2_DFX_PHASE_1")
-# What the generator makes: first the tensors are looked at, then executor, last workspaceSize.
+# Generated checks: first the tensors, then executor, last workspaceSize.
 GENERATED_NULLS = code(
     "hicann/opbase",
     "tests/nnopbase/common/depends/op/aclnn_bninference_d_kernel_stub.cpp",
@@ -137,8 +139,8 @@ def by_hand(
     rest: str = "CheckParams",
     nulls: str | Source = "CheckNotNull",
 ) -> Sources:
-    """Of an operator whose checker is one file: which of its functions makes which check, and which decides about the
-    rows without a number. A property that no check looks at rests on the function that calls all of them."""
+    """For an operator whose checker is one file: the function that makes each check, and the one that decides about
+    rows without a number. A property without a check rests on the function that calls all of them."""
 
     def place(function: str | Source) -> Source:
         return ops_nn(file, function) if isinstance(function, str) else function
@@ -151,6 +153,6 @@ def by_hand(
 
 
 def generated(tiling: str, checks: dict[str, Source], *functions: str) -> Sources:
-    """Of an operator that CANN generates, whose tiling is one file."""
+    """For an operator that CANN generates, whose tiling is one file."""
     shared = {"1": GENERATED_NULLS, "2": GENERATED_RESULTS}
     return Sources({**shared, **checks}, ops_nn(tiling, *functions))

@@ -1,8 +1,8 @@
-"""The page of conformance on the documents' site: every row of the operators' tables, and its status on each product.
+"""The conformance page of the documents' site: every row of the operators' tables, with its status on each product.
 
-The page is made from the tables, and `test_tables.py` compares each of its statuses with that of the call. A row in
-which the host CANN differs from CANN on purpose has a link to the reason. `python -m tests.conformance.report` makes
-all calls and prints those that have another status than their table expects.
+The page is made from the tables, and `test_tables.py` compares each of its statuses with the call's. A row in which the
+host CANN deliberately differs from CANN links to the reason. `python -m tests.conformance.report` makes all calls and
+prints those whose status differs from the table's.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from CANN on purpose. The column `host` as a whole is an extension: no Ascend pr
 
 
 class Deviation(NamedTuple):
-    """Rows that differ from CANN on purpose, by operator, number and condition (each a regular expression), and the
+    """Rows that deliberately differ from CANN, by operator, number and condition (each a regular expression), and the
     section of docs/emulation/operators.md with the reason. `lacking`: only their cells of products that lack the
     operator."""
 
@@ -61,7 +61,7 @@ class Deviation(NamedTuple):
     lacking: bool = False
 
     def fits(self, operator: Operator, row: Row) -> bool:
-        """Whether it is about a row."""
+        """True if it applies to a row."""
         parts = ((self.api, operator.api), (self.number, row.number), (self.condition, row.condition))
         return all(re.fullmatch(pattern, text) for pattern, text in parts)
 
@@ -69,7 +69,7 @@ class Deviation(NamedTuple):
 ELU_AND_SELU = "aclnn(Inplace)?S?[Ee]lu|aclnnS?[Ee]luBackward"
 CROSS_ENTROPY, CONVOLUTION = "aclnnCrossEntropyLoss(Grad)?", "aclnnConvolution(Backward)?"
 BACKWARD = "aclnnConvolutionBackward"
-# Ascend910B looks at two of the shapes, and neither at the reduction nor at the range of the smoothing.
+# Ascend910B checks two of the shapes, and neither the reduction nor the range of the smoothing.
 UNCHECKED = (
     r"(?!gradLoss 0-D for (mean|sum))gradLoss .*|out has .*|logProb has . dims?|target has (2|no) dims|"
     r"weight has 2 dims|an unknown reduction|reduction '.*'|labelSmoothing .*"
@@ -130,7 +130,7 @@ def sections(document: str) -> set[str]:
 
 
 def deviation(operator: Operator, row: Row) -> Deviation | None:
-    """Why a row is not CANN's, if it is not."""
+    """The reason why a row deviates from CANN, if it does."""
     return next((each for each in DEVIATIONS if not each.lacking and each.fits(operator, row)), None)
 
 
@@ -140,14 +140,14 @@ def refused_for(operator: Operator, product: str) -> int | None:
 
 
 def of_lacking(operator: Operator, row: Row, product: str) -> Deviation | None:
-    """Why a refusal of a product that lacks the operator is not CANN's, if it is not, though the row is."""
+    """The reason why the refusal by a product without the operator deviates, if it does, though the row does not."""
     if row.on(operator, product) != refused_for(operator, product) or deviation(operator, row):
         return None
     return next((each for each in DEVIATIONS if each.lacking and each.fits(operator, row)), None)
 
 
 def source_of(table: Table, row: Row) -> Source:
-    """What a row rests on: the reason of a deviation, its own source, or that of its check."""
+    """A row's source: the reason of a deviation, its own source, or that of its check."""
     reason = deviation(table.operator, row)
     return own(reason.section) if reason else row.source or table.sources.of(row.number, row.condition)
 
@@ -158,7 +158,7 @@ def rows_of(table: Table) -> list[Row]:
 
 
 class Counts(NamedTuple):
-    """Of cells, of rows by what they rest on, and of cells that are the project's own rule in any row."""
+    """Counts of cells, of rows by source, and of cells that are the project's own rule in any row."""
 
     cells: Counter[str]
     rows: Counter[Kind]
@@ -170,7 +170,7 @@ class Counts(NamedTuple):
 
 
 def lines(table: Table, counts: Counts) -> Iterator[str]:
-    """An operator's part of the page, which it counts."""
+    """An operator's part of the page, adding to the counts."""
     operator = table.operator
     sources: dict[Source, int] = {}
     yield f"\n## {operator.api}\n"

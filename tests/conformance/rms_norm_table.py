@@ -1,4 +1,4 @@
-"""aclnnRmsNorm, aclnnRmsNormGrad: what they refuse, in the order of CANN's checks, and what they compute."""
+"""aclnnRmsNorm, aclnnRmsNormGrad: refusals in the order of CANN's checks, and results."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tests.conformance.provenance import GENERATED_DTYPES, NO_LAUNCH, generated,
 
 F32, F16, BF16, F64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE
 WITH_EMPTY = frozenset({"Ascend950", "host"})
-NOTHING: Changes = {"yOut.shape": (0, 64), "rstdOut.shape": (0,)}  # outputs of which none has an element
+NOTHING: Changes = {"yOut.shape": (0, 64), "rstdOut.shape": (0,)}  # all outputs are empty
 
 # ---- formulas (the documents of aclnnRmsNorm and aclnnRmsNormGrad)
 #
-# All arithmetic is in float, in double for double, and each result is rounded once, as CANN's kernels do; u is its
-# unit, so that a product of n factors misses n - 1 units, and a sum what `summing` says. The references are in
+# All arithmetic is in float, or double for double, and each result is rounded once, as in CANN's kernels; u is its
+# unit, so that a product of n factors has an error of n - 1 units, and a sum that of `summing`. The references are in
 # long double.
 
 
@@ -51,14 +51,14 @@ def rows_and_columns(given: Given) -> tuple[int, int]:
 
 
 def expected(value: np.ndarray, tolerance: np.ndarray, given: Given, shape: tuple[int, ...]) -> Reference:
-    """Of long doubles and an output's shape."""
+    """From long doubles and an output's shape."""
     value, tolerance = (np.asarray(v, np.float64).reshape(shape) for v in (value, tolerance))
     return Reference(value, tolerance + unit(given.dtype) * np.abs(value) + least(given.dtype))
 
 
 def reciprocal_rms(given: Given) -> tuple[np.ndarray, float]:
-    """1 / sqrt(mean over D of x^2 + epsilon) of each row, and by how many units it may miss. Square, sum, the product
-    with the rounded 1/D and the addition of epsilon miss summing(D) + 5, of which the root halves; root and quotient
+    """1 / sqrt(mean over D of x^2 + epsilon) of each row, and its error in units. Square, sum, the product with the
+    rounded 1/D and the addition of epsilon have an error of summing(D) + 5, which the root halves; root and quotient
     add 2."""
     rows, columns = rows_and_columns(given)
     epsilon = given.arguments["epsilon"]
@@ -69,13 +69,13 @@ def reciprocal_rms(given: Given) -> tuple[np.ndarray, float]:
 
 
 def forward_rstd(given: Given) -> Reference:
-    """FLOAT whatever x is (DOUBLE for DOUBLE)."""
+    """Always FLOAT (DOUBLE for DOUBLE)."""
     rstd, units = reciprocal_rms(given)
     return expected(rstd, np.abs(rstd) * units * unit(given.dtype), given, given.arguments["rstdOut"].shape)
 
 
 def forward_y(given: Given) -> Reference:
-    """x * rstd * gamma, two products more. On Ascend910 FLOAT16 is rounded between them (ops-nn,
+    """x * rstd * gamma, two more products. On Ascend910, FLOAT16 is rounded between them (ops-nn,
     rms_norm_whole_reduce_sum.h, Compute), in rows of at most 21728 elements (rms_norm_tiling.cpp, Tiling4RmsNorm)."""
     rows, columns = rows_and_columns(given)
     rstd, units = reciprocal_rms(given)
@@ -98,8 +98,8 @@ def backward(given: Given) -> tuple[np.ndarray, ...]:
 
 
 def backward_dx(given: Given) -> Reference:
-    """rstd * (dy * gamma - xhat * mean over D of dy * gamma * xhat). The mean misses summing(D) and 5 units of the mean
-    of the magnitudes (two factors that missed one each, their product, and the rounded 1/D); product, difference and
+    """rstd * (dy * gamma - xhat * mean over D of dy * gamma * xhat). The mean has an error of summing(D) and 5 units of
+    the mean of the magnitudes (two factors with one each, their product, and the rounded 1/D); product, difference and
     product add 1 each."""
     dy, gamma, rstd, xhat = backward(given)
     a, columns = dy * gamma, dy.shape[1]
@@ -141,12 +141,12 @@ def forward_shapes(outer: tuple[int, ...], inner: tuple[int, ...]) -> Changes:
 
 
 def backward_shapes(outer: tuple[int, ...], inner: tuple[int, ...]) -> Changes:
-    """The same of the gradient."""
+    """The same for the gradient."""
     changes: Changes = {f"{name}.shape": outer + inner for name in ("dy", "x", "dxOut")}
     return {**changes, "rstd.shape": outer, "gamma.shape": inner, "dgammaOut.shape": inner}
 
 
-# Defaults that every product takes: 64 elements of gamma, the last axis longer than 32 bytes.
+# Defaults that every product accepts: 64 elements of gamma, the last axis longer than 32 bytes.
 X, GAMMA = Tensor(shape=(3, 64)), Tensor(shape=(64,))
 
 RMS_NORM = Operator(
@@ -168,7 +168,7 @@ RMS_NORM_GRAD = Operator(
     empty=backward_shapes((2,), (0, 64)),
 )
 
-# ---- dtypes (CANN's descriptions of the operators): x and gamma, and the products that take them; the others follow
+# ---- dtypes (CANN's descriptions of the operators): x and gamma, and the products that accept them; the others follow
 
 DTYPES = {
     (F16, F16): ANYWHERE,
@@ -181,7 +181,7 @@ DTYPES = {
 
 
 def wide_dtype(x: Dtype) -> Dtype:
-    """Of rstd and dgamma."""
+    """The dtype of rstd and dgamma."""
     return F64 if x == F64 else F32
 
 
@@ -358,7 +358,7 @@ def layout(draw: st.DrawFn, operator: Operator, name: str, shape: tuple[int, ...
 
 
 def any_forward(draw: st.DrawFn) -> Changes:
-    """Any shapes, dtypes, layouts and epsilon; rows may be none."""
+    """Any shapes, dtypes, layouts and epsilon; possibly no rows."""
     shapes = forward_shapes(draw(OUTER), draw(INNER))
     row = draw(st.sampled_from(FORWARD_DTYPES))
     tensors = zip(RMS_NORM.tensors, row.dtypes, strict=True)
@@ -381,7 +381,7 @@ def any_backward(draw: st.DrawFn) -> Changes:
 SHAPES = (((3,), (8,)), ((2, 3), (4, 5)), ((), (2, 3, 4)))
 
 
-# ---- where the rows come from
+# ---- The sources of the rows
 
 _TILING, _GRAD_TILING = (f"norm/{name}/op_host/{name}_tiling.cpp" for name in ("rms_norm", "rms_norm_grad"))
 FORWARD_SOURCES = generated(

@@ -1,4 +1,4 @@
-"""aclnnSelu, aclnnInplaceSelu, aclnnSeluBackward: what CANN's checks refuse, in their order, and what they compute."""
+"""aclnnSelu, aclnnInplaceSelu, aclnnSeluBackward: refusals in the order of CANN's checks, and results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def in_float(value: np.ndarray) -> np.ndarray:
 
 
 def selu_backward(given: Given) -> Reference:
-    """y > 0, or NaN: g * scale; y <= 0: g * (y + scale * alpha). Integers go through FLOAT16 on the way in and out."""
+    """y > 0, or NaN: g * scale; y <= 0: g * (y + scale * alpha). Integers go through FLOAT16 both ways."""
     dtype, g, y = given.dtype, given.inputs["gradOutput"], given.inputs["result"]
     scale, scale_alpha = (float(round_to(working(dtype), value)) for value in (SCALE, SCALE_ALPHA))
     if dtype in (I32, I8):
@@ -55,7 +55,7 @@ def selu_backward(given: Given) -> Reference:
         return Reference(exact, 0.0, dtype)
     positive, negative = g * scale, g * (y + scale_alpha)
     tolerance = some_roundings(dtype, negative)
-    if dtype == F64:  # our own extension, whose constant may be the rounded product of the two rounded constants
+    if dtype == F64:  # an extension of the host; the constant may be the rounded product of the two rounded constants
         tolerance += np.abs(g) * cabi.ulp(F64, SCALE_ALPHA)
     branch = y <= 0
     tolerance = np.where(branch, tolerance, one_rounding(dtype, positive))
@@ -63,7 +63,7 @@ def selu_backward(given: Given) -> Reference:
 
 
 def selu(given: Given) -> Reference:
-    """scale * (max(x, 0) + min(alpha * (exp(min(x, 0)) - 1), 0)), whose exp - 1 may miss an ulp of 1; integers are
+    """scale * (max(x, 0) + min(alpha * (exp(min(x, 0)) - 1), 0)); exp - 1 has an error of an ulp of 1; integers are
     truncated, and INT8 wraps around."""
     dtype, x = given.dtype, next(iter(given.inputs.values()))
     scale = float(round_to(working(dtype), SCALE))
@@ -79,7 +79,7 @@ def selu(given: Given) -> Reference:
 
 # ---- prototypes (the functions' documents)
 
-# Results of small integers on which every way to round agrees; floats of which that is true after SELU.
+# Small integers whose results are the same with every rounding; floats for which that holds after SELU.
 INTEGERS = (-1.0, 0.0, 1.0, 2.0, 5.0, 9.0, 3.0)
 FLOATS = (-1.25, -0.25, 0.0, 0.25, 1.0, 5.0, 9.0, -1.0, -1.125)
 GRADIENTS = (1.0, -2.0, 3.0, 0.0, 7.0, -1.0, 4.0, 2.0)
@@ -113,7 +113,7 @@ SELU_BACKWARD = Operator(
     any_rank=True,
 )
 
-# ---- dtypes: the products that take each, forward and backward (CheckDtypeValid of CANN's checkers)
+# ---- dtypes: the products that accept each, forward and backward (CheckDtypeValid of CANN's checkers)
 
 DTYPES = {F32: ANYWHERE, F16: ANYWHERE, I32: ANYWHERE, I8: ANYWHERE, BF16: WITH_BF16, F64: HOST}
 
@@ -169,7 +169,7 @@ INPLACE_SELU_MORE = [
 
 
 def accepted(operator: Operator) -> list[Row]:
-    """What all three take everywhere: checks 6, 7 and 8."""
+    """Calls that all three accept everywhere: checks 6, 7 and 8."""
     return [
         *(
             Row("6", f"{len(s)} dims", on_all(operator, "shape", s), ANYWHERE)
@@ -183,7 +183,7 @@ def accepted(operator: Operator) -> list[Row]:
     ]
 
 
-# ---- where the rows come from
+# ---- The sources of the rows
 
 _SELU = by_hand(
     "activation/selu/op_api/aclnn_selu.cpp",
@@ -204,7 +204,7 @@ SOURCES = {
 
 
 def table(operator: Operator, checks: list[Row], more: list[Row], aliases: tuple[tuple[str, str], ...] = ()) -> Table:
-    """What the three have in common."""
+    """The parts that the three tables share."""
     return Table(
         operator,
         checks,
@@ -220,7 +220,7 @@ def table(operator: Operator, checks: list[Row], more: list[Row], aliases: tuple
 
 
 def forward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
-    """Each is one of the set; they may differ."""
+    """Each is in the set; they may differ."""
     return all(product in DTYPES.get(dtype, NOWHERE) for dtype in dtypes.values())
 
 

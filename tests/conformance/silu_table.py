@@ -1,4 +1,4 @@
-"""aclnnSilu, aclnnSiluBackward: what they refuse, in the order of CANN's checkers, and what they compute.
+"""aclnnSilu, aclnnSiluBackward: refusals in the order of CANN's checkers, and results.
 
 The order is that of ops-nn's aclnn_silu.cpp and aclnn_silu_backward.cpp; the conditions are those of the documents
 aclnnSilu and aclnnSiluBackward. The numbers are ours.
@@ -43,7 +43,7 @@ def silu(given: Given) -> Reference:
 
 
 def silu_backward(given: Given) -> Reference:
-    """g * s * (1 + x * (1 - s)), s = sigmoid(x): two sigmoids, two products and a sum, whose parts may cancel."""
+    """g * s * (1 + x * (1 - s)), s = sigmoid(x): two sigmoids, two products and a sum, whose terms may cancel."""
     dtype, g, x = given.dtype, given.inputs["gradOutput"], given.inputs["self"]
     s, rest = sigmoid(x), sigmoid(-x)
     value = g * s * (1 + x * rest)
@@ -83,7 +83,7 @@ SILU_BACKWARD = Operator(
     missing=frozenset({"Ascend310P"}),
 )
 
-# ---- dtypes: the products that take each
+# ---- dtypes: the products that accept each
 
 DTYPES = {F32: ANYWHERE, F16: ANYWHERE, BF16: WITH_BF16, F64: HOST}
 
@@ -133,7 +133,7 @@ SILU_BACKWARD_MORE = [
 
 
 def accepted(operator: Operator, most_dims: int) -> list[Row]:
-    """What is taken on every product that has the operator."""
+    """Calls accepted on every product that has the operator."""
     shapes = [(), (3,), DIMS_8, DIMS_9, (*DIMS_9, 1, 3, 1)]
     return [
         *(Row("-", f"{len(s)} dims", on_all(operator, "shape", s), ANYWHERE) for s in shapes if len(s) <= most_dims),
@@ -142,7 +142,7 @@ def accepted(operator: Operator, most_dims: int) -> list[Row]:
     ]
 
 
-# ---- where the rows come from
+# ---- The sources of the rows
 
 SOURCES = {
     "aclnnSilu": by_hand(
@@ -161,7 +161,7 @@ SOURCES = {
 def table(
     operator: Operator, checks: list[Row], more: list[Row], most_dims: int, aliases: tuple[tuple[str, str], ...]
 ) -> Table:
-    """What the two have in common."""
+    """The parts that the two tables share."""
     return Table(
         operator,
         checks,

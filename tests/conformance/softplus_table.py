@@ -1,4 +1,4 @@
-"""aclnnSoftplus, aclnnSoftplusBackward: what they refuse, in the order of CANN's checkers, and what they compute.
+"""aclnnSoftplus, aclnnSoftplusBackward: refusals in the order of CANN's checkers, and results.
 
 The order is that of ops-nn's aclnn_softplus.cpp and aclnn_softplus_backward.cpp; the conditions are those of the
 documents aclnnSoftplus and aclnnSoftplusBackward. The numbers are ours.
@@ -44,8 +44,8 @@ INTEGERS = (Dtype.INT8, Dtype.INT16, Dtype.INT32, Dtype.INT64, Dtype.UINT8, Dtyp
 
 
 def log1p_roundings(dtype: Dtype, v: np.ndarray) -> np.ndarray:
-    """By how much log(1 + exp(-|v|)) may miss, relative to itself: exp 2 units (for 16 bits 4, and a 16th of a unit for
-    every unit of v) and its polynomial 3, to which its approximation adds 2^-22 for FLOAT16 and 2^-16 for BFLOAT16."""
+    """The relative error of log(1 + exp(-|v|)): exp 2 units (for 16 bits 4, and a 16th of a unit for every unit of v)
+    and its polynomial 3, plus an approximation error of 2^-22 for FLOAT16 and 2^-16 for BFLOAT16."""
     if dtype == F64:
         return np.full_like(v, 4 * unit(dtype))
     exponential = 2 if dtype == F32 else 4 + np.minimum(np.abs(v), 105) / 16
@@ -54,7 +54,7 @@ def log1p_roundings(dtype: Dtype, v: np.ndarray) -> np.ndarray:
 
 
 def exponent(given: Given, dtype: Dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """beta * x, its own rounding, where it is greater than the threshold (once it is rounded), and beta."""
+    """beta * x, its rounding error, where it exceeds the threshold (after rounding), and beta."""
     x, beta, threshold = given.inputs["self"], *(given.arguments[name].as_float for name in ("beta", "threshold"))
     with np.errstate(all="ignore"):
         v = x * beta
@@ -65,7 +65,7 @@ def exponent(given: Given, dtype: Dtype) -> tuple[np.ndarray, np.ndarray, np.nda
 
 def softplus(given: Given) -> Reference:
     """(max(v, 0) + log(1 + exp(-|v|))) / beta with v = beta * x: the logarithm, the sum, the reciprocal of beta and a
-    product; where v is greater than the threshold, x."""
+    product; x where v exceeds the threshold."""
     dtype, x = given.dtype, given.inputs["self"]
     v, error, linear, beta = exponent(given, dtype)
     with np.errstate(all="ignore"):
@@ -78,7 +78,7 @@ def softplus(given: Given) -> Reference:
 
 
 def softplus_backward(given: Given) -> Reference:
-    """g * sigmoid(v): a sigmoid and a product; where v is greater than the threshold, g."""
+    """g * sigmoid(v): a sigmoid and a product; g where v exceeds the threshold."""
     dtype, g = promoted(dtypes_of(given)), given.inputs["gradOutput"]
     v, error, linear, _ = exponent(given, dtype)
     s = sigmoid(v)
@@ -88,12 +88,12 @@ def softplus_backward(given: Given) -> Reference:
 
 
 def dtypes_of(given: Given) -> dict[str, Dtype]:
-    """Those of the tensors, by name."""
+    """The dtypes of the tensors, by name."""
     return {name: value.dtype for name, value in given.arguments.items() if isinstance(value, Tensor)}
 
 
 def promoted(dtypes: dict[str, Dtype]) -> Dtype:
-    """What the gradient is computed in: the dtype of both inputs, or FLOAT, or DOUBLE if one has that."""
+    """The gradient's compute dtype: that of both inputs, or FLOAT, or DOUBLE if one is DOUBLE."""
     g, x = dtypes["gradOutput"], dtypes["self"]
     return g if g == x else F64 if F64 in (g, x) else F32
 
@@ -117,7 +117,7 @@ def values(dtype: Dtype, name: str) -> tuple[float, ...]:
     )
 
 
-# Products are exact in float, so that the same values serve double.
+# Products are exact in float, so the same values can be used for double.
 SCALARS = {"beta": Scalar(2.0), "threshold": Scalar(3.0)}
 
 EMPTY = (0, 3)
@@ -137,7 +137,7 @@ SOFTPLUS_BACKWARD = Operator(
     missing=frozenset({"Ascend310P"}),
 )
 
-# ---- dtypes: the products that take each
+# ---- dtypes: the products that accept each
 
 FORWARD_DTYPES = {F32: ANYWHERE, F16: ANYWHERE, BF16: WITH_BF16, F64: HOST}
 GRADIENT_DTYPES = {F32: ANYWHERE, F16: ANYWHERE, F64: ANYWHERE, BF16: WITH_BF16}
@@ -145,13 +145,13 @@ BACKWARD_DTYPES = GRADIENT_DTYPES | dict.fromkeys(INTEGERS, ANYWHERE)
 
 
 def forward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
-    """Anything that self can be cast to for the output."""
+    """The output has any dtype that self can be cast to."""
     x, out = dtypes.values()
     return product in FORWARD_DTYPES.get(x, NOWHERE) and can_cast(x, out)
 
 
 def backward_accepts(dtypes: dict[str, Dtype], product: str) -> bool:
-    """Each is one of its set; they may differ."""
+    """Each is in its set; they may differ."""
     g, x, out = dtypes.values()
     sets = ((GRADIENT_DTYPES, g), (BACKWARD_DTYPES, x), (GRADIENT_DTYPES, out))
     missing = product in SOFTPLUS_BACKWARD.missing
@@ -166,7 +166,7 @@ DIMS_9 = (*DIMS_8, 2)
 
 
 def complex_scalars(first: str, second: str) -> list[Row]:
-    """Scalars that cannot become FLOAT."""
+    """Scalars that cannot be converted to FLOAT."""
     return [
         Row(number, f"{name} complex", {f"{name}.dtype": dtype}, words=(name, dtype.name))
         for number, name in ((first, "beta"), (second, "threshold"))
@@ -225,7 +225,7 @@ SOFTPLUS_BACKWARD_ACCEPTED = [
 
 
 def accepted(operator: Operator) -> list[Row]:
-    """What either takes on every product that has it."""
+    """Calls that either accepts on every product that has it."""
     return [
         Row(
             "-",
@@ -247,7 +247,7 @@ FINITE = st.sampled_from([1.0, 2.0, 0.5, -0.5, 1.6732632, 3.0, 0.0])
 
 
 def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
-    """Any layout and scalars of any sign; of a gradient also inputs of two dtypes."""
+    """Any layout and scalars of any sign; for a gradient also inputs of two dtypes."""
     changes = same_shape_calls(draw, operator, (F32, F16, BF16), 8)
     changes.update({name: Scalar(draw(FINITE)) for name in SCALARS})
     if operator is SOFTPLUS_BACKWARD and draw(st.booleans()):
@@ -256,7 +256,7 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     return changes
 
 
-# ---- where the rows come from
+# ---- The sources of the rows
 
 SOURCES = {
     "aclnnSoftplus": by_hand(
@@ -287,7 +287,7 @@ def table(
     dtypes: dict[Dtype, frozenset[str]],
     aliases: tuple[tuple[str, str], ...],
 ) -> Table:
-    """What the two have in common."""
+    """The parts that the two tables share."""
     checks, more, own = rows
     return Table(
         operator,

@@ -1,4 +1,4 @@
-"""aclnnConvolution and aclnnConvolutionBackward through the C ABI: what is theirs alone.
+"""Tests specific to aclnnConvolution and aclnnConvolutionBackward, through the C ABI.
 
 Every call that succeeds is compared with the float64 reference of convolution_table.py (machinery.call).
 """
@@ -52,7 +52,7 @@ INF, NAN, FLT_MAX = np.inf, np.nan, float(np.finfo(np.float32).max)
 EACH_PRODUCT = pytest.mark.parametrize("product", PRODUCTS)
 
 
-# ---- the checks of some products only
+# ---- Checks of some products only
 
 
 @EACH_PRODUCT
@@ -62,7 +62,7 @@ EACH_PRODUCT = pytest.mark.parametrize("product", PRODUCTS)
     ids=["forward", "backward"],
 )
 def test_order_of_product_rules(operator: Operator, order: list[Row], product: str) -> None:
-    """They stand in the same order with all other checks."""
+    """They have the same order relative to all other checks."""
     failing = [row for row in order if row.on(operator, product) != SUCCESS]
     alone = {id(row): call(operator, row.changes, product) for row in failing}
     for first, second in pairs(operator, failing):
@@ -71,7 +71,7 @@ def test_order_of_product_rules(operator: Operator, order: list[Row], product: s
 
 
 def test_fp8_text_names_the_argument() -> None:
-    """Whichever tensor it is."""
+    """For each tensor."""
     for operator in (FORWARD, BACKWARD):
         for name in operator.tensors:
             outcome = call(operator, {f"{name}.dtype": Dtype.HIFLOAT8}, "Ascend950")
@@ -126,7 +126,7 @@ def test_values(problem: Problem, dtype: Dtype) -> None:
 @EACH_PRODUCT
 @pytest.mark.parametrize("problem", [DEFAULT, TRANSPOSED], ids=["ordinary", "transposed"])
 def test_values_on_products(problem: Problem, product: str) -> None:
-    """Every dtype and mode that the product takes."""
+    """Every dtype and mode that the product supports."""
     for dtype in (F32, F16) if product in NARROW else (F32, F16, BF16):
         for mode in (ALLOW_FP32_DOWN_PRECISION, USE_FP16) if product in NARROW and dtype == F32 else range(4):
             both(problem, dtype, mode, product)
@@ -147,7 +147,7 @@ def test_mixed_dtypes(dtypes: tuple[Dtype, Dtype, Dtype]) -> None:
 @pytest.mark.parametrize("absent", [False, True], ids=["given", "null"])
 @pytest.mark.parametrize("mask", list(each_of((False, True), repeat=3)), ids=str)
 def test_masks(mask: tuple[bool, ...], absent: bool) -> None:
-    """What is masked off is not written, and may be null."""
+    """Unselected gradients are not written, and may be null."""
     changes: Changes = {"outputMask": Bools(mask)}
     for name, on in zip(BACKWARD.outputs, mask, strict=True):
         if absent and not on:
@@ -156,11 +156,11 @@ def test_masks(mask: tuple[bool, ...], absent: bool) -> None:
         succeeds(BACKWARD, {**problem.backward(), **changes}, "Ascend910B")
 
 
-# ---- one product, so that nothing but the conversion rounds
+# ---- A single product, so that only the conversion rounds
 
 
 def scaled(x: np.ndarray, dtype: Dtype, mode: int, product: str) -> dict[str, np.ndarray]:
-    """x times a kernel of 1, as output and as gradInput; and times an input of 1, as gradWeight of as many channels."""
+    """x times a kernel of 1, as output and as gradInput; and times an input of 1, as gradWeight (as many channels)."""
     line = Problem(1, 1, 1, (len(x),), (1,), (1,), (0,), (1,), False, (0,), 1)
     wide = Problem(1, 1, len(x), (1,), (1,), (1,), (0,), (1,), False, (0,), 1)
     calls: list[tuple[Operator, str, Changes]] = [
@@ -209,7 +209,7 @@ HF32 = [
 @pytest.mark.parametrize("mode", [ALLOW_FP32_DOWN_PRECISION, USE_HF32])
 @pytest.mark.parametrize("product", sorted(WIDE))
 def test_hf32(product: str, mode: int) -> None:
-    """The values of the specification, and as many others as matter."""
+    """The values of the specification, and other relevant values."""
     table = np.array(HF32)
     check_exact(table[:, 0], table[:, 2 if product == "Ascend950" else 1], F32, mode, product)
     x = cabi.round_to(F32, sweep(F32))[::16]
@@ -236,7 +236,7 @@ OVERFLOW = [(65520.0, INF), (-65520.0, -INF), (1e30, INF), (INF, INF), (-INF, -I
     ("product", "mode"), [*each_of(PRODUCTS, [USE_FP16]), *each_of(sorted(NARROW), [ALLOW_FP32_DOWN_PRECISION])]
 )
 def test_fp16(product: str, mode: int) -> None:
-    """What is beyond 65504 on products without FP32 matrix units is not specified."""
+    """Values beyond 65504 on products without FP32 matrix units are not specified."""
     x, expected = np.array(FP16 if product in NARROW else FP16 + OVERFLOW).T
     check_exact(x, expected, F32, mode, product)
     x = cabi.round_to(F32, sweep(F32))[::16]
@@ -245,7 +245,7 @@ def test_fp16(product: str, mode: int) -> None:
 
 
 def test_bfloat16_as_fp16() -> None:
-    """USE_FP16 narrows the range of BF16, and rounds what is subnormal in FLOAT16."""
+    """USE_FP16 narrows the range of BF16, and rounds values that are subnormal in FLOAT16."""
     x = np.array([1.0, 65280.0, 65536.0, -1e30, 2.0**-24, 1.5 * 2.0**-24, 2.0**-26, INF, NAN])
     expected = np.array([1.0, 65280.0, INF, -INF, 2.0**-24, 2.0**-23, 0.0, INF, NAN])
     check_exact(x, expected, BF16, USE_FP16, "Ascend910B")
@@ -254,7 +254,7 @@ def test_bfloat16_as_fp16() -> None:
 @pytest.mark.parametrize("dtype", (F16, BF16), ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize("mode", [KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_HF32])
 def test_other_modes_leave_16_bits(mode: int, dtype: Dtype) -> None:
-    """HF32 is for FLOAT."""
+    """HF32 applies to FLOAT only."""
     x = sweep(dtype)[::16]
     check_exact(x, x, dtype, mode, "Ascend910B")
 
@@ -279,7 +279,7 @@ def test_fp16_and_bf16_meet_in_float() -> None:
 
 
 def test_sums_are_fp32() -> None:
-    """Ones: a sum in FLOAT16 would stay at 2048, one in BF16 at 256."""
+    """Ones: a sum in FLOAT16 would stop at 2048, one in BF16 at 256."""
     problem = Problem(1, 4096, 1, (3, 3), (1, 1), (1, 1), (0, 0), (1, 1), groups=1)
     many = Problem(2, 1, 1, (64, 32), (1, 1), (1, 1), (0, 0), (1, 1), groups=1)
     for dtype in (F16, BF16):
@@ -294,8 +294,8 @@ def test_sums_are_fp32() -> None:
 
 
 def test_where_results_are_rounded() -> None:
-    """2049 ones: gradInput is rounded to the dtype of the computation before its own, gradWeight is FP32 until its own,
-    gradBias is rounded to gradOutput's."""
+    """2049 ones: gradInput is rounded to the compute dtype before its own, gradWeight is FP32 until its own, gradBias
+    is rounded to gradOutput's."""
     ones = {f"{name}.values": (1.0,) for name in BACKWARD.inputs}
     wide = {f"{name}.dtype": F32 for name in BACKWARD.outputs}
     deep = Problem(1, 1, 2049, (1,), (1,), (1,), (0,), (1,), False, (0,), 1)
@@ -312,7 +312,7 @@ def test_where_results_are_rounded() -> None:
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("dtype", [F16, BF16], ids=lambda dtype: dtype.name)
 def test_where_a_bias_is_rounded(dtype: Dtype, transposed: bool, product: str) -> None:
-    """1 + 2^-12, of which 16 bits keep 1, and a product of -1."""
+    """1 + 2^-12, which rounds to 1 in 16 bits, and a product of -1."""
     if dtype == BF16 and product in NARROW:
         return
     pixel = Problem(1, 1, 1, (1,), (1,), (1,), (0,), (1,), transposed, (0,), 1)
@@ -325,7 +325,7 @@ def test_where_a_bias_is_rounded(dtype: Dtype, transposed: bool, product: str) -
 
 @pytest.mark.parametrize("mode", [ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32])
 def test_grad_bias_is_of_the_gradient_as_it_came(mode: int) -> None:
-    """Not of its conversion, which would lose the last bits or overflow."""
+    """Not of the converted gradient, which would lose the last bits or overflow."""
     long = Problem(2, 1, 2, (3,), (1,), (1,), (0,), (1,), False, (0,), 1)
     changes = {**long.backward(), **on_all(BACKWARD, "dtype", F32), "cubeMathType": mode}
     outcome = succeeds(BACKWARD, {**changes, "gradOutput.values": (70001.0, 0.5, 0.25)}, "Ascend910B")
@@ -356,7 +356,7 @@ def channels_last(shape: tuple[int, ...]) -> tuple[int, ...]:
     "problem", [ONE_D, DEFAULT, TRANSPOSED, DEPTHWISE, THREE_D], ids=["1-D", "2-D", "transposed", "depthwise", "3-D"]
 )
 def test_channels_last(problem: Problem, dtype: Dtype) -> None:
-    """All tensors, all inputs, all outputs, and one alone."""
+    """All tensors, all inputs, all outputs, and each one separately."""
     for operator, changes in ((FORWARD, problem.forward()), (BACKWARD, problem.backward())):
         names = [name for name in operator.tensors if len(changes[f"{name}.shape"]) > 1]
         read, written = ([name for name in names if operator.reads(name) is way] for way in (True, False))
@@ -367,7 +367,7 @@ def test_channels_last(problem: Problem, dtype: Dtype) -> None:
 
 @pytest.mark.parametrize("problem", [DEFAULT, TRANSPOSED], ids=["ordinary", "transposed"])
 def test_reversed_inputs(problem: Problem) -> None:
-    """Negative strides, in each dimension alone and in all."""
+    """Negative strides, in each dimension separately and in all."""
     for operator, changes in ((FORWARD, problem.forward()), (BACKWARD, problem.backward())):
         for name in operator.inputs:
             shape = changes[f"{name}.shape"]
@@ -383,7 +383,7 @@ def test_reversed_inputs(problem: Problem) -> None:
 
 @pytest.mark.parametrize("problem", [DEFAULT, TRANSPOSED], ids=["ordinary", "transposed"])
 def test_broadcast_inputs(problem: Problem) -> None:
-    """A stride of 0, in each dimension alone: as torch's sum passes its gradient on."""
+    """A stride of 0 in each dimension separately, as in the gradient of torch's sum."""
     for operator, changes in ((FORWARD, problem.forward()), (BACKWARD, problem.backward())):
         for name in operator.inputs:
             packed = cabi.contiguous_strides(changes[f"{name}.shape"])
@@ -393,7 +393,7 @@ def test_broadcast_inputs(problem: Problem) -> None:
 
 
 def test_overlapping_input() -> None:
-    """Windows over one line, as unfold gives them."""
+    """Windows over one line, as from unfold."""
     lines = Problem(4, 2, 3, (8,), (3,), (1,), (1,), (1,), False, (0,), 1)
     for operator, changes in ((FORWARD, lines.forward()), (BACKWARD, lines.backward())):
         succeeds(operator, {**changes, "input.strides": (1, 2, 1)})

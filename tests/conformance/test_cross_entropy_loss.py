@@ -1,4 +1,4 @@
-"""aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad through the C ABI: what is theirs alone."""
+"""Tests specific to aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad, through the C ABI."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ MODES: dict[str, Changes] = {
 @pytest.mark.parametrize("magnitude", [2.0**-12, 1.0, 30.0, 2.0**10], ids=str)
 @EACH_DTYPE_ROW
 def test_values(table: Table, row: DtypeRow, magnitude: float, mode: Changes, reduction: str) -> None:
-    """Logits about 0 of several magnitudes; of the gradient, the log probabilities they have."""
+    """Logits around 0 of several magnitudes; for the gradient, their log probabilities."""
     for rows, classes in ((1, 1), (5, 3), (33, 257), (2, 4099)):
         random = np.random.default_rng(rows * classes)
         logits = magnitude * random.standard_normal((rows, classes))
@@ -76,7 +76,7 @@ def test_values(table: Table, row: DtypeRow, magnitude: float, mode: Changes, re
 @EACH_REDUCTION
 @EACH_DTYPE_ROW
 def test_z_loss(table: Table, row: DtypeRow, reduction: str) -> None:
-    """Alone and with smoothing; rows that are ignored have none."""
+    """Alone and with smoothing; ignored rows have none."""
     rows, classes = 7, 19
     changes = {**table.of_dtypes(row.dtypes), **shapes(table.operator, rows, classes, reduction)}
     dtype = row.dtypes[0]
@@ -93,7 +93,7 @@ def test_z_loss(table: Table, row: DtypeRow, reduction: str) -> None:
 
 @EACH_DTYPE_ROW
 def test_rows_that_are_not_finite(table: Table, row: DtypeRow) -> None:
-    """-inf is a class of probability 0; a row with inf or NaN, or of nothing but -inf, is NaN; other rows are not."""
+    """-inf is a class of probability 0; a row with inf or NaN, or only -inf, is NaN; other rows are not."""
     values = [
         [0.0, -INF, 1.0],
         [-INF, -INF, 2.0],
@@ -111,7 +111,7 @@ def test_rows_that_are_not_finite(table: Table, row: DtypeRow) -> None:
         assert log_prob[1].tolist() == [-INF, -INF, 0.0]
     else:
         succeeds(operator, {**changes, "logProb.values": np.array(values)})
-        # What an ignored row holds is no matter.
+        # The contents of an ignored row do not matter.
         out = succeeds(operator, {**changes, "logProb.values": np.array(values), "ignoreIndex": 2})
         assert not out.prepared.output.read().any()
 
@@ -119,7 +119,7 @@ def test_rows_that_are_not_finite(table: Table, row: DtypeRow) -> None:
 @pytest.mark.parametrize(("rows", "classes"), [(1, 100_003), (100_003, 2)])
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.operator.api)
 def test_long_sums_do_not_drift(table: Table, rows: int, classes: int) -> None:
-    """Equal terms round all the same way, so that one accumulator in float would miss by a part of their number."""
+    """Equal terms all round in the same direction, so one float accumulator would have an error proportional to n."""
     operator = table.operator
     changes = {**shapes(operator, rows, classes), "weightOptional.values": [0.1], "labelSmoothing": 0.25}
     equal = {"input.values": [0.3]} if table is FORWARD else {"logProb.values": [-np.log(classes)]}
@@ -127,7 +127,7 @@ def test_long_sums_do_not_drift(table: Table, rows: int, classes: int) -> None:
 
 
 def test_loss_of_equal_logits() -> None:
-    """log C, from logProb before it is rounded: 256 of BFLOAT16 give -5.5452, as BFLOAT16 -5.53125 or -5.5625."""
+    """log C, from the unrounded logProb: 256 of BFLOAT16 give -5.5452, as BFLOAT16 -5.53125 or -5.5625."""
     for dtype in (F32, F16, BF16):
         changes = {**forward_shapes(3, 256), "input.values": [4.0], "weightOptional": None}
         changes = {key: value for key, value in changes.items() if not key.startswith("weightOptional.")}
@@ -138,7 +138,7 @@ def test_loss_of_equal_logits() -> None:
 
 
 def test_answer_of_the_published_example() -> None:
-    """That of aclnnCrossEntropyLossGrad's document: 0.05 * exp(-0.2), and 0.05 less where the label is."""
+    """The example of aclnnCrossEntropyLossGrad's document: 0.05 * exp(-0.2), and 0.05 less at the label."""
     changes = {
         "gradLoss": Tensor(shape=(), values=[0.1]),
         "logProb": Tensor(shape=(2, 3), values=[-0.2]),
@@ -151,7 +151,7 @@ def test_answer_of_the_published_example() -> None:
     assert np.round(got, 5).tolist() == np.float32([[-0.00906, 0.04094, 0.04094]] * 2).tolist()
 
 
-# ---- labels (docs/emulation/operators.md)
+# ---- Labels (docs/emulation/operators.md)
 
 
 def test_all_rows_ignored() -> None:
@@ -164,7 +164,7 @@ def test_all_rows_ignored() -> None:
 
 @EACH_OPERATOR
 def test_labels_are_compared_whole(operator: Operator) -> None:
-    """Neither a label nor ignoreIndex is cut to 32 bits: 2^32 is no class 0, and is not what a 0 is ignored by."""
+    """Neither labels nor ignoreIndex are truncated to 32 bits: 2^32 is not class 0, and does not ignore it."""
     for label in (2**32, 2**32 + 1, -(2**32)):
         outcome = call(operator, {"target.values": (1, label, 2)})
         assert outcome.status == AICORE_EXCEPTION
@@ -180,7 +180,7 @@ def test_labels_are_compared_whole(operator: Operator) -> None:
 @EACH_REDUCTION
 @EACH_OPERATOR
 def test_labels_that_are_no_class(operator: Operator, reduction: str, dtype: Dtype) -> None:
-    """In every mode and in any row; the extremes of their dtype would lie far outside."""
+    """In every mode and in any row; the extremes of their dtype would be far out of range."""
     limits = np.iinfo(cabi.storage_type(dtype))
     for rows, classes in ((4, 3), (3, 70)):
         for label in (classes, -1, int(limits.max), int(limits.min)):
@@ -198,7 +198,7 @@ def test_labels_that_are_no_class(operator: Operator, reduction: str, dtype: Dty
 
 @EACH_OPERATOR
 def test_bad_label_on_a_created_stream(operator: Operator) -> None:
-    """Both stages succeed; the stream reports it at its synchronisation, and wrote nothing but outputs."""
+    """Both stages succeed; the stream reports it at its synchronisation; only outputs were written."""
     host, stream = cabi.host(), ctypes.c_void_p()
     assert host.aclrtCreateStream(ctypes.byref(stream)) == SUCCESS
     with Prepared(operator, {"target.values": (1, 5, 2)}) as prepared:
@@ -215,7 +215,7 @@ def test_bad_label_on_a_created_stream(operator: Operator) -> None:
 
 @EACH_OPERATOR
 def test_output_over_the_labels(operator: Operator) -> None:
-    """A row of two FLOATs lies exactly over its label, which must have been read for good by then."""
+    """A row of two FLOATs exactly overlaps its label, which must have been read before."""
     output = "logProbOut" if operator is CROSS_ENTROPY_LOSS else "out"
     changes = {**shapes(operator, 3, 2, "none"), "target.values": (1, 0, 1)}
     with Prepared(operator, changes) as prepared:
@@ -237,7 +237,7 @@ def test_output_over_the_labels(operator: Operator) -> None:
 @EACH_REDUCTION
 @EACH_DTYPE_ROW
 def test_same_bits_in_every_view(table: Table, row: DtypeRow, reduction: str) -> None:
-    """Where the elements lie, and how they are aligned, changes nothing."""
+    """The elements' layout and alignment do not change the results."""
     operator, random = table.operator, np.random.default_rng(0)
     changes = {**table.of_dtypes(row.dtypes), **shapes(operator, 37, 61, reduction)}
     values = {name: random.standard_normal(37 * 61) for name in operator.inputs if name != "target"}

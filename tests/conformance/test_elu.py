@@ -1,4 +1,4 @@
-"""aclnnElu, aclnnInplaceElu and aclnnEluBackward through the C ABI: what is theirs alone."""
+"""Tests specific to aclnnElu, aclnnInplaceElu and aclnnEluBackward, through the C ABI."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def scalars(alpha: float, scale: float, input_scale: float) -> dict[str, Scalar]
 @pytest.mark.parametrize("dtype", [d for d in cabi.REAL + cabi.INTEGER if d not in (Dtype.INT4, Dtype.UINT1)])
 @pytest.mark.parametrize("name", ["alpha", "scale", "inputScale"])
 def test_scalar_dtypes(name: str, dtype: Dtype) -> None:
-    """Every real dtype is castable to FLOAT."""
+    """Every real dtype can be converted to FLOAT."""
     for operator in OPERATORS:
         succeeds(operator, {name: Scalar(1 if dtype == Dtype.BOOL else 2, dtype)})
 
@@ -53,7 +53,7 @@ COEFFICIENTS = [
 @pytest.mark.parametrize("dtype", FLOATING, ids=lambda dtype: dtype.name)
 @EACH_OPERATOR
 def test_values(operator: Operator, dtype: Dtype, coefficients: tuple[float, float, float]) -> None:
-    if dtype == F64:  # the scalars are floats: their product is exact in double only when it is short
+    if dtype == F64:  # the scalars are floats: their product is exact in double only if it is short
         coefficients = tuple(float(np.round(c * 16) / 16) for c in coefficients)
     x = sweep(dtype)
     shape = x.shape
@@ -87,7 +87,7 @@ def test_coefficients_that_are_not_finite(coefficients: tuple[float, float, floa
 
 
 def backward_of(g: list[float], v: list[float], **changes: Any) -> np.ndarray:
-    """Results of one FP32 backward, as they are in memory."""
+    """Results of one FP32 backward, as stored."""
     size = (len(g),)
     tensors = {"gradOutput": Tensor(values=g, shape=size), "selfOrResult": Tensor(values=v, shape=size)}
     changes = {**scalars(1, 1, 1), **tensors, "gradInput.shape": size, **changes}
@@ -114,7 +114,7 @@ def test_backward_where_the_formula_is_subtle() -> None:
 
 
 def test_result_is_rounded_to_the_input_dtype_before_the_cast() -> None:
-    """In gradOutput's dtype, then cast, as CANN's stage 1. 1 + 2^-8 + 2^-16 is 1 + 2^-7 or 1 in BF16, and no more."""
+    """Rounded to gradOutput's dtype, then cast, as in CANN's stage 1. 1 + 2^-8 + 2^-16 is 1 + 2^-7 or 1 in BF16."""
     one = Tensor(BF16, values=[1.0])
     tensors = {"gradOutput": one, "selfOrResult": one, "gradInput.dtype": F64}
     outcome = succeeds(ELU_BACKWARD, {**tensors, "scale": Scalar(1 + 2.0**-8 + 2.0**-16)})
@@ -125,7 +125,7 @@ def test_result_is_rounded_to_the_input_dtype_before_the_cast() -> None:
 
 
 def test_gradient_and_result_may_be_one_tensor() -> None:
-    """All three arguments one descriptor."""
+    """All three arguments share one descriptor."""
     one = {"selfOrResult": Same("gradOutput"), "gradInput": Same("gradOutput")}
     succeeds(ELU_BACKWARD, one)
     succeeds(ELU_BACKWARD, {**one, "isResult": True})

@@ -1,4 +1,4 @@
-"""The contract of the two stages (CANN's document of the two-stage interface), for every operator alike."""
+"""The contract of the two stages (CANN's document of the two-stage interface), for every operator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def nothing_left_behind() -> Iterator[None]:
 
 
 def in_thread(work: Callable[[], Any]) -> Any:
-    """The result of the work, done by a thread that then ends."""
+    """The result of the work, run on a thread that then ends."""
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.append(work()))
     thread.start()
@@ -47,7 +47,7 @@ def created_stream() -> Iterator[int]:
 
 @contextmanager
 def held_up(stream: int) -> Iterator[None]:
-    """Nothing queued in the block begins before its end."""
+    """Work queued in the block starts after its end."""
     gate = threading.Event()
     wait = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: gate.wait(60) and None)
     assert cabi.host().aclrtLaunchHostFunc(stream, ctypes.cast(wait, ctypes.c_void_p), None) == SUCCESS
@@ -76,7 +76,7 @@ def test_stage2_without_workspace_deletes_the_executor(operator: Operator) -> No
 
 
 def test_workspace_too_small(operator: Operator) -> None:
-    """The host never lets a kernel leave its workspace, whatever the family."""
+    """The host never lets a kernel access memory outside its workspace, in any family."""
     with Prepared(operator, operator.of_size(7, 31)) as prepared:
         first = prepared.stage1()
         executors = cabi.live_objects("executor")
@@ -93,7 +93,7 @@ def test_workspace_too_small(operator: Operator) -> None:
 
 
 def test_workspace_in_a_block_that_is_too_small(operator: Operator) -> None:
-    """The padding of aclrtMalloc is no workspace."""
+    """The padding of aclrtMalloc cannot serve as workspace."""
     with cabi.device(), Prepared(operator, operator.of_size(7, 31)) as prepared:
         first = prepared.stage1()
         if first.workspace_size > 1:
@@ -110,7 +110,7 @@ def test_workspace_in_a_block_that_is_too_small(operator: Operator) -> None:
 
 
 def test_memory_freed_between_the_stages(operator: Operator) -> None:
-    """Of any tensor, on either kind of stream: found in the stream's turn, and nothing is written."""
+    """For any tensor, on either kind of stream: detected when the stream reaches the call, without writing."""
     for name in operator.tensors:
         with cabi.device(), created_stream() as created, Prepared(operator, {}) as prepared:
             if prepared.memory[name].view.size == 0:
@@ -130,7 +130,7 @@ def test_memory_freed_between_the_stages(operator: Operator) -> None:
 
 
 def test_empty_tensors_need_no_memory(operator: Operator) -> None:
-    """Null data is no null argument where there is nothing to read or write."""
+    """Null data is allowed if there is nothing to read or write."""
     with cabi.product("host"), Prepared(operator, operator.empty) as prepared:
         for name, memory in prepared.memory.items():
             if memory.view.size == 0:
@@ -141,7 +141,7 @@ def test_empty_tensors_need_no_memory(operator: Operator) -> None:
 
 
 def test_view_outside_its_storage(operator: Operator) -> None:
-    """Refused by the host, which must not leave its buffers; CANN would corrupt memory."""
+    """Refused by the host, which must stay in its buffers; CANN would corrupt memory."""
     for name in operator.tensors:
         with Prepared(operator, {}) as prepared:
             if prepared.memory[name].view.size == 0:
@@ -166,7 +166,7 @@ def test_stage2_deletes_the_executor(operator: Operator) -> None:
 
 
 def test_stage2_again(operator: Operator) -> None:
-    """An executor that was used up is recognised, also when another has its memory."""
+    """A consumed executor is detected, even if another one reuses its memory."""
     with Prepared(operator, {}) as prepared, Prepared(operator, {}) as other:
         first = prepared.stage1()
         assert first.run() == SUCCESS
@@ -192,7 +192,7 @@ def test_null_stream_has_run_when_stage2_returns(operator: Operator) -> None:
 
 
 def test_stages_on_different_threads(operator: Operator) -> None:
-    """The thread of stage 1 has ended before stage 2 begins on a third."""
+    """The thread of stage 1 has ended before stage 2 begins on a third thread."""
     with Prepared(operator, {}) as prepared:
         first = in_thread(prepared.stage1)
         assert first.status == SUCCESS
@@ -202,7 +202,7 @@ def test_stages_on_different_threads(operator: Operator) -> None:
 
 
 def test_many_threads(operator: Operator) -> None:
-    """Calls at the same time do not meet."""
+    """Concurrent calls do not interfere."""
     shape = (7, 31)
 
     def many() -> bool:
@@ -234,7 +234,7 @@ def test_executors_run_in_any_order(operator: Operator) -> None:
 
 
 def test_created_stream(operator: Operator) -> None:
-    """Stage 2 only queues; the descriptors may go as soon as it has returned."""
+    """Stage 2 only queues; the descriptors may be destroyed as soon as it has returned."""
     with created_stream() as stream, Prepared(operator, operator.of_size(64, 33)) as prepared:
         with held_up(stream):
             first = prepared.stage1()
@@ -246,7 +246,7 @@ def test_created_stream(operator: Operator) -> None:
 
 
 def test_created_stream_keeps_order(operator: Operator) -> None:
-    """A later call on the stream reads what an earlier one wrote."""
+    """A later call on the stream reads an earlier call's result."""
     with created_stream() as stream, Prepared(operator, {}) as one, Prepared(operator, {}) as alone:
         with held_up(stream):
             calls = [one.stage1(), one.stage1()]
@@ -257,7 +257,7 @@ def test_created_stream_keeps_order(operator: Operator) -> None:
 
 
 def test_repeatable_executor(operator: Operator) -> None:
-    """Runs as often as wanted, reads the inputs anew each time, and is destroyed once."""
+    """Runs any number of times, rereads the inputs each time, and is destroyed once."""
     with Prepared(operator, {}) as prepared:
         first = prepared.stage1()
         executors = cabi.live_objects("executor")
@@ -296,10 +296,10 @@ def test_repeatable_executor_destroyed_while_it_is_queued(operator: Operator) ->
 
 
 def set_address(how: str, operator: Operator, name: str) -> tuple[Any, int]:
-    """The function that moves a tensor of the prototype, and the number it has there.
+    """The function that changes a tensor's address, and the tensor's index for it.
 
-    aclSetTensorAddr counts all tensors; the other two count inputs and outputs apart. In place, the one tensor is on
-    either side, and moving it as an input moves it as the output too.
+    aclSetTensorAddr counts all tensors; the other two count inputs and outputs separately. In place, the single tensor
+    is on both sides, and moving it as an input also moves it as the output.
     """
     if how == "either":
         return cabi.host().aclSetTensorAddr, operator.places.index(name)
@@ -311,7 +311,7 @@ def set_address(how: str, operator: Operator, name: str) -> tuple[Any, int]:
 
 @pytest.mark.parametrize("how", ["either", "by side"])
 def test_new_addresses(operator: Operator, how: str) -> None:
-    """A repeatable executor moves to other memory, and leaves the first alone."""
+    """A repeatable executor uses the new memory, and does not touch the old."""
     with Prepared(operator, {}) as here, Prepared(operator, {}) as there:
         first = here.stage1()
         assert cabi.host().aclSetAclOpExecutorRepeatable(first.executor) == SUCCESS
@@ -345,7 +345,7 @@ def test_new_address_between_the_stages(operator: Operator) -> None:
 
 
 def test_bad_address_changes(operator: Operator) -> None:
-    """The tensor is looked at first, then the executor, then the index."""
+    """The tensor is checked first, then the executor, then the index."""
     count = len(operator.places)
     with Prepared(operator, {}) as prepared:
         first = prepared.stage1()

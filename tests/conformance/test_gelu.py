@@ -1,4 +1,4 @@
-"""aclnnGelu, aclnnGeluBackward and their V2 through the C ABI: the values."""
+"""Values of aclnnGelu, aclnnGeluBackward and their V2, through the C ABI."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_values(formula: str, dtype: Dtype) -> None:
 
 
 def test_the_formulas_differ() -> None:
-    """By up to 5e-4: the document of aclnnGelu has the hyperbolic tangent's, aclnnGeluV2's 0 is x * Phi(x)."""
+    """By up to 5e-4: aclnnGelu's document has the hyperbolic tangent's formula, aclnnGeluV2's 0 is x * Phi(x)."""
     x = Tensor(shape=(3,), values=(-1.0, 1.0, 2.0))
     out = Tensor(shape=(3,))
     by_tanh = succeeds(GELU, {"self": x, "out": out}).view()

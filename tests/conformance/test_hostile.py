@@ -1,5 +1,5 @@
-"""Numbers that no honest caller passes, as from a file that somebody else wrote: each is refused, and nothing is read
-or written. (Labels: the rows "label ..." of the cross entropy's tables. Numbers at random: tests/fuzz.)"""
+"""Numbers from a malicious caller or file: each is refused, and nothing is read or written. (Labels: the rows "label
+..." of the cross entropy's tables. Random numbers: tests/fuzz.)"""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MOST, LEAST = 2**63 - 1, -(2**63)
 
 
 class Layout(NamedTuple):
-    """Where a tensor of a valid shape is said to lie."""
+    """The declared location of a tensor with a valid shape."""
 
     stride: int | None = None  # of the first dimension; None for a contiguous tensor
     offset: int = 0
-    storage: tuple[int, ...] | None = None  # None for the memory there is
+    storage: tuple[int, ...] | None = None  # None for the actual memory
 
 
 LAYOUTS = [
     *(Layout(stride) for stride in (-1, LEAST, MOST, 2**62, 2**61, 2**32, 10**6)),
-    # A storage that claims to be as large as it takes.
+    # A storage declared as large as the view needs.
     *(Layout(stride, storage=(MOST,)) for stride in (LEAST, -(2**62), -1, MOST, 2**62, 2**61, 2**59)),
     *(Layout(offset=offset) for offset in (-1, LEAST, MOST, 2**62, 2**58, 10**6)),
     *(Layout(offset=offset, storage=(MOST,)) for offset in (-1, LEAST, MOST, MOST - 1, 2**62, 2**59)),
@@ -37,7 +37,7 @@ LAYOUTS = [
 
 
 def descriptor(prepared: Prepared, name: str, layout: Layout, address: int | None = None) -> int:
-    """A tensor's description with its layout, and perhaps its address, replaced."""
+    """A tensor's description with its layout, and optionally its address, replaced."""
     memory = prepared.memory[name]
     shape, strides = memory.shape, list(memory.strides)
     if layout.stride is not None:
@@ -62,7 +62,7 @@ def descriptor(prepared: Prepared, name: str, layout: Layout, address: int | Non
 @EACH_TABLE
 def test_a_view_outside_its_memory(table: Table, layout: Layout) -> None:
     operator = table.operator
-    # Two elements at least along every dimension, so that each stride counts.
+    # At least two elements along every dimension, so that each stride matters.
     with cabi.nothing_left(), cabi.product("host"), Prepared(operator, operator.of_size(3, 8)) as prepared:
         for name in operator.tensors:
             if prepared.memory[name].view.size < 2:
@@ -79,8 +79,8 @@ def test_a_view_outside_its_memory(table: Table, layout: Layout) -> None:
 @pytest.mark.parametrize("missing", [0, 1])
 @EACH_TABLE
 def test_a_view_outside_its_storage_in_device_memory(table: Table, missing: int) -> None:
-    """Accepted where it lies in one block: clients declare a storage without the offset. The block's padding, which
-    here would do for what is missing, is none of it."""
+    """Accepted if it lies in one block: clients declare a storage without the offset. The block's padding, which would
+    be large enough here, does not count."""
     operator, offset = table.operator, 5
     size = operator.of_size(3, 8)
     with cabi.nothing_left(), cabi.device(), cabi.product("host"), Prepared(operator, size) as prepared:
@@ -109,10 +109,10 @@ HUGE = (2**31, 2**40, 2**61, 2**62, MOST, LEAST, -1)
 def test_parameters_of_a_convolution(operator: Operator, name: str, value: int) -> None:
     for transposed in (False, True):
         if name == "outputPadding" and not transposed and operator is FORWARD:
-            continue  # it is not read
+            continue  # it is unused
         problem = Problem(transposed=transposed, groups=1)
         changes = problem.forward() if operator is FORWARD else problem.backward()
-        # Of a transposed gradient it is compared with nothing, and need only be 0 or more.
+        # For a transposed gradient it is not compared with anything, and need only be at least 0.
         unread = name == "outputPadding" and operator is BACKWARD and transposed and value >= 0
         for values in ((value,), (value, value), (1, value)):
             outcome = call(operator, {**changes, name: Ints(values)}, "host")
@@ -127,7 +127,7 @@ def test_groups(operator: Operator, groups: int) -> None:
 
 @pytest.mark.parametrize("size", [2**31, 2**40, 2**61])
 def test_a_padding_that_the_stride_jumps_over(size: int) -> None:
-    """The output is small, what it is computed from is not."""
+    """The output is small, but the intermediate size is not."""
     problem = Problem(1, 1, 1, (1,), (1,), (size,), (size,), (1,), groups=1, output_padding=(0,))
     assert problem.output == (1, 1, 3)
     assert call(FORWARD, problem.forward(), "host").status == PARAM_INVALID

@@ -1,4 +1,4 @@
-"""Linear cross entropy through the C ABI: what is its alone."""
+"""Tests specific to linear cross entropy, through the C ABI."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.conformance.machinery import Changes, DtypeRow, Prepared, Table, Tens
 
 F32, F16, BF16, F64, I64 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE, Dtype.INT64
 ONLINE_TABLE, _, GRADIENT_TABLE, OUR_TABLE = TABLES
-# Few; several tiles of rows and blocks of classes, of which the last is narrower; long rows, whose blocks are narrower.
+# Few; several tiles of rows and blocks of classes, the last narrower; long rows, whose blocks are narrower.
 SIZES = [(1, 1, 1), (33, 257, 19), (520, 600, 8), (3, 140, 4100)]
 EACH_SIZE = pytest.mark.parametrize("size", SIZES, ids=str)
 # Every size with logits of about 1, one size with smaller and larger ones; the other pairs with `make test-all`.
@@ -45,7 +45,7 @@ EACH_SIZE_AND_SPREAD = pytest.mark.parametrize(
 
 
 def products_of(row: DtypeRow) -> tuple[str, ...]:
-    """`host`, and a product if the dtypes are its."""
+    """`host`, and a product if it supports the dtypes."""
     return ("host", "Ascend910B") if "Ascend910B" in row.accepted else ("host",)
 
 
@@ -56,7 +56,7 @@ def each_matrix(table: Table, rows: list[DtypeRow], at: int) -> pytest.MarkDecor
 
 
 def matrices(rows: int, classes: int, depth: int, spread: float = 1.0) -> Changes:
-    """Random ones, whose logits are about 0 and spread so far."""
+    """Random matrices whose logits are around 0 with this spread."""
     random = np.random.default_rng(rows + classes + depth)
     scale = (spread / depth**0.5) ** 0.5
     return {
@@ -68,7 +68,7 @@ def matrices(rows: int, classes: int, depth: int, spread: float = 1.0) -> Change
 @EACH_SIZE_AND_SPREAD
 @each_matrix(ONLINE_TABLE, ONLINE_DTYPES, 0)
 def test_max_and_sum(row: DtypeRow, spread: float, size: tuple[int, int, int]) -> None:
-    """With logits and without, which changes no bit."""
+    """With and without logits, with the same bits."""
     for product in products_of(row):
         changes = {**ONLINE_TABLE.of_dtypes(row.dtypes), **online_shapes(*size), **matrices(*size, spread)}
         whole = succeeds(ONLINE, changes, product)
@@ -80,7 +80,7 @@ def test_max_and_sum(row: DtypeRow, spread: float, size: tuple[int, int, int]) -
 @EACH_SIZE
 @each_matrix(GRADIENT_TABLE, GRADIENT_DTYPES, 1)
 def test_gradient(row: DtypeRow, size: tuple[int, int, int]) -> None:
-    """Of max and sum as they are, and of random probabilities."""
+    """From the actual max and sum, and from random probabilities."""
     rows, classes, _ = size
     random = np.random.default_rng(rows)
     for product in products_of(row):
@@ -110,7 +110,7 @@ def without(changes: Changes, *names: str) -> Changes:
 @EACH_SIZE
 @each_matrix(OUR_TABLE, OUR_DTYPES, 0)
 def test_loss_is_the_same_without_gradients(row: DtypeRow, size: tuple[int, int, int]) -> None:
-    """And gradients that are found later, by its lse, are as exact."""
+    """And gradients computed later, from its lse, are as exact."""
     changes = {**OUR_TABLE.of_dtypes(row.dtypes), **host_shapes(*size), **matrices(*size)}
     whole = succeeds(OURS, changes)
     alone = succeeds(OURS, without(changes, *NO_GRADIENTS))
@@ -122,7 +122,7 @@ def test_loss_is_the_same_without_gradients(row: DtypeRow, size: tuple[int, int,
 
 @pytest.mark.parametrize("dtype", [F16, BF16], ids=lambda dtype: dtype.name)
 def test_logits_of_a_product_are_rounded(dtype: Dtype) -> None:
-    """1 + 2^-12 is 1 in either type, so that two classes have one logit; on `host` they differ."""
+    """1 + 2^-12 rounds to 1 in either dtype, so that two classes have the same logit; on `host` they differ."""
     changes = {**ONLINE_TABLE.of_dtypes(ONLINE_DTYPES[0].dtypes), **online_shapes(1, 2, 2)}
     changes |= {f"{name}.dtype": dtype for name in ("input", "weight", "vocabParallelLogitsOutOptional")}
     changes |= {"input.values": (1.0, 2.0**-6), "weight.values": (1.0, 0.0, 1.0, 2.0**-6)}
@@ -131,7 +131,7 @@ def test_logits_of_a_product_are_rounded(dtype: Dtype) -> None:
 
 
 def test_mask_begins_with_the_lowest_bit() -> None:
-    """Of 9 rows, the first is masked and the last; behind it are the bits of target 0, which is masked here."""
+    """Of 9 rows, the first and the last are masked; then come the bits for target 0, which is masked here."""
     target = (1, 2, 3, 2, 3, 2, 3, 2, 9)
     changes = {**online_shapes(9, 6), "target.values": target}
     outcome = succeeds(ONLINE, changes)
@@ -141,7 +141,7 @@ def test_mask_begins_with_the_lowest_bit() -> None:
 
 
 def test_functions_go_together() -> None:
-    """Two shards of a vocabulary, put together as CANN's document says, give loss and gradients of the whole."""
+    """Two shards of a vocabulary, combined as in CANN's document, give loss and gradients of the whole."""
     rows, classes, depth, cut = 21, 40, 8, 24
     random = np.random.default_rng(3)
     x, weight = random.standard_normal((rows, depth)), random.standard_normal((classes, depth))
@@ -190,7 +190,7 @@ SPECIAL = {"an infinity": np.inf, "minus infinity": -np.inf, "a NaN": np.nan}
 @pytest.mark.parametrize("value", SPECIAL.values(), ids=SPECIAL)
 @pytest.mark.parametrize("dtype", [F32, F16, BF16, F64], ids=lambda dtype: dtype.name)
 def test_rows_that_are_not_finite(dtype: Dtype, value: float) -> None:
-    """They are NaN in what depends on them; other rows are as they were."""
+    """Results that depend on them are NaN; other rows are unchanged."""
     rows, classes, depth = 4, 530, 3
     row = next(row for row in OUR_DTYPES if row.dtypes[0] == dtype)
     changes = {**OUR_TABLE.of_dtypes(row.dtypes), **host_shapes(rows, classes, depth)}
@@ -213,7 +213,7 @@ def test_rows_that_are_not_finite(dtype: Dtype, value: float) -> None:
 
 
 def test_ignored_rows_may_hold_anything() -> None:
-    """Their gradients are 0, and they add nothing to those of the weight."""
+    """Their gradients are 0, and they do not contribute to those of the weight."""
     changes: dict[str, Any] = {**host_shapes(3, 7, 2), "target.values": (1, -100, 2)}
     x = np.ones((3, 2))
     plain = succeeds(OURS, {**changes, "input.values": x})
@@ -227,7 +227,7 @@ def test_ignored_rows_may_hold_anything() -> None:
 
 @pytest.mark.parametrize("dtype", [Dtype.INT32, I64], ids=lambda dtype: dtype.name)
 def test_labels_that_are_no_class(dtype: Dtype) -> None:
-    """In any row; the extremes of their dtype would lie far outside."""
+    """In any row; the extremes of their dtype would be far out of range."""
     limits = np.iinfo(cabi.storage_type(dtype))
     for label in (7, -1, int(limits.max), int(limits.min)):
         for at in (0, 3):

@@ -1,4 +1,4 @@
-"""What the page of conformance says of rows: each has a source, and each deviation a reason."""
+"""The conformance page's sources: each row has a source, and each deviation a reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_each_deviation_is_a_row_and_has_a_reason(deviation: report.Deviation) -
 
 
 def test_each_source_is_a_row_s() -> None:
-    """A source that no row names would be a check that no row tries; an in-place form shares those of the other."""
+    """A source without a row would be an untested check; an in-place form shares those of the other."""
     tables = all_tables()
     for table in tables:
         shared = [other for other in tables if other.sources is table.sources]
@@ -35,7 +35,7 @@ def test_each_source_is_a_row_s() -> None:
 
 
 def sources_of(table: Table) -> set[Source]:
-    """All that a table names, for its rows and for those that it might have."""
+    """All sources that a table names, for existing and possible rows."""
     own, rows = table.sources, report.rows_of(table)
     return {*own.checks.values(), own.rest, *own.unnumbered.values(), *(report.source_of(table, row) for row in rows)}
 
@@ -69,13 +69,13 @@ def test_each_published_file_is_cited() -> None:
 
 
 def lacking_cells(operator: Operator, row: Row) -> list[str]:
-    """The products whose refusal is the project's own rule, whatever the row rests on."""
+    """The products whose refusal is the project's own rule, whatever the row's source."""
     return [product for product in PRODUCTS if report.of_lacking(operator, row, product)]
 
 
 def test_refusals_of_products_that_no_published_check_makes_are_own_rules() -> None:
-    """CANN generates checks of the product from an operator's description; of the checkers that are written by hand one
-    asks for the product."""
+    """CANN generates product checks from an operator's description; of the handwritten checkers, one tests the
+    product."""
     published = {"aclnnFusedLinearCrossEntropyLossGrad"}  # CheckPlatformSupported
     for table in all_tables():
         operator = table.operator

@@ -1,4 +1,4 @@
-"""aclnnRmsNorm and aclnnRmsNormGrad through the C ABI: what is theirs alone."""
+"""Tests specific to aclnnRmsNorm and aclnnRmsNormGrad, through the C ABI."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def test_values(table: Table, row: DtypeRow, rows: int, columns: int, magnitude:
 
 @EACH_DTYPE_ROW
 def test_every_magnitude(table: Table, row: DtypeRow) -> None:
-    """The values of x's dtype whose squares float can hold, of about one size in a row, some with an inf or a NaN,
-    which stays in its row: the others are what they are without it."""
+    """Values of x's dtype whose squares fit into float, of similar size in a row; some rows have an inf or a NaN, which
+    only affects that row."""
     x = sweep(row.dtypes[0])
     least, most = (1e-130, 1e130) if row.dtypes[0] == F64 else (1e-17, 1e17)
     x = np.sort(x[(np.abs(x) > least) & (np.abs(x) < most)])
@@ -80,7 +80,7 @@ def test_every_magnitude(table: Table, row: DtypeRow) -> None:
 @pytest.mark.parametrize("value", [0.1, 0.3])
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.operator.api)
 def test_long_sums_do_not_drift(table: Table, value: float, rows: int, columns: int) -> None:
-    """Equal terms round all the same way, so that one accumulator would miss by a part of their number."""
+    """Equal terms all round in the same direction, so a single accumulator would have an error proportional to n."""
     values = {name: np.array([value]) for name in ("x", "dy", "gamma", "rstd")}
     for row in table.dtypes:
         if row.dtypes[0] in (F32, F64):
@@ -101,7 +101,7 @@ def test_rows_of_zeros() -> None:
 
 def test_y_is_rounded_once() -> None:
     """As in CANN's kernels, x * rstd is not rounded to 16 bits before the product with gamma. x = 1 and epsilon = 0.01
-    give a rstd of 0.99504, which FLOAT16 does not have; for some gamma the two ways are apart."""
+    give a rstd of 0.99504, which is not exact in FLOAT16; for some gamma the two results differ."""
     gamma = 1 + np.arange(64) / 64
     tensor = Tensor(F16, (1, 64), values=[1.0])
     changes = {
@@ -120,7 +120,7 @@ def test_y_is_rounded_once() -> None:
 
 def test_ascend910_rounds_float16_before_gamma() -> None:
     """hicann/ops-nn, norm/rms_norm/op_kernel/rms_norm_whole_reduce_sum.h, Compute: in rows of up to 21728 elements. Its
-    gradient does not (rms_norm_grad_whole_reduce_n.h, ComputeMain)."""
+    gradient does not round (rms_norm_grad_whole_reduce_n.h, ComputeMain)."""
     for columns, twice in ((64, True), (21728, True), (21729, False)):
         gamma = 1 + np.arange(columns) % 64 / 64
         x = Tensor(F16, (1, columns), values=[1.0])
@@ -140,7 +140,7 @@ def test_ascend910_rounds_float16_before_gamma() -> None:
 
 
 def test_answer_of_the_published_example() -> None:
-    """The example of aclnnRmsNormGrad's document; its rstd is not that of x."""
+    """The example of aclnnRmsNormGrad's document; its rstd does not match x."""
     counted = np.arange(1.0, 33.0)
     there = {name: Tensor(shape=(2, 1, 16), values=counted) for name in ("dy", "x", "dxOut")}
     outcome = succeeds(
@@ -171,7 +171,7 @@ def test_answer_of_the_published_example() -> None:
 
 @EACH_DTYPE_ROW
 def test_same_bits_in_every_view(table: Table, row: DtypeRow) -> None:
-    """Where the elements lie, and how they are aligned, changes nothing."""
+    """The elements' layout and alignment do not change the results."""
     shapes = of_size(table, 37, 61)
     values = {name: RANDOM.standard_normal(37 * 61) for name in ("x", "dy", "gamma", "rstd")}
     changes = tensors(table, row, shapes, values)
@@ -184,13 +184,13 @@ def test_same_bits_in_every_view(table: Table, row: DtypeRow) -> None:
                 assert outcome.view(output).tobytes() == plain.view(output).tobytes(), f"{output} by {name}"
 
 
-# ---- sizes at the limits
+# ---- Sizes at the limits
 
-REPEATED: list[np.ndarray] = []  # the memory of tensors, which must outlive them
+REPEATED: list[np.ndarray] = []  # the tensors' memory, which must outlive them
 
 
 def repeated(*shape: int, dtype: Dtype = F64) -> int:
-    """A tensor that repeats one element, so that its sizes say nothing about its memory."""
+    """A tensor that repeats one element, so that its sizes do not reflect its memory."""
     storage = np.zeros(1, cabi.storage_type(dtype))
     REPEATED.append(storage)
     rank = len(shape)
@@ -202,7 +202,7 @@ def repeated(*shape: int, dtype: Dtype = F64) -> int:
 
 @pytest.mark.parametrize("operator", [RMS_NORM, RMS_NORM_GRAD], ids=lambda operator: operator.api)
 def test_workspace_beyond_64_bits_is_refused(operator: Operator) -> None:
-    """Every tensor is just addressable; packed, all together are not, and their sum must not wrap around."""
+    """Each tensor alone is addressable; packed, all together are not, and their sum must not wrap around."""
     rows = 2**59 - 1
     wide = {"x", "dy", "rstd", "yOut", "rstdOut", "dxOut"}
     with cabi.product("host"):
@@ -219,7 +219,7 @@ def test_workspace_beyond_64_bits_is_refused(operator: Operator) -> None:
 
 
 def test_empty_tensors_with_absurd_other_sizes() -> None:
-    """Products of the sizes that are not 0 overflow (which the sanitizers would see)."""
+    """Products of the nonzero sizes overflow (which the sanitizers would detect)."""
     huge = 2**40
     with cabi.product("host"):
         x, gamma, y = ((2, 0, huge, huge), (0, huge, huge), (2, 0, huge, huge))

@@ -1,4 +1,4 @@
-"""aclnnSelu, aclnnInplaceSelu and aclnnSeluBackward through the C ABI: what is theirs alone."""
+"""Tests specific to aclnnSelu, aclnnInplaceSelu and aclnnSeluBackward, through the C ABI."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPERATORS = [table.operator for table in TABLES]
 EACH_OPERATOR = pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.api)
 
 
-# ---- the values (formulas of the documents of aclnnSelu and aclnnSeluBackward; integers as Ascend950's kernels)
+# ---- Values (formulas of the documents of aclnnSelu and aclnnSeluBackward; integers as in Ascend950's kernels)
 
 
 @pytest.mark.parametrize("dtype", (F32, F16, BF16, F64), ids=lambda dtype: dtype.name)
@@ -42,7 +42,7 @@ def test_check_values() -> None:
 
 
 def test_integers_forward() -> None:
-    """Truncated toward zero, where INT32's and INT8's own arithmetic agree."""
+    """Truncated toward zero, where INT32's and INT8's arithmetic agree."""
     x = [-100, -12, -5, -2, -1, 0, 1, 2, 5, 9, 10, 15, 19, 20, 100]
     y = [-1, -1, -1, -1, -1, 0, 1, 2, 5, 9, 10, 15, 19, 21, 105]
     for dtype in (I32, I8):
@@ -53,7 +53,7 @@ def test_integers_forward() -> None:
 
 def published_int8(x: int) -> int:
     """Ascend950's kernel (hicann/ops-nn, activation/selu/op_kernel/arch35/selu.h, ComputeInt8): above 0 the product
-    with FLOAT16's scale, truncated to FLOAT16; below 0 steps of FLOAT16, rounded up; truncated, and wrapped around."""
+    with FLOAT16's scale, truncated to FLOAT16; below 0 FLOAT16 steps, rounded up; truncated, and wrapped around."""
     product = np.float32(max(x, 0)) * np.float32(1.05078125)
     upper = np.float16(product)
     if float(upper) > float(product):
@@ -76,11 +76,11 @@ def test_integers_backward() -> None:
         assert backward_of([4, 4, 4, 10, -10], [0, -1, 1, 1, 1], dtype) == [7, 3, 4, 11, -11]
         assert backward_of([2, 2, -1], [-2, -3, -100], dtype) == [0, -2, 98]
     assert backward_of([120, 127, -127, 1], [1, 1, 1, -128], I8) == [126, 127, -128, -126]  # saturated
-    assert backward_of([2049, 3000], [1, 1], I32) == [2152, 3152]  # FLOAT16 has even numbers only from 2048 on
+    assert backward_of([2049, 3000], [1, 1], I32) == [2152, 3152]  # from 2048 on, FLOAT16 only has even numbers
 
 
 def test_integers_backward_everywhere() -> None:
-    """All of INT8 by all of INT8, against the same arithmetic in numpy; INT32 over what FLOAT16 holds, and beyond."""
+    """All of INT8 by all of INT8, against the same arithmetic in numpy; INT32 over FLOAT16's range, and beyond."""
     g, y = (grid.reshape(-1) for grid in np.meshgrid(np.arange(-128, 128), np.arange(-128, 128)))
     for dtype in (I8, I32):
         backward_of(list(g), list(y), dtype)

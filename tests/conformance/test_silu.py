@@ -1,4 +1,4 @@
-"""aclnnSilu and aclnnSiluBackward through the C ABI: the values."""
+"""Values of aclnnSilu and aclnnSiluBackward, through the C ABI."""
 
 from __future__ import annotations
 

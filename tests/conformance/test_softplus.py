@@ -1,4 +1,4 @@
-"""aclnnSoftplus and aclnnSoftplusBackward through the C ABI: scalars and values."""
+"""Scalars and values of aclnnSoftplus and aclnnSoftplusBackward, through the C ABI."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def of_scalars(operator: Operator, dtype: Dtype, x: Any, beta: float, threshold:
 @pytest.mark.parametrize("dtype", [d for d in cabi.REAL + cabi.INTEGER if d not in (Dtype.INT4, Dtype.UINT1)])
 @pytest.mark.parametrize("name", ["beta", "threshold"])
 def test_scalar_dtypes(name: str, dtype: Dtype) -> None:
-    """Every real dtype is castable to FLOAT."""
+    """Every real dtype can be converted to FLOAT."""
     for operator in OPERATORS:
         succeeds(operator, {name: Scalar(1 if dtype == Dtype.BOOL else 2, dtype)})
 
@@ -55,7 +55,7 @@ def test_scalars_that_make_no_curve(operator: Operator, beta: float, threshold: 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=lambda dtype: dtype.name)
 @pytest.mark.parametrize("gradient", [Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE], ids=lambda d: d.name)
 def test_a_gradient_of_integers_is_computed_in_float(gradient: Dtype, dtype: Dtype) -> None:
-    """Beside FLOAT16, too: 100 * beta is beyond the threshold, and 0 and 1 are not."""
+    """Together with FLOAT16, too: 100 * beta exceeds the threshold, and 0 and 1 do not."""
     x = Tensor(dtype, (4,), values=(0, 1, 0, 1) if dtype == Dtype.BOOL else (0, 1, 2, 100))
     for out in (gradient, Dtype.FLOAT):
         tensors = {"gradOutput": Tensor(gradient, (4,)), "self": x, "gradInput": Tensor(out, (4,))}

@@ -1,4 +1,4 @@
-"""What every operator's table is asked: the checks and their order, dtypes, views, sizes, alignments, and any call.
+"""Tests of every operator's table: the checks and their order, dtypes, views, sizes, alignments, and any call.
 
 A call that succeeds has its values, its bounds and its objects checked (machinery.call).
 """
@@ -34,7 +34,7 @@ OTHERS = [product for product in PRODUCTS if product != DEFAULT]
 
 
 def on_products(names: str, cases: list[tuple[Any, ...]]) -> pytest.MarkDecorator:
-    """The values behind each id, on every product: `make test` takes the default one and another in turn."""
+    """The values with their ids, on every product: `make test` uses the default one and another in turn."""
     on_each = []
     for i, (name, *values) in enumerate(cases):
         for product in PRODUCTS:
@@ -47,7 +47,7 @@ def on_products(names: str, cases: list[tuple[Any, ...]]) -> pytest.MarkDecorato
 EACH_TABLE_ON_PRODUCTS = on_products("table", [(table.operator.api, table) for table in TABLES])
 
 
-# Every other pair of what a test combines; `make test` takes one half.
+# Every other pair of a test's combinations; `make test` runs one half.
 HALF = pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.test_all)])
 
 
@@ -87,7 +87,7 @@ def test_order_of_checks(table: Table, product: str) -> None:
 
 @EACH_TABLE_ON_PRODUCTS
 def test_dtypes(table: Table, product: str) -> None:
-    """Each dtype for all tensors, and each accepted row; and of a row each tensor with any dtype."""
+    """Each dtype for all tensors, and each accepted row; and in a row each tensor with any dtype."""
     count = len(table.operator.tensors)
     starts = [row.dtypes for row in table.dtypes]
     cases = {(*start[:i], dtype, *start[i + 1 :]) for start in starts for i in range(count) for dtype in Dtype}
@@ -106,7 +106,7 @@ def test_dtypes(table: Table, product: str) -> None:
 
 
 def arranged(table: Table, changes: Changes, pick: Any) -> Changes:
-    """The changes with each tensor in a view: `pick` chooses from a list, given its name and whether it is written."""
+    """The changes with each tensor in a view: `pick` chooses from a list, given its name and if it is written."""
     arranged = dict(changes)
     for name in table.operator.tensors:
         shape = changes.get(f"{name}.shape", table.operator.arguments[name].shape)
@@ -119,7 +119,7 @@ def arranged(table: Table, changes: Changes, pick: Any) -> Changes:
 @HALF
 @EACH_DTYPE_ROW
 def test_views(table: Table, row: DtypeRow, half: int) -> None:
-    """Each view of an input with each view of an output; the further inputs take the views in turn."""
+    """Each view of an input with each view of an output; further inputs use the views in turn."""
     names = table.operator.tensors
     for shapes in table.shapes:
         for i in range(9):
@@ -136,8 +136,8 @@ def test_views(table: Table, row: DtypeRow, half: int) -> None:
 @HALF
 @EACH_DTYPE_ROW
 def test_every_size_and_alignment(table: Table, row: DtypeRow, half: int) -> None:
-    """A window that slides over its storage while it grows past several vectors; then one worth several threads, of few
-    long rows and of many short ones."""
+    """A window that slides over its storage while it grows past several vectors; then one large enough for several
+    threads, with few long rows and with many short ones."""
     operator, dtypes = table.operator, table.of_dtypes(row.dtypes)
     for size in range(1, 70):
         rows = (1, 3)[(size + half) % 2]

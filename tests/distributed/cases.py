@@ -1,8 +1,8 @@
-"""What test_distributed.py starts by torchrun: every case on all processes, compared with one process's computation.
+"""The cases that test_distributed.py starts by torchrun: on all processes, compared with a single process.
 
     python -m torch.distributed.run --standalone --nproc-per-node 2 -m tests.distributed.cases OUTPUT
 
-writes the case's name and what went wrong, if anything did, on any process, as JSON.
+writes each case's name and its error, if any, on any process, as JSON.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def case(function: Callable[[], None]) -> Callable[[], None]:
 
 
 class Block(nn.Module):
-    """One of every module."""
+    """A block with one of every module."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class Block(nn.Module):
 
 class Network(nn.Module):
     def __init__(self, reentrant: bool | None = None) -> None:
-        """Checkpoints its blocks where `reentrant` says how."""
+        """Checkpoints its blocks, as `reentrant` selects."""
         super().__init__()
         self.first = nn.Linear(10, 10)
         self.blocks = nn.ModuleList([Block(4), Block(4)])
@@ -98,7 +98,7 @@ def batches() -> list[tuple[Tensor, Tensor]]:
 
 
 def train(model: nn.Module, parts: int = 1, part: int = 0) -> list[Tensor]:
-    """Trains on one of equal parts of each batch; returns the losses."""
+    """Trains on one of equal shards of each batch; returns the losses."""
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     losses = []
     for x, target in batches():
@@ -113,7 +113,7 @@ def train(model: nn.Module, parts: int = 1, part: int = 0) -> list[Tensor]:
 
 
 def learns_like_one_process(model: nn.Module, trained: nn.Module) -> None:
-    """Trains the model on every process's part and holds losses and parameters against one process's."""
+    """Trains the model on every process's shard and compares losses and parameters with a single process."""
     expected_model = network()
     expected = torch.stack(train(expected_model))
     found = torch.stack(train(trained, dist.get_world_size(), dist.get_rank()))
@@ -192,7 +192,7 @@ def in_parts(
     communicates: bool = False,
     **options: Any,
 ) -> None:
-    """Calls the operator with its tensors so spread, and holds placements and values against one process's."""
+    """Calls the operator with its tensors so sharded, and compares placements and values with a single process."""
     places = iter(parts)
     spread = [distribute_tensor(a, mesh(), [next(places)]) if isinstance(a, Tensor) else a for a in arguments]
     with CommDebugMode() as communication:
@@ -204,14 +204,14 @@ def in_parts(
             continue
         assert result.placements == (place,), f"{result.placements}, expected {place}"
         assert result.shape == value.shape
-        # Partial sums in another order; the rest is the same arithmetic.
+        # Partial sums in another order; otherwise the same arithmetic.
         torch.testing.assert_close(result.full_tensor(), value, rtol=1e-5, atol=1e-5)
 
 
 @case
 def rules_of_elementwise_operators() -> None:
     x, g = torch.randn(4, 6, 9), torch.randn(4, 6, 9)
-    for place in (R, Shard(0), Shard(1), Shard(2)):  # 9 in uneven parts
+    for place in (R, Shard(0), Shard(1), Shard(2)):  # 9 in uneven shards
         for info in ELEMENTWISE.values():
             for kernel in info.kernels_for("tests"):
                 arguments = kernel.arguments(*(g, x)[-kernel.reads :])
@@ -227,7 +227,7 @@ def rules_of_elementwise_operators() -> None:
 
 @case
 def rules_of_layer_norm() -> None:
-    x, g = torch.randn(4, 7, 5), torch.randn(4, 7, 5)  # 7 in uneven parts
+    x, g = torch.randn(4, 7, 5), torch.randn(4, 7, 5)  # 7 in uneven shards
     for weight, dims in ((torch.rand(5), 2), (torch.rand(7, 5), 1)):
         shape = weight.shape
         _, mean, rstd = ops.layer_norm(x, shape, weight, weight, 1e-5)
@@ -243,7 +243,7 @@ def rules_of_layer_norm() -> None:
 
 @case
 def rules_of_rms_norm() -> None:
-    x, dy = torch.randn(4, 7, 5), torch.randn(4, 7, 5)  # 7 in uneven parts
+    x, dy = torch.randn(4, 7, 5), torch.randn(4, 7, 5)  # 7 in uneven shards
     for gamma, dims in ((torch.rand(5), 2), (torch.rand(7, 5), 1)):
         _, rstd = ops.rms_norm(x, gamma)
         for place in [R, *map(Shard, range(dims))]:
@@ -262,7 +262,7 @@ def nobody_is_left_without_rows() -> None:
 
 @case
 def rules_of_cross_entropy() -> None:
-    """One after the other with the same shapes: no decision is remembered for another reduction."""
+    """In sequence with the same shapes: no decision is cached for another reduction."""
     row = Shard(0)
     input, weight = torch.randn(8, 6), torch.rand(6)
     target = torch.tensor([0, 5, 2, -100, 1, 1, 4, 3])
@@ -296,7 +296,7 @@ def rules_of_cross_entropy_with_zloss() -> None:
 
 @case
 def rules_of_linear_cross_entropy() -> None:
-    """Of 5 rows the last of 4 processes gets none, which it works on like the others."""
+    """Of 5 rows the last of 4 processes gets none, which it handles like the others."""
     row = Shard(0)
     for rows in (8, 5):
         x, w, b = torch.randn(rows, 6), torch.randn(5, 6), torch.randn(5)
@@ -404,7 +404,7 @@ def cross_entropy_of_spread_logits() -> None:
 
 @case
 def an_ignored_row_has_no_weight() -> None:
-    """Not even an infinite one, of the class whose number stands in for its label."""
+    """Not even an infinite weight of the class whose index replaces its label."""
     logits, target = torch.randn(4, 8), torch.tensor([3, -100, 5, 7])
     weight = torch.tensor([float("inf"), *[1.0] * 7])
     for reduction in ("mean", "sum", "none"):
@@ -448,7 +448,7 @@ def cross_entropy_refuses_what_is_no_class() -> None:
 
 @case
 def linear_cross_entropy_of_spread_classes() -> None:
-    """Rows, classes or both, of a vocabulary that does not divide evenly; its logits are nowhere whole."""
+    """Rows, classes or both, of a vocabulary that does not divide evenly; the logits are never stored as a whole."""
     world = dist.get_world_size()
     meshes = {"one": mesh()}
     places: list[tuple[str, list[Placement], list[Placement]]] = [
@@ -519,7 +519,7 @@ def linear_cross_entropy_in_autocast() -> None:
     gradients = [gradient.full_tensor() for gradient in torch.autograd.grad(loss, spread)]
     (of_own,) = torch.autograd.grad(losses.sum() / 5, [own])
     torch.testing.assert_close([loss, losses.sum() / 5], [expected, expected], rtol=1e-5, atol=1e-5)
-    # Rounded to bfloat16 before they are widened, and maybe so are the gradients by logits.
+    # Rounded to bfloat16 before widening, and possibly so are the gradients with respect to logits.
     expected_gradients = [of_x, of_matrix, distribute_tensor(of_matrix, mesh(), [Shard(0)]).to_local()]
     torch.testing.assert_close([*gradients, of_own], expected_gradients, rtol=2**-7, atol=2**-9)
 

@@ -1,13 +1,13 @@
 """Fuzzes the C interface: `python -m tests.fuzz`, or `make fuzz`.
 
-libFuzzer (from the package atheris) makes up calls of every two-stage function, in a build with AddressSanitizer and
-UndefinedBehaviorSanitizer; tests/cpp/fuzz says what a call is and what must hold of it. Each operator has ten minutes,
-which its forward, its backward and its in-place form share; those that came later (tests/operators) have ten together.
-Three run at a time. Then every call that reached something new, and those of the committed corpus, are run once more in
-the release build, where their statuses are held against the oracle.
+libFuzzer (from the package atheris) generates calls of every two-stage function, in a build with AddressSanitizer and
+UndefinedBehaviorSanitizer; tests/cpp/fuzz defines a call and its invariants. Each operator has ten minutes, shared by
+its forward, its backward and its in-place form; those added later (tests/operators) share ten. Three run at a time.
+Then every call that reached something new, and those of the committed corpus, are run once more in the release build,
+where their statuses are compared with the oracle's.
 
---minutes N gives each N minutes, --function NAME takes one function only, and --keep replaces the committed
-corpus by the calls that are needed to cover what all of them cover.
+--minutes N gives each N minutes, --function NAME selects one function, and --keep replaces the committed corpus by the
+calls needed to cover what all of them cover.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from tests.sanitize import ADDRESS, ROOT, leaks_can_be_found
 FOLDER = ROOT / "build" / "fuzz"
 PROGRAM = FOLDER / "tests" / "fuzz_libfuzzer"
 AT_A_TIME = 3
-MOST_BYTES = 512  # of a case: the longest, of ConvolutionBackward, has fewer
+MOST_BYTES = 512  # of a case: even the longest, of ConvolutionBackward, has fewer
 
-# Files of tables whose functions share ten minutes; those of the others have them to themselves.
+# Table files whose functions share ten minutes; each of the others has its own.
 TOGETHER = tuple(name for name, info in INFOS.items() if info.later)
 
 
@@ -50,7 +50,7 @@ OPERATORS = operators()
 
 
 class Outcome(NamedTuple):
-    """What became of one function's turn."""
+    """The outcome of one function's turn."""
 
     function: str
     executions: int
@@ -62,13 +62,13 @@ class Outcome(NamedTuple):
 def environment() -> dict[str, str]:
     """One thread, since several of these run at a time; stop at the first finding."""
     asan = f"{ADDRESS['ASAN_OPTIONS']}:detect_leaks={int(leaks_can_be_found())}:allocator_may_return_null=1"
-    # Aborted, so that libFuzzer keeps the case.
+    # Aborts, so that libFuzzer keeps the case.
     ubsan = f"{ADDRESS['UBSAN_OPTIONS']}:abort_on_error=1"
     return os.environ | {"ASAN_OPTIONS": asan, "UBSAN_OPTIONS": ubsan, "OMP_NUM_THREADS": "1"}
 
 
 def working_corpus(function: str) -> Path:
-    """The folder in which libFuzzer keeps a function's cases, with the committed ones in it."""
+    """The folder of a function's cases for libFuzzer, including the committed ones."""
     folder = FOLDER / "corpus" / function
     folder.mkdir(parents=True, exist_ok=True)
     for number, case in enumerate(corpus.read(function)):
@@ -77,7 +77,7 @@ def working_corpus(function: str) -> Path:
 
 
 def libfuzzer(function: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Runs libFuzzer on one function. What it finds is left in the function's folder of findings."""
+    """Runs libFuzzer on one function. Findings are left in the function's folder of findings."""
     findings = FOLDER / "findings" / function
     findings.mkdir(parents=True, exist_ok=True)
     options = [
@@ -112,7 +112,7 @@ def fuzz(function: str, seconds: int) -> Outcome:
 
 
 def check_statuses(function: str) -> list[str]:
-    """Every case in the working corpus whose statuses are not the oracle's."""
+    """Every case in the working corpus whose statuses differ from the oracle's."""
     cases = [path.read_bytes() for path in sorted(working_corpus(function).iterdir())]
     wrong = []
     for case, outcome in zip(cases, corpus.replay(function, cases), strict=True):
@@ -123,7 +123,7 @@ def check_statuses(function: str) -> list[str]:
 
 
 def keep(function: str) -> None:
-    """Replaces the committed corpus by a small one that covers as much as the working one."""
+    """Replaces the committed corpus by a small one with the coverage of the working one."""
     folder = FOLDER / "kept" / function
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():

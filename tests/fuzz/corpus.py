@@ -1,7 +1,7 @@
-"""The committed calls: one file for each function, a call a line in hexadecimal digits; and running them.
+"""The committed calls: one file for each function, one call per line in hexadecimal; and running them.
 
-A call describes each argument, so functions with the same kinds of arguments can share a file: a function without a
-file of its own has that of the first of them by name.
+A call describes each argument, so functions with the same kinds of arguments can share a file: a function without its
+own file uses that of the first such function by name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROGRAM = ROOT / "build" / "release" / "tests" / "fuzz_replay"
 
 
 def functions() -> list[str]:
-    """Names of the functions that the program knows."""
+    """Names of the functions in the program."""
     return subprocess.run([PROGRAM, "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
 
 
@@ -35,15 +35,15 @@ def read(function: str) -> list[bytes]:
 
 
 def write(function: str, cases: Iterable[bytes]) -> None:
-    """Commits these calls instead; zeros at the end say nothing, and go."""
+    """Replaces the committed calls; trailing zeros are redundant, and dropped."""
     FOLDER.mkdir(exist_ok=True)
     lines = sorted({case.rstrip(b"\0").hex() for case in cases} - {""}, key=lambda line: (len(line), line))
     (FOLDER / f"{function}.txt").write_text("".join(f"{line}\n" for line in lines))
 
 
 def replay(function: str, cases: Iterable[bytes]) -> list[dict[str, Any]]:
-    """Runs calls in the release build; what each was and which statuses it had. The program ends with a word, and so
-    does this, if anything is wrong with a call."""
+    """Runs calls in the release build; returns each with its statuses. If a call violates an invariant, the program
+    ends with a message, and so does this function."""
     lines = "".join(f"{case.hex()}\n" for case in cases)
     result = subprocess.run(
         [PROGRAM, function],

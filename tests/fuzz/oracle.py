@@ -1,8 +1,8 @@
-"""Which status a made-up call must have: the conformance tables' rules, applied to any arguments.
+"""The valid statuses of a generated call: the conformance tables' rules, applied to any arguments.
 
-The tables name conditions, each with a change that brings it about; here a condition is a predicate. Everything after
-the null pointers is 161002 for the operators that CANN writes by hand, so that their order shows in no status; those
-that CANN generates have 561003, 161002 and 561002 in that order, and the host's own check of the memory comes last.
+The tables name conditions, each with a change that causes it; here a condition is a predicate. Handwritten operators of
+CANN return 161002 for everything after the null pointers, so their order is not visible in the status; generated ones
+return 561003, 161002 and 561002 in that order, and the host's own check of the memory comes last.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from tests.conformance.machinery import WITH_BF16, Scalar, Table, all_tables
 
 CREATE_EXECUTOR = 561101
 F32, F16 = Dtype.FLOAT, Dtype.FLOAT16
-# A workspace of more than this many bytes may be more than can be asked for.
+# A workspace larger than this may not be allocatable.
 MOST_MEMORY = 2**40
 LIMIT = 2**59
 
 
 class Expected(NamedTuple):
-    """The statuses that a call may have. Those of stage 2 and of the stream are looked at where these ran."""
+    """The valid statuses of a call. Those of stage 2 and of the stream are checked if these ran."""
 
     stage1: set[int]
     stage2: int = SUCCESS
@@ -51,7 +51,7 @@ class Expected(NamedTuple):
 
 
 class Call:
-    """A case as tests/cpp/fuzz describes it, with its arguments by name."""
+    """A case as described by tests/cpp/fuzz, with its arguments by name."""
 
     def __init__(self, table: Table, case: dict[str, Any]):
         self.table, self.operator = table, table.operator
@@ -66,13 +66,13 @@ class Call:
         return tuple(self[name]["shape"])
 
     def dtype(self, name: str) -> Dtype | None:
-        """None for a number that is no dtype."""
+        """None for an invalid dtype number."""
         number = self[name]["dtype"]
         return Dtype(number) if number in list(Dtype) else None
 
     @property
     def tensors(self) -> list[str]:
-        """Names of the tensors that are there."""
+        """Names of the present tensors."""
         return [name for name in self.operator.places if self[name] is not None]
 
     def dtypes(self, names: Sequence[str]) -> tuple[Dtype | None, ...]:
@@ -83,15 +83,15 @@ class Call:
 
 
 def count(sizes: Sequence[int]) -> int | None:
-    """Elements, if no size is negative and they can be counted in 63 bits."""
+    """The number of elements, if no size is negative and the product fits into 63 bits."""
     if any(size < 0 for size in sizes):
         return None
     return prod(sizes) if prod(sizes) < 2**63 else None
 
 
 def addressable(tensor: dict[str, Any]) -> bool:
-    """Sizes >= 0 with a product below 2^59, an offset likewise, and a view inside its storage
-    and the first 2^59 elements."""
+    """Sizes >= 0 with a product below 2^59, an offset likewise, and a view inside its storage and the first 2^59
+    elements."""
     elements, storage = count(tensor["shape"]), count(tensor["storage"])
     if elements is None or elements >= LIMIT or not 0 <= tensor["offset"] < LIMIT:
         return False
@@ -116,8 +116,8 @@ def castable_scalars(call: Call) -> bool:
 
 
 def elementwise(call: Call) -> int:
-    """Shapes alike and dtypes accepted; of some 8 dimensions at most; scalars that can become FLOAT; ELU: of a result
-    no negative alpha."""
+    """Equal shapes and accepted dtypes; for some at most 8 dimensions; scalars convertible to FLOAT; ELU: no negative
+    alpha for a result."""
     names = call.tensors
     dtypes = call.dtypes(names)
     good = None not in dtypes and call.table.accepts_dtypes(dtypes, call.product)  # type: ignore[arg-type]
@@ -131,7 +131,7 @@ def elementwise(call: Call) -> int:
 
 
 def gelu_forward(call: Call) -> int:
-    """As an elementwise operator; aclnnGelu reads no private format, aclnnGeluV2 knows two formulas."""
+    """As an elementwise operator; aclnnGelu does not accept private formats, aclnnGeluV2 has two formulas."""
     good = elementwise(call) == SUCCESS and call.arguments.get("approximate", 0) in (0, 1)
     if call.operator is gelu_table.GELU:
         good = good and not any(call[name]["format"] in gelu_table.PRIVATE for name in call.tensors)
@@ -139,7 +139,7 @@ def gelu_forward(call: Call) -> int:
 
 
 def gelu_backward(call: Call) -> int:
-    """Shapes that are broadcast to the output's, of aclnnGeluBackward with 8 dimensions at most."""
+    """Shapes that broadcast to the output's; for aclnnGeluBackward with at most 8 dimensions."""
     names = call.tensors
     dtypes = call.dtypes(names)
     good = None not in dtypes and call.table.accepts_dtypes(dtypes, call.product)  # type: ignore[arg-type]
@@ -162,7 +162,7 @@ def same_if_there(call: Call, name: str, shape: Sequence[int]) -> bool:
 
 
 def layer_norm_dtypes_good(call: Call, sets: dict[Dtype, frozenset[str]], of_input: Sequence[str]) -> bool:
-    """All are the product's; those named have input's; a weight has input's or FLOAT."""
+    """All are supported by the product; the named ones have input's; a weight has input's or FLOAT."""
     accepted = {dtype for dtype, products in sets.items() if call.product in products}
     good = all(call.dtype(name) in accepted for name in call.tensors)
     good = good and all(call.dtype(name) == call.dtype("input") for name in of_input)
@@ -170,15 +170,15 @@ def layer_norm_dtypes_good(call: Call, sets: dict[Dtype, frozenset[str]], of_inp
 
 
 def layer_norm_shapes_good(call: Call) -> bool:
-    """What both functions ask of input, normalizedShape, weight and bias."""
+    """The requirements of both functions on input, normalizedShape, weight and bias."""
     inner, shape = tuple(call["normalizedShape"]), call.shape("input")
     good = 1 <= len(inner) <= 8 and len(inner) <= len(shape) <= 8 and shape[len(shape) - len(inner) :] == inner
     return good and same_if_there(call, "weightOptional", inner) and same_if_there(call, "biasOptional", inner)
 
 
 def layer_norm_forward(call: Call) -> int:
-    """Statistics of one number for every row, in any shape of 8 dimensions at most; on Ascend950 in input's, with 1 in
-    place of what is normalised, unless there is none, and in one shape."""
+    """Statistics with one number per row, in any shape of at most 8 dimensions; on Ascend950 in input's, with 1 for
+    normalised sizes, unless empty, and with equal shapes."""
     bias, weight = call["biasOptional"], call["weightOptional"]
     good = layer_norm_dtypes_good(call, layer_norm_table.SETS, ()) and layer_norm_shapes_good(call)
     good = good and (bias is None or call.dtype("biasOptional") in (F32, call.dtype("input")))
@@ -198,7 +198,7 @@ def layer_norm_forward(call: Call) -> int:
 
 
 def layer_norm_backward(call: Call) -> int:
-    """The same; of the gradients only those that outputMask asks for count, but for their dtypes."""
+    """The same; of the gradients only those that outputMask selects are checked, except for their dtypes."""
     mask = call["outputMask"]
     if len(mask) != 3:
         return PARAM_INVALID
@@ -218,7 +218,7 @@ def layer_norm_backward(call: Call) -> int:
     return SUCCESS if good else PARAM_INVALID
 
 
-# ---- operators whose checks CANN generates from a description
+# ---- Operators whose checks CANN generates from a description
 
 LIKE_ND = {Format.ND, Format.NCHW, Format.NHWC, Format.NCDHW, Format.NCL}
 
@@ -228,7 +228,7 @@ def formats_good(call: Call) -> bool:
 
 
 def launches_nothing(call: Call) -> bool:
-    """Without an output element the tiling, which checks shapes and attributes, is not asked."""
+    """If all outputs are empty, the tiling, which checks shapes and attributes, is not called."""
     return all(count(call.shape(name)) == 0 for name in call.operator.outputs)
 
 
@@ -279,8 +279,8 @@ def attributes_good(call: Call) -> bool:
 
 
 def cross_entropy(call: Call, matrix: str, wanted: bool) -> int:
-    """The descriptions and the tilings: the dtypes that go together, of the tensors that are there; the shapes that
-    both directions share; and smoothing and z-loss on the newest products only."""
+    """The descriptions and the tilings: the combinations of dtypes, for present tensors; the shapes that both
+    directions share; and smoothing and z-loss on the newest products only."""
     rows = [
         dict(zip(call.operator.tensors, row.dtypes, strict=True))
         for row in call.table.dtypes
@@ -333,7 +333,7 @@ def cross_entropy_backward(call: Call) -> int:
 
 
 def bad_labels(call: Call) -> set[int]:
-    """What the stream may report: a label that is no class. Without gradients there is nothing to read it for."""
+    """Errors of the stream: an invalid label. Without gradients it is not read."""
     matrix = call.shape("input" if "input" in call.arguments else "logProb")
     target = call["target"]
     if not prod(matrix) or launches_nothing(call):
@@ -344,11 +344,11 @@ def bad_labels(call: Call) -> set[int]:
     return {SUCCESS} if good else {AICORE_EXCEPTION}
 
 
-# ---- linear cross entropy: what CANN lacks on a product, and what its tiling refuses, comes behind the arguments
+# ---- Linear cross entropy: missing operators and tiling limits are found after the arguments' checks
 
 
 def linear_dtypes_good(call: Call) -> bool:
-    """One of the table's rows, of the tensors that are there; softmax has the type of sums, the mask may be BOOL."""
+    """One of the table's rows, for present tensors; softmax has the dtype of sums, the mask may be BOOL."""
     for row in call.table.dtypes:
         dtypes = dict(zip(call.operator.tensors, row.dtypes, strict=True))
         sums = dtypes.get("grad", dtypes.get("lossOut"))
@@ -367,7 +367,7 @@ def linear_shapes_good(call: Call, shapes: dict[str, tuple[int, ...]]) -> bool:
 
 
 def looked_at(call: Call) -> list[str]:
-    """The tensors that are there and not passed over."""
+    """The present tensors that are not ignored."""
     skipped: set[str] = set()
     if call.operator is linear_cross_entropy_table.LOSS:
         skipped = {"inputOptional", "weightOptional"}
@@ -474,7 +474,7 @@ def host_linear_loss(call: Call) -> int:
 
 
 def bad_class(call: Call) -> set[int]:
-    """What the stream may report: a label that is no class, unless nothing is written."""
+    """Errors of the stream: an invalid label, unless nothing is written."""
     outputs = [name for name in call.operator.outputs if name in written_or_read(call)]
     if all(count(call.shape(name)) == 0 for name in outputs) or not count(call.shape("target")):
         return {SUCCESS}
@@ -486,14 +486,14 @@ def bad_class(call: Call) -> set[int]:
 
 
 def written_or_read(call: Call) -> list[str]:
-    """Of the tensors that are looked at: where lse is given, the results have nothing written to them."""
+    """For tensors that are used: if lse is given, the results are not written."""
     given_lse = call.operator is linear_cross_entropy_table.OURS and call["lseOptional"] is not None
     skipped = linear_cross_entropy_table.RESULTS if given_lse else ()
     return [name for name in looked_at(call) if name not in skipped]
 
 
 def logit_count(call: Call) -> int:
-    """Of whatever tensors; there may be none of their size."""
+    """For any tensors; there may be none of this size."""
     if (
         call.operator not in {table.operator for table in linear_cross_entropy_table.TABLES}
         or "weight" not in call.arguments
@@ -509,7 +509,7 @@ NARROW = convolution_table.NARROW
 
 
 class Geometry:
-    """Of a convolution whose arrays have the right lengths."""
+    """The geometry of a convolution whose arrays have the right lengths."""
 
     def __init__(self, call: Call, spatial: int):
         self.transposed, self.groups = call["transposed"], call["groups"]
@@ -542,7 +542,7 @@ class Geometry:
         return tuple((room // s if room >= 0 else -(-room // s)) + 1 for room, s in rooms)
 
     def output_of_gradient(self, x: tuple[int, ...], weight: tuple[int, ...], g: tuple[int, ...]) -> bool:
-        """Transposed, sizes from which x follows, or of the outputPadding that is given."""
+        """Transposed: sizes from which x follows, or those of the given outputPadding."""
         bare = [size - more for size, more in zip(self.output(x, weight), self.more, strict=True)]
         given = len(bare) < 3
         return all(
@@ -565,7 +565,7 @@ class Geometry:
 
 
 def spread(values: Sequence[int], count: int) -> list[int]:
-    """One value stands for all dimensions."""
+    """One value applies to all dimensions."""
     return list(values) * count if len(values) == 1 else list(values)
 
 
@@ -581,7 +581,7 @@ def values_good(call: Call) -> bool:
 
 
 def mode_good(call: Call, names: Sequence[str]) -> bool:
-    """Products without FP32 matrix units compute in FLOAT16 or not at all."""
+    """Products without FP32 matrix units compute in FLOAT16 or refuse."""
     dtype = convolution_table.promoted(call.dtypes([name for name in names if call[name] is not None]))  # type: ignore[arg-type]
     return call.product not in NARROW or dtype == F16 or call["cubeMathType"] in (1, 2)
 
@@ -601,18 +601,18 @@ def channels_good(first: int, second: int, weight: tuple[int, ...], groups: int)
 
 
 def in_three_dims_on_inference(call: Call) -> bool:
-    """Ascend310P has FLOAT16 forwards."""
+    """Ascend310P supports FLOAT16 in the forward."""
     dtypes = call.dtypes(("input", "weight"))
     return call.product == "Ascend310P" and not call["transposed"] and set(dtypes) == {F16}
 
 
 def convolution(call: Call) -> int:
-    """CheckParams of aclnnConvolution, and what the operators inside refuse of what it lets through."""
+    """CheckParams of aclnnConvolution, and the refusals of the operators inside."""
     return convolution_inside(call) if convolution_good(call) else PARAM_INVALID
 
 
 def few_groups(call: Call, inside: bool) -> bool:
-    """Unless an operator inside counts them."""
+    """Unless an operator inside checks them."""
     return inside or call["groups"] <= 65535
 
 
@@ -656,7 +656,7 @@ def convolution_good(call: Call) -> bool:
 
 
 def something_good(call: Call, x: tuple[int, ...], weight: tuple[int, ...], output: tuple[int, ...]) -> bool:
-    """What may be empty."""
+    """The tensors that may be empty."""
     if call.product == "host" or (0 not in x and 0 not in weight):
         return True
     if not call["transposed"]:
@@ -667,7 +667,7 @@ def something_good(call: Call, x: tuple[int, ...], weight: tuple[int, ...], outp
 def inverse_padding_good(
     call: Call, geometry: Geometry, x: tuple[int, ...], weight: tuple[int, ...], output: tuple[int, ...]
 ) -> bool:
-    """Of the convolution that computes a transposed one."""
+    """For the convolution that computes a transposed one."""
     if not call["transposed"] or call.product in ("Ascend950", "host") or 0 in x or 0 in output:
         return True
     reach = [size - 1 for size in geometry.reach(weight)]
@@ -678,18 +678,18 @@ def inverse_padding_good(
 
 
 def published_gradients(call: Call, spatial: int) -> bool:
-    """Whether their operators check what the checkers do not."""
+    """True if their operators make checks that the checkers omit."""
     return call.product == "Ascend950" or (call.product in convolution_table.A2_AND_A3 and spatial == 3)
 
 
 def products_dtype(call: Call, names: Sequence[str]) -> Dtype:
-    """Of what the matrix units multiply."""
+    """The dtype of the matrix units' products."""
     dtype = convolution_table.promoted(call.dtypes(names))  # type: ignore[arg-type]
     return F16 if call["cubeMathType"] == 2 and dtype != Dtype.DOUBLE else dtype
 
 
 def convolution_inside(call: Call) -> int:
-    """The order of what has one status does not show."""
+    """The order of checks with the same status is not visible."""
     transposed = call["transposed"]
     status = RUNTIME_ERROR if transposed else INNER_NULLPTR
     if any(value < 0 for value in call["padding"]):
@@ -756,7 +756,7 @@ def forward_good(
 def loadable(
     call: Call, geometry: Geometry, x: tuple[int, ...], y: tuple[int, ...], weight: tuple[int, ...], dtype: Dtype
 ) -> bool:
-    """Rows for 16 positions, or the part of them that is met."""
+    """Rows for 16 positions, or the part of them that is read."""
     reach = geometry.reach(weight)
     bias = 16 * (4 if dtype == F32 else 2) if call.arguments.get("bias") else 0
     rows = (16 // y[4] + 1) * geometry.stride[1] + reach[1]
@@ -819,7 +819,7 @@ def convolution_backward(call: Call) -> int:
 
 
 def convolution_backward_inside(call: Call) -> bool:
-    """What the operators inside refuse."""
+    """The refusals of the operators inside."""
     g, x, weight = (call.shape(name) for name in ("gradOutput", "input", "weight"))
     if 0 in x or 0 in weight:
         return True
@@ -912,7 +912,7 @@ def backward_shapes_good(call: Call, g: tuple[int, ...], x: tuple[int, ...], wei
 
 
 def output_padding_length_good(call: Call, spatial: int) -> bool:
-    """A plane may have four, which nothing reads."""
+    """A plane may have four values, of which the rest is unused."""
     return len(call["outputPadding"]) in ({1, 2, 4} if spatial == 2 else {1, spatial})
 
 
@@ -936,9 +936,9 @@ def backward_empty_good(call: Call, x: tuple[int, ...], weight: tuple[int, ...])
     return len(weight) != len(x) or Geometry(call, spatial).kernel_fits(x, weight)
 
 
-# ---- all of them
+# ---- All operators
 
-# Of those that are not elementwise.
+# The rules of operators that are not elementwise.
 RULES: dict[str, Callable[[Call], int]] = {
     **dict.fromkeys(("aclnnGelu", "aclnnGeluV2"), gelu_forward),
     **dict.fromkeys(("aclnnGeluBackward", "aclnnGeluBackwardV2"), gelu_backward),
@@ -959,7 +959,7 @@ TABLES = {table.operator.api: table for table in all_tables()}
 
 
 def null_pointers(call: Call) -> bool:
-    """Of what is never optional; a convolution's outputPadding is needed when it is transposed."""
+    """Required pointers; a convolution's outputPadding is required if it is transposed."""
     required = [
         name
         for name, value in call.operator.arguments.items()
@@ -972,7 +972,7 @@ def null_pointers(call: Call) -> bool:
 
 
 def stage1_status(call: Call) -> int:
-    """Of the first check that fails."""
+    """The status of the first failing check."""
     if null_pointers(call):
         return PARAM_NULLPTR
     if call.product in call.operator.missing:
@@ -984,14 +984,14 @@ def stage1_status(call: Call) -> int:
 
 
 def elements_met(call: Call, name: str) -> int:
-    """How many elements of a tensor count; one that is broadcast to an empty output has none there."""
+    """The relevant elements of a tensor; none if it is broadcast to an empty output."""
     broadcast = RULES.get(call.operator.api) is gelu_backward
     of = [name, *call.tensors[-1:]] if broadcast else [name]
     return min(count(call.shape(each)) for each in of)  # type: ignore[type-var, return-value]
 
 
 def expected(api: str, case: dict[str, Any]) -> Expected:
-    """The statuses that a case may have."""
+    """The valid statuses of a case."""
     call = Call(TABLES[api], case)
     status = stage1_status(call)
     if status != SUCCESS:
@@ -1000,7 +1000,7 @@ def expected(api: str, case: dict[str, Any]) -> Expected:
     large = max([*counts, logit_count(call)]) * 64 > MOST_MEMORY  # type: ignore[type-var, operator]
     statuses = {SUCCESS, CREATE_EXECUTOR} if large else {SUCCESS}
     addresses = all(call[name]["data"] or not elements_met(call, name) for name in written_or_read(call))
-    # The workspace is looked at first; how large it is, the table does not say.
+    # The workspace is checked first; the table does not give its size.
     if case["stage2"] in (PARAM_NULLPTR, PARAM_INVALID):
         workspace = {PARAM_NULLPTR: case["null_workspace"], PARAM_INVALID: case["small_workspace"]}
         return Expected(
@@ -1013,7 +1013,7 @@ def expected(api: str, case: dict[str, Any]) -> Expected:
 
 
 def wrong(api: str, case: dict[str, Any]) -> str | None:
-    """What is wrong with a case's statuses, if anything is."""
+    """The error in a case's statuses, if any."""
     want = expected(api, case)
     if case["stage1"] not in want.stage1:
         return f"stage 1 returned {case['stage1']}, expected {sorted(want.stage1)}"

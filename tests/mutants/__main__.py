@@ -1,13 +1,13 @@
-"""Changes what functions compute and reports which changes no test notices: ``make mutants``.
+"""Changes the results of functions and reports the changes that no test detects: ``make mutants``.
 
 A variant of the host CANN, build/mutants, changes an output of every function in one way (tests/mutants/mutate.cpp):
-zeros, one number everywhere, an input instead, one element, two exchanged, the sign, an error of four times what tests
-allow, the last row left out, a byte written between the elements. All functions are changed at once; a mutant is
-killed if a test fails that calls its function alone. What none of these kills is tried on its own, with all tests that
-call the function. ARGS are functions (a pattern such as ``aclnnElu*``), ``--changed``, ``--tests`` and ``--kinds``.
+zeros, one number everywhere, an input instead, one element, two exchanged, the sign, an error of four times the tests'
+tolerance, the last row left out, a byte written between the elements. All functions are changed at once; a mutant is
+killed if a test fails that calls only its function. Survivors are then tested separately, with all tests that call the
+function. ARGS are functions (a pattern such as ``aclnnElu*``), ``--changed``, ``--tests`` and ``--kinds``.
 
-Survivors are compared with tests/mutants/survivors.tsv, which has a reason for each. At the end stands how many were
-killed of each kind, and of the functions that have survivors.
+Survivors are compared with tests/mutants/survivors.tsv, which gives a reason for each. The last lines count the mutants
+that were killed, by kind and by function with survivors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PACKAGE = ROOT / "build" / "mutants" / "python"
 HOST = ROOT / "csrc" / "host_cann"
 SURVIVORS = Path(__file__).with_name("survivors.tsv")
 KINDS = ("zeros", "constant", "input", "one", "exchange", "sign", "error", "tail", "gap")
-# Those that make calls of the C interface and look at what they compute.
+# The tests that call the C interface and check the results.
 TESTS = ("tests/conformance", "tests/test_aten_*.py", "tests/test_named_operators.py", "tests/test_private_formats.py")
 
 
@@ -45,12 +45,12 @@ class Mutant(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What came of a run of tests."""
+    """The results of a run of tests."""
 
     outcomes: dict[str, str]  # of the tests: "passed", "failed" or "skipped"
-    called: dict[str, set[str]]  # the functions that were called while a test ran
-    outputs: dict[str, int]  # how many each function has
-    changed: set[str]  # the functions one of whose results was changed
+    called: dict[str, set[str]]  # the functions called while a test ran
+    outputs: dict[str, int]  # the number of each function's outputs
+    changed: set[str]  # functions with a changed result
 
     @property
     def failed(self) -> set[str]:
@@ -58,7 +58,7 @@ class Run(NamedTuple):
 
 
 def read_log(text: str) -> tuple[dict[str, set[str]], dict[str, int], set[str]]:
-    """What mutate.cpp wrote: the last three of a Run."""
+    """The log of mutate.cpp: the last three fields of a Run."""
     called = collections.defaultdict(set)
     outputs: dict[str, int] = {}
     changed = set()
@@ -86,7 +86,7 @@ def run(tests: Iterable[str], mutant: Mutant | None = None) -> Run:
                 "ACLNN_TEST_MUTANT_OUTPUT": str(mutant.output),
                 "ACLNN_TEST_MUTANT_FUNCTION": mutant.function,
             }
-        # As tests.sanitize does: the tree's own package does not come first.
+        # As in tests.sanitize: the tree's own package must not come first.
         options = ["-q", "--tb=no", "-p", "tests.mutants.plugin", "-m", "not test_all and not deep"]
         options += ["-o", "pythonpath=", "--import-mode=append", "--numprocesses=2", "--dist=worksteal"]
         command = [sys.executable, "-m", "pytest", *options, *(str(ROOT / test) for test in tests)]
@@ -98,13 +98,13 @@ def run(tests: Iterable[str], mutant: Mutant | None = None) -> Run:
 
 
 def noticed(spoilt: Run, sound: Run) -> set[str]:
-    """The functions for which a test that calls no other one failed."""
+    """The functions for which a test failed that calls no other function."""
     failed = spoilt.failed - sound.failed
     return {next(iter(of)) for test in failed if len(of := sound.called.get(test, set())) == 1}
 
 
 def mutants_of(kind: str, output: int, functions: set[str], sound: Run) -> dict[Mutant, bool]:
-    """The mutants of one kind, and whether a test notices them."""
+    """The mutants of one kind, and whether a test detects them."""
     possible = {name for name in functions if sound.outputs[name] > output}
     if not possible:
         return {}
@@ -116,7 +116,7 @@ def mutants_of(kind: str, output: int, functions: set[str], sound: Run) -> dict[
     killed = noticed(spoilt, sound)
     found = {Mutant(function, output, kind): True for function in spoilt.changed & possible & killed}
     called = set().union(*spoilt.called.values())
-    # Alone, too, those that were not called, because a test or a process ended before.
+    # Also separately those that were not called, because a test or a process ended before.
     for function in sorted((spoilt.changed & possible | possible - called) - killed):
         mutant = Mutant(function, output, kind)
         alone = run(tests_of({function}), mutant)
@@ -151,7 +151,7 @@ def changed_files(since: str) -> list[Path]:
 
 
 def scores(found: dict[Mutant, bool]) -> list[str]:
-    """How many mutants of each kind were killed, and of each function that has survivors."""
+    """The numbers of mutants killed, by kind and by function with survivors."""
     lines = []
     for number, called in ((2, "kind"), (0, "function")):
         of = collections.defaultdict(list)
@@ -167,13 +167,13 @@ def scores(found: dict[Mutant, bool]) -> list[str]:
 
 
 def read_survivors(text: str) -> dict[Mutant, str]:
-    """Those that are known, with the reason, of a table as survivors.tsv."""
+    """The known survivors, with the reason, from a table like survivors.tsv."""
     lines = [line.split("\t") for line in text.splitlines()[1:]]
     return {Mutant(function, int(output), kind): reason for function, output, kind, reason in lines}
 
 
 def main() -> int:
-    """Returns 0 if only mutants survived that the list has."""
+    """Returns 0 if all survivors are in the list."""
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
     parser.add_argument("functions", nargs="?", default="*", help="a pattern of their names")
     parser.add_argument("--changed", metavar="COMMIT", help="only those in files of csrc that differ from a commit")

@@ -1,10 +1,9 @@
-// Mutants of values: what a function has computed is changed before its caller sees it, so that
-// tests show whether they would notice. Built into the variant `mutants` alone
-// (docs/reliability.md).
+// Mutants of values: changes a function's result before its caller sees it, to show if tests detect
+// the change. Only built into the variant `mutants` (docs/reliability.md).
 //
-// ACLNN_TEST_MUTANT            a name of kMutations; without it nothing is changed
-// ACLNN_TEST_MUTANT_OUTPUT     which output, from 0
-// ACLNN_TEST_MUTANT_FUNCTION   the function, as aclnnElu; without it every one
+// ACLNN_TEST_MUTANT            a name of kMutations; unset: no changes
+// ACLNN_TEST_MUTANT_OUTPUT     index of the output, from 0
+// ACLNN_TEST_MUTANT_FUNCTION   the function, such as aclnnElu; unset: all
 // ACLNN_TEST_MUTANT_LOG        a file that gets a line for each test and function: the test, the
 //                              function, how many outputs it has, and 1 if the output was changed
 
@@ -26,8 +25,8 @@
 namespace aclnn_host {
 namespace {
 
-// The elements of a view, in the order of its shape. Those that share bytes or lie in blocks are
-// taken by the byte.
+// The elements of a view, in the order of its shape. Elements that share bytes or lie in blocks are
+// treated as bytes.
 class Elements {
  public:
   explicit Elements(const TensorView& view) : dtype(view.dtype), size(aclDataTypeSize(view.dtype)) {
@@ -64,7 +63,7 @@ class Elements {
   }
   void put(size_t i, const char* value) const { std::memcpy(places_[i], value, size); }
 
-  // A byte between the elements; null where there is none.
+  // A byte between the elements; null without gaps.
   char* gap() const {
     const std::set<const char*> taken(places_.begin(), places_.end());
     for (char* place : places_) {
@@ -113,7 +112,7 @@ void input(const Elements& out, const std::string&, std::span<const Elements> in
   }
 }
 
-// The one in the middle; of a floating number the highest bit of the exponent.
+// Changes the middle element; for floating types, the highest bit of the exponent.
 void one(const Elements& out, const std::string&, std::span<const Elements>) {
   if (out.count() == 0) return;
   char* place = out[out.count() / 2];
@@ -129,7 +128,7 @@ void one(const Elements& out, const std::string&, std::span<const Elements>) {
   }
 }
 
-// Two that differ.
+// Exchanges two different elements.
 void exchange(const Elements& out, const std::string&, std::span<const Elements>) {
   for (size_t i = 1; i < out.count(); ++i) {
     if (out.equal(0, i)) continue;
@@ -158,7 +157,7 @@ void sign(const Elements& out, const std::string&, std::span<const Elements>) {
   }
 }
 
-// Four times what the tests of values allow: 4e-6, or four units in the last place of 16 bits.
+// Adds four times the tests' tolerance: 4e-6, or four units in the last place of 16 bits.
 void error(const Elements& out, const std::string&, std::span<const Elements>) {
   switch (out.dtype) {
     case ACL_FLOAT:
@@ -179,14 +178,14 @@ void error(const Elements& out, const std::string&, std::span<const Elements>) {
   }
 }
 
-// The last row, or the last element of a vector, is not written.
+// Does not write the last row, or the last element of a vector.
 void tail(const Elements& out, const std::string& before, std::span<const Elements>) {
   if (out.count() == 0) return;
   for (size_t i = out.count() - std::max<size_t>(out.row(), 1); i < out.count(); ++i)
     out.put(i, before.data() + i * out.size);
 }
 
-// A byte between the elements is written.
+// Writes a byte between the elements.
 void gap(const Elements& out, const std::string&, std::span<const Elements>) {
   if (char* byte = out.gap()) *byte ^= 1;
 }
@@ -218,7 +217,7 @@ void note(const std::string& line) {
 
 }  // namespace
 
-// Computes, and changes the output that the environment names.
+// Computes, then changes the output selected by the environment.
 aclnnStatus compute_call(aclOpExecutor& executor) {
   std::vector<Elements> inputs, outputs;
   const TensorArguments tensors = executor.tensors();

@@ -1,4 +1,4 @@
-"""Writes how tests ended: ``pytest -p tests.mutants.plugin``, into the file that ACLNN_TEST_OUTCOMES names."""
+"""Records the outcomes of tests: ``pytest -p tests.mutants.plugin``, in the file named by ACLNN_TEST_OUTCOMES."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ outcomes: dict[str, str] = {}
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """A test that fails before or after its call has failed, too."""
+    """A test that fails in its setup or teardown counts as failed, too."""
     if report.when == "call" or report.failed:
         outcomes[report.nodeid] = "failed" if outcomes.get(report.nodeid) == "failed" else report.outcome
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """By the process that was called; its workers report to it."""
+    """In the main process; its workers report to it."""
     if not hasattr(session.config, "workerinput"):
         lines = [f"{outcome}\t{test}\n" for test, outcome in outcomes.items()]
         Path(os.environ["ACLNN_TEST_OUTCOMES"]).write_text("".join(lines))

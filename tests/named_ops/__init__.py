@@ -1,1 +1,1 @@
-"""Operators that programs call by name (aclop): how to call them, and what they should give."""
+"""Operators that programs call by name (aclop): how to call them, and their expected results."""

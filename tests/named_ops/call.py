@@ -1,4 +1,4 @@
-"""aclopCompileAndExecuteV2 with torch's tensors for the device memory."""
+"""aclopCompileAndExecuteV2 on torch's tensors as device memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ON_HOST = 1
 
 @dataclass(frozen=True)
 class Host:
-    """An input whose values the call has in host memory: axes, sizes, numbers."""
+    """An input whose values are in host memory: axes, sizes, numbers."""
 
     values: Tensor
 
@@ -56,7 +56,7 @@ class Operators:
     def call(
         self, name: str, inputs: Sequence[Input], outputs: Sequence[Tensor], **attributes: Attribute
     ) -> tuple[int, list[tuple[int, ...]]]:
-        """The status, and the shapes that the descriptions of the outputs then have."""
+        """The status, and the resulting shapes in the outputs' descriptions."""
         in_descs, in_buffers = self._arrays(inputs)
         out_descs, out_buffers = self._arrays(outputs)
         attr = self._attributes(attributes)
@@ -73,7 +73,7 @@ class Operators:
         return status, shapes
 
     def error(self) -> str:
-        """The text of what failed last."""
+        """The text of the last failure."""
         self.library.aclGetRecentErrMsg.restype = ctypes.c_char_p
         return (self.library.aclGetRecentErrMsg() or b"").decode()
 

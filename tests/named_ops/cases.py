@@ -1,4 +1,4 @@
-"""One call, or a few, of every named operator, with what it should give by torch's functions and by formulas."""
+"""One or more calls of every named operator, with the expected results by torch's functions and by formulas."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Case:
     expected: Sequence[Tensor]
     attributes: dict[str, Attribute] = field(default_factory=dict)
     exact: bool = False
-    sized: bool = False  # the outputs have more memory than the result needs
+    sized: bool = False  # the outputs have spare memory
 
 
 def _numbers(*shape: int, low: float = -2, high: float = 2, seed: int = 0) -> Tensor:
@@ -29,7 +29,7 @@ def _numbers(*shape: int, low: float = -2, high: float = 2, seed: int = 0) -> Te
 
 
 def _grad(function: Callable[..., Tensor], *inputs: Tensor, by: int = 0, grad: Tensor | None = None) -> Tensor:
-    """The gradient of an input by torch's automatic differentiation."""
+    """The gradient of an input by torch's autograd."""
     leaves = [x.clone().requires_grad_(i == by) for i, x in enumerate(inputs)]
     result = function(*leaves)
     result.backward(torch.ones_like(result) if grad is None else grad)
@@ -79,7 +79,7 @@ BINARY: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Tensor, Tensor]] = {
     "Cross": (torch.linalg.cross, X.t(), Y.t()),
 }  # fmt: skip
 
-# The gradient of a function at x: an operator of (gradient, x), or of (x or the result, gradient).
+# The gradient of a function at x: an operator on (gradient, x), or on (x or the result, gradient).
 GRADIENTS: dict[str, Callable[[Tensor], Tensor]] = {
     "ReluGrad": torch.relu, "LogSigmoidGrad": F.logsigmoid, "HardSigmoidGrad": F.hardsigmoid,
     "HardSwishGrad": F.hardswish, "SiluGrad": F.silu, "MishGrad": F.mish, "HardShrinkGrad": F.hardshrink,
@@ -324,7 +324,7 @@ def _normalised() -> Iterator[Case]:
 
 
 def _whole(loss: str) -> str:
-    """How the losses become one number; torch warns of the mean of kl_div."""
+    """The reduction of the losses to one number; torch warns about the mean of kl_div."""
     return "sum" if loss == "KLDiv" else "mean"
 
 
@@ -340,7 +340,7 @@ def _losses() -> Iterator[Case]:
         yield Case(name, [a, b], [loss(a, b, reduction="none")], {**none})
         whole = _whole(name)
         yield Case(name, [a, b], [loss(a, b, reduction=whole)], {"reduction": whole})
-    # The gradients, whose inputs stand in their own order.
+    # The gradients, each with its own order of inputs.
     order: dict[str, tuple[str, Callable[[Tensor, Tensor, Tensor], list[Tensor]]]] = {
         "MseLoss": ("MseLossGrad", lambda a, b, g: [a, b, g]),
         "LpLoss": ("L1LossGrad", lambda a, b, g: [g, a, b]),
@@ -547,12 +547,12 @@ def _resized() -> Iterator[Case]:
 def _boxes() -> Iterator[Case]:
     anchors = torch.tensor([[1.0, 2, 3, 4], [3, 4, 5, 6]])
     truths = torch.tensor([[5.0, 6, 7, 8], [7, 8, 9, 12]])
-    # The vendor computes in FLOAT16, whatever the type: 4 / 3 is 1.3330, over 0.1 13.328.
+    # The vendor computes in FLOAT16 for every type: 4 / 3 is 1.3330, over 0.1 13.328.
     encoded = torch.tensor([[13.328125, 13.328125, 0, 0], [13.328125, 16.671875, 0, 2.5546875]])
     attributes: dict[str, Attribute] = {"means": [0.0] * 4, "stds": [0.1, 0.1, 0.2, 0.2]}
     yield Case("BoundingBoxEncode", [anchors, truths], [encoded], attributes)
     deltas = torch.tensor([[0.5, -0.5, 0, 0], [0, 0, 9, 0]])
-    # Sizes of 3, of which the second grows by at most 10: centres (2 + 1.5, 3 - 1.5) and (4, 5).
+    # Sizes of 3; the second grows by at most 10: centres (2 + 1.5, 3 - 1.5) and (4, 5).
     decoded = torch.tensor([[2.5, 0.5, 4.5, 2.5], [0, 4, 7, 6]])
     attributes = {"means": [0.0] * 4, "stds": [1.0] * 4, "max_shape": [8, 8], "wh_ratio_clip": 0.1}
     yield Case("BoundingBoxDecode", [anchors, deltas], [decoded], attributes)
@@ -563,7 +563,7 @@ def _boxes() -> Iterator[Case]:
     yield Case("Iou", [a, b], [torch.tensor([[1 / side, 0]])], {"mode": "iof", "eps": 0.01})
     columns = [t.t().contiguous() for t in (a[:1], b)]
     attributes = {"trans": False, "is_cross": False, "mode": "iou"}
-    # 1 of 7 is common; the box around both has 9 and a diagonal of 18, the centres are 2 apart squared.
+    # 1 of 7 is common; the enclosing box has area 9 and squared diagonal 18, the centres' squared distance is 2.
     yield Case("GIoU", columns, [torch.tensor([[1 / 7 - 2 / 9]])], attributes)
     yield Case("DIoU", columns, [torch.tensor([[1 / 7 - 2 / 18]])], attributes)
     yield Case("CIoU", columns, [torch.tensor([[1 / 7 - 2 / 18]]), torch.zeros(1, 1)], attributes)
@@ -605,7 +605,7 @@ def _boxes() -> Iterator[Case]:
     yield Case("GridAssignPositive", inputs, [torch.tensor([1.0, -1, 2, -1])], attributes, exact=True)
     rotated = torch.tensor([[[0.0, 10], [0, 10], [4, 2], [2, 2], [90, 0]]])
     query = torch.tensor([[[0.0], [0], [4], [2], [0]]])
-    # Two boxes of 4 by 2 at right angles have 2 by 2 in common.
+    # Two boxes of 4 by 2 at right angles overlap in 2 by 2.
     yield Case("RotatedOverlaps", [rotated, query], [torch.tensor([[[4.0], [0]]])], {"trans": False})
     yield Case("RotatedIou", [rotated, query], [torch.tensor([[[4 / 12], [0]]])], {"trans": False, "mode": "iou"})
     every = torch.tensor([[0.0, 0, 4, 2, 90], [0, 0, 4, 2, 0], [10, 10, 2, 2, 0]])
@@ -623,7 +623,8 @@ def _boxes() -> Iterator[Case]:
     limits = [torch.tensor(4, dtype=torch.int32), torch.tensor(0.5), torch.tensor(0.1)]
     yield Case("NonMaxSuppressionV4", [plain, scores, *limits], selected, exact=True)
     of_classes = torch.stack([scores, scores.flip(0)], 1).unsqueeze(0)
-    # Of class 0 boxes 1 and 2 remain with 0.9 and 0.7, of class 1 boxes 1 and 0's rival 2, with 0.9 and 0.5.
+    # Of class 0, boxes 1 and 2 remain with 0.9 and 0.7; of class 1, boxes 1 and 2 (box 0's competitor) with 0.9 and
+    # 0.5.
     result = [
         torch.stack([plain[1], plain[1], plain[2]]).unsqueeze(0), torch.tensor([[0.9, 0.9, 0.7]]),
         torch.tensor([[0.0, 1, 0]]), torch.tensor([3], dtype=torch.int32),
@@ -638,7 +639,7 @@ def _angles(boxes: Tensor, truths: Tensor) -> Tensor:
 
 
 def _overlap(boxes: Tensor, truths: Tensor, kind: str) -> Tensor:
-    """Of boxes (x, y, width, height), (4, N), with others, (4, M): (M, N)."""
+    """Intersections of boxes (x, y, width, height), (4, N), with others, (4, M): (M, N)."""
     (ax, ay, aw, ah), (bx, by, bw, bh) = boxes, (each.unsqueeze(1) for each in truths)
     left, right = torch.maximum(ax - aw / 2, bx - bw / 2), torch.minimum(ax + aw / 2, bx + bw / 2)
     top, bottom = torch.maximum(ay - ah / 2, by - bh / 2), torch.minimum(ay + ah / 2, by + bh / 2)
@@ -669,7 +670,7 @@ def _regions() -> Iterator[Case]:
     yield Case("ROIAlignGrad", [torch.ones(1, 1, 3, 3), rois], [torch.full((1, 1, 6, 6), 0.25)], shape)
     x = torch.arange(64.0).view(1, 4, 4, 4)
     boxes = torch.tensor([0.0, 0, 0, 3, 3]).view(1, 5, 1)
-    # A quarter of each of the four channels.
+    # A quarter from each of the four channels.
     quarters = [x[0, 0, :2, :2], x[0, 1, :2, 2:], x[0, 2, 2:, :2], x[0, 3, 2:, 2:]]
     pooled = torch.stack([q.mean() for q in quarters]).view(1, 1, 2, 2)
     attributes = {"spatial_scale": 1.0, "output_dim": 1, "group_size": 2}
@@ -699,7 +700,7 @@ def _regions() -> Iterator[Case]:
 
 
 def _random() -> Iterator[Case]:
-    # Where everything is kept, or all there is to choose, nothing is random.
+    # If everything is kept, or there is no choice, nothing is random.
     one = Host(torch.tensor(1.0))
     ones = torch.ones(15, dtype=torch.uint8)
     yield Case("DropOutGenMaskV3", [Host.ints(3, 5), one], [ones], {"seed": 1, "seed2": 0}, exact=True)
@@ -835,14 +836,14 @@ def _steps() -> Iterator[Case]:
 
 
 def _quantised() -> Iterator[Case]:
-    # All data at one place: the scale that has it as its last code leaves no error.
+    # All data at one value: the scale for which it is the last code has no error.
     data = torch.full((8,), 2.0)
     bins = torch.tensor([0, 0, 0, 8], dtype=torch.int32)
     attributes: dict[str, Attribute] = {
         "min_percentile": 1.0, "max_percentile": 1.0, "search_range": [1.0, 2.0], "search_step": 0.25,
         "with_offset": False,
     }  # fmt: skip
-    # 3 of 4 bins come before: the span ends at 1.5, and 1.5 * 1.25 / 127 is nearest to 2 / 127.
+    # 3 of 4 bins are before it: the span ends at 1.5, and 1.5 * 1.25 / 127 is nearest to 2 / 127.
     steps = [1.5 * (1 + 0.25 * i) / 127 for i in range(4)]
     errors = [abs(min(round(2 / s), 127) * s - 2) for s in steps]
     best = torch.tensor([steps[errors.index(min(errors))]])

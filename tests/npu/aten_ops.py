@@ -1,7 +1,7 @@
-"""How the operators that torch_npu asks for are tested: one line per case.
+"""Tests of the operators that torch_npu calls: one line per case.
 
-A case is what a caller of torch writes. It runs on the CPU and on the NPU with the same arguments, must give the same
-tensors, and must have gone through the aclnn functions that it names: the host CANN writes down which it ran.
+A case is code of a torch user. It runs on the CPU and on the NPU with the same arguments, must give the same tensors,
+and must call the aclnn functions that it names: the host CANN's trace records them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 import torch
 
-# Where the host CANN of this process writes down which operators it ran; it looks when it runs the first.
+# The host CANN's trace of this process; opened when the first operator runs.
 TRACE = tempfile.NamedTemporaryFile("r", prefix="aclnn_torch_trace_")  # noqa: SIM115
-atexit.register(TRACE.close)  # which deletes it; a module's end does not
+atexit.register(TRACE.close)  # deletes the file; the end of a module does not
 os.environ["ACLNN_TORCH_TRACE"] = TRACE.name
 
-# With this mode torch_npu runs stage 1 on its queue, too, and drops all later work in silence after an error.
+# In this mode torch_npu also runs stage 1 on its queue, and silently drops all later work after an error.
 errors_are_clean = pytest.mark.skipif(
     os.environ.get("TASK_QUEUE_ENABLE") == "2", reason="with TASK_QUEUE_ENABLE=2 an error ends all work of torch_npu"
 )
@@ -30,14 +30,14 @@ errors_are_clean = pytest.mark.skipif(
 
 @dataclass(frozen=True)
 class Case:
-    """One call. `functions` are the aclnn functions it must run, in a string, without their prefix."""
+    """One call. `functions` are the aclnn functions it must call, in a string, without their prefix."""
 
     functions: str
     call: Callable[..., Any]
     arguments: tuple[Any, ...]
-    relative: float = 0.0  # tolerance; 0 is the same bits
+    relative: float = 0.0  # tolerance; 0 means bitwise equal
     absolute: float = 0.0
-    product: str = ""  # the only one on which torch_npu calls these functions
+    product: str = ""  # the only product on which torch_npu calls them
 
     def __str__(self) -> str:
         types = [str(x.dtype).removeprefix("torch.") for x in self.arguments if isinstance(x, torch.Tensor)]
@@ -47,7 +47,7 @@ class Case:
 def move(value: Any, device: str, reduced: torch.dtype | None = None) -> Any:
     """The value with its tensors on a device, with the same strides; on the CPU they are copies.
 
-    Tensors of 16-bit floating-point types become `reduced`, if it is given.
+    Tensors of 16-bit floating-point types are converted to `reduced`, if given.
     """
     if isinstance(value, torch.Tensor):
         storage = value.new_empty(0).set_(value.untyped_storage()).clone()
@@ -60,7 +60,7 @@ def move(value: Any, device: str, reduced: torch.dtype | None = None) -> Any:
 
 
 def tensors_of(value: Any) -> list[torch.Tensor]:
-    """The tensors in what a call returned, on the CPU."""
+    """The tensors in a call's results, on the CPU."""
     if isinstance(value, torch.Tensor):
         return [value.detach().cpu()]
     if isinstance(value, (list, tuple)):
@@ -69,12 +69,12 @@ def tensors_of(value: Any) -> list[torch.Tensor]:
 
 
 def on_npu(npu: Callable[..., Any], cpu: Callable[..., Any]) -> Callable[..., Any]:
-    """A call of a function that torch_npu alone has, and what it must equal on the CPU."""
+    """A call of a function that only torch_npu has, and its equivalent on the CPU."""
     return lambda x, *rest: (npu if x.device.type == "npu" else cpu)(x, *rest)
 
 
 def with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function's first result and its gradients by all floating-point arguments."""
+    """The function's first result and its gradients with respect to all floating-point arguments."""
 
     def call(*arguments: Any) -> list[torch.Tensor | None]:
         leaves = [
@@ -83,7 +83,7 @@ def with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
         ]
         result = function(*leaves)
         result = result[0] if isinstance(result, tuple) else result
-        # One weight per element, so that no two gradients are alike.
+        # A different weight per element, so that no two gradients are equal.
         weights = torch.linspace(0.5, 1.5, result.numel()).reshape(result.shape).to(result)
         inputs = [x for x in leaves if isinstance(x, torch.Tensor) and x.requires_grad]
         return [result, *torch.autograd.grad(result, inputs, weights, allow_unused=True)]
@@ -93,12 +93,12 @@ def with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def numbers(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> torch.Tensor:
-    """Numbers of a normal distribution, always the same."""
+    """Normally distributed numbers, always the same."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
 
 
 def operators_of(call: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """What a call returns, and the aclnn functions that ran for it, without their prefix."""
+    """A call's results, and the aclnn functions that ran for it, without their prefix."""
     torch.npu.synchronize()
     TRACE.seek(0, os.SEEK_END)
     result = call()
@@ -109,7 +109,7 @@ def operators_of(call: Callable[[], Any]) -> tuple[Any, list[str]]:
 
 
 def on_product(name: str) -> bool:
-    """Whether the NPU is of a product, such as 950; every one is of ""."""
+    """True if the NPU's product contains the text, such as 950; always true for ""."""
     return name in torch.npu.get_device_name(0)
 
 
@@ -117,7 +117,7 @@ REDUCED = (torch.float16, torch.bfloat16)
 
 
 def rounded_once(case: Case) -> list[torch.Tensor]:
-    """What a case gives on the CPU in FLOAT, rounded to the 16-bit type that its arguments have."""
+    """A case's result on the CPU in FLOAT, rounded to the 16-bit type of its arguments."""
     (reduced,) = {x.dtype for x in tensors_of(case.arguments)} & set(REDUCED)
     arguments = move(case.arguments, "cpu", torch.float32)
     results = tensors_of([case.call(*arguments), arguments])
@@ -125,10 +125,10 @@ def rounded_once(case: Case) -> list[torch.Tensor]:
 
 
 def differences(case: Case, got: list[torch.Tensor], expected: list[torch.Tensor]) -> list[str]:
-    """How results differ from what they should be; empty if they are close enough."""
+    """The differences between results and expectations; empty if they are close enough."""
     texts = []
     for mine, other in zip(expected, got, strict=True):
-        # A gradient is computed from results and weights that were rounded before: by half a unit each.
+        # A gradient is computed from results and weights that were rounded before, by half a unit each.
         unit = torch.finfo(mine.dtype).eps if hasattr(case.call, "with_gradients") and mine.dtype in REDUCED else 0
         relative, absolute = max(case.relative, 2 * unit), max(case.absolute, unit / 2)
         try:
@@ -139,7 +139,7 @@ def differences(case: Case, got: list[torch.Tensor], expected: list[torch.Tensor
 
 
 def check(case: Case) -> None:
-    """Runs a case on both devices; the tensors that it returns, and its arguments afterwards, must be the same."""
+    """Runs a case on both devices; the returned tensors, and the arguments afterwards, must be equal."""
     if not on_product(case.product):
         pytest.skip(f"torch_npu calls {case.functions} on Ascend{case.product} alone")
     ours = move(case.arguments, "cpu")
@@ -149,7 +149,7 @@ def check(case: Case) -> None:
     expected = tensors_of([case.call(*ours), ours])
     wrong = differences(case, results, expected)
     if wrong and any(x.dtype in REDUCED for x in results):
-        # What the CPU rounds to 16 bits more than once, the host CANN computes in FLOAT.
+        # Operations that the CPU rounds to 16 bits more than once are computed in FLOAT by the host CANN.
         wrong = differences(case, results, rounded_once(case))
     assert not wrong, wrong[0]
     missed = [name for name in case.functions.split() if name not in ran]
@@ -157,6 +157,6 @@ def check(case: Case) -> None:
 
 
 def cases_of(*tables: Iterable[Case]) -> Any:
-    """A decorator: the test runs once for each case."""
+    """A decorator: runs the test once for each case."""
     cases = [case for table in tables for case in table]
     return pytest.mark.parametrize("case", cases, ids=str)

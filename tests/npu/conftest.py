@@ -1,4 +1,4 @@
-"""These tests belong to an environment with torch_npu, in a process that runs on the host CANN."""
+"""These tests need an environment with torch_npu, in a process that runs on the host CANN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every rank of tests/npu/test_distributed.py runs: HCCL through torch.distributed, and what is built on it.
+"""The cases that every rank of tests/npu/test_distributed.py runs: HCCL through torch.distributed.
 
 Models are compared with the same model in one process on the CPU.
 """
@@ -33,23 +33,23 @@ CASES: list[Callable[[], None]] = []
 
 
 def case(function: Callable[[], None]) -> Callable[[], None]:
-    """Have the function run."""
+    """Adds the function to the cases."""
     CASES.append(function)
     return function
 
 
 def numbers(rank: int, count: int = 24) -> Tensor:
-    """Small whole numbers, which every dtype has, different for each rank."""
+    """Small integers, exact in every dtype, different for each rank."""
     return (torch.arange(count) * 3 + rank * 5) % 7 + 1
 
 
 def of_all(count: int = 24) -> Tensor:
-    """The numbers of all ranks, a row each."""
+    """The numbers of all ranks, one row each."""
     return torch.stack([numbers(rank, count) for rank in range(RANKS)])
 
 
 def expect(found: Tensor, expected: Tensor) -> None:
-    """On the device, and the same numbers."""
+    """Compares a device tensor with the expected numbers."""
     assert found.device.type == "npu"
     torch.testing.assert_close(found.cpu(), expected.to(found.dtype), rtol=0, atol=0)
 
@@ -66,15 +66,15 @@ REDUCTIONS: dict[dist.ReduceOp.RedOpType, Callable[[Tensor], Tensor]] = {
 
 
 def reductions() -> Iterator[tuple[torch.dtype, dist.ReduceOp.RedOpType, Tensor, Tensor]]:
-    """What is reduced: dtype, reduction, this rank's numbers, and what becomes of those of all ranks."""
+    """Reductions: dtype, reduction, this rank's numbers, and the result over all ranks."""
     for reduction, compute in REDUCTIONS.items():
         for dtype in (*FLOATING, torch.int8, torch.int16, torch.int32, torch.int64):
             product, mean = reduction == dist.ReduceOp.PRODUCT, reduction == dist.ReduceOp.AVG
             if product and dtype in (torch.bfloat16, torch.int16):
-                continue  # not of the product Ascend910B
+                continue  # not supported by Ascend910B
             if mean and dtype not in FLOATING:
                 continue
-            rows = of_all() % 2 + 1 if product else of_all()  # products that every floating dtype has
+            rows = of_all() % 2 + 1 if product else of_all()  # products exact in every floating dtype
             yield dtype, reduction, rows[RANK].to(DEVICE, dtype), compute(rows)
 
 
@@ -106,7 +106,7 @@ def reduce_scatter() -> None:
 
 @case
 def the_same_bits_on_every_rank() -> None:
-    """Sums that round: in the order of the ranks, of 16-bit numbers in float32, rounded once."""
+    """Sums that round: in the order of the ranks; 16-bit numbers in float32, rounded once."""
     for dtype in FLOATING:
         rows = torch.stack([1 / (1 + numbers(rank, 5000) + torch.arange(5000)) for rank in range(RANKS)]).to(dtype)
         expected = rows[0].float()
@@ -221,12 +221,12 @@ def train(net: nn.Module, rows: Tensor, steps: int = 3) -> None:
 
 
 def whole(value: Tensor) -> Tensor:
-    """On the CPU, with the parts of all ranks."""
+    """On the CPU, with the shards of all ranks."""
     return (value.full_tensor() if isinstance(value, DTensor) else value).detach().cpu()
 
 
 def compare(net: nn.Module, *, data_parallel: bool) -> None:
-    """Train it with each rank's rows, or with all rows on each, and one process's with all rows."""
+    """Train it with each rank's rows, or with all rows on each, and compare with one process and all rows."""
     torch.manual_seed(1)
     rows = torch.randn(RANKS * ROWS, WIDTH)
     reference = model()
@@ -260,7 +260,7 @@ def tensor_parallel() -> None:
 
 @case
 def shared_vocabulary() -> None:
-    """CANN's three functions, each rank's with its own classes; they take 16 bits only."""
+    """CANN's three functions, each rank with its own classes; they support 16 bits only."""
     torch.manual_seed(2)
     classes = 130
     x, weight = torch.randn(9, 64).bfloat16(), (torch.randn(classes * RANKS, 64) / 8).bfloat16()
@@ -274,7 +274,7 @@ def shared_vocabulary() -> None:
     losses = vocabulary_parallel_linear_cross_entropy(*inputs, target.to(DEVICE), dist.group.WORLD)
     assert losses.device.type == "npu"
     found = torch.autograd.grad(losses.square().sum(), inputs)
-    # A device rounds logits, which are below 8 here, and the gradient by them to BFLOAT16.
+    # A device rounds logits, which are below 8 here, and their gradients to BFLOAT16.
     torch.testing.assert_close(losses.cpu().double(), expected.detach(), rtol=0, atol=2**-5)
     for one, other in zip(found, (gradients[0], gradients[1][own]), strict=True):
         error = (one.cpu().double() - other).norm() / other.norm()
@@ -282,7 +282,7 @@ def shared_vocabulary() -> None:
 
 
 def main() -> None:
-    """Run every case; rank 0 writes what failed anywhere."""
+    """Run every case; rank 0 writes the failures of all ranks."""
     torch.npu.set_device(DEVICE)
     torch.npu.matmul.allow_hf32 = False
     dist.init_process_group("hccl", timeout=timedelta(seconds=LONGEST))

@@ -1,5 +1,6 @@
-// An NpuBackend that launches at once, past torch_npu's task queue: what tests/npu/test_order.py
-// must notice. The rest it leaves to the real one, which lies beside it as libaclnn_npu_real.so.
+// An NpuBackend that launches immediately, bypassing torch_npu's task queue:
+// tests/npu/test_order.py must detect it. It forwards everything else to the real backend,
+// libaclnn_npu_real.so in the same folder.
 
 #include <dlfcn.h>
 

@@ -1,6 +1,6 @@
-"""Rounds of (an operator of torch_npu, one of ours, one of torch_npu), each of which reads what the one before wrote.
+"""Rounds of (an operator of torch_npu, one of ours, one of torch_npu), each reading the previous result.
 
-As a program it prints how many of them gave a wrong result: ``python order.py one`` or ``two`` streams.
+As a program it prints the number of wrong results: ``python order.py one`` or ``two`` streams.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ SIZE = 2000
 
 
 def inputs() -> Tensor:
-    """A row for each round, all different, so that a result computed from another round's memory is wrong."""
+    """One row per round, all different, so that a result computed from another round's memory is wrong."""
     return torch.linspace(-2, 2, ROUNDS)[:, None] + torch.linspace(0, 0.1, SIZE)
 
 
 def expected(x: Tensor) -> Tensor:
-    """What the rounds compute, on the CPU."""
+    """The expected results of the rounds, on the CPU."""
     return aclnn_torch.functional.elu(x + 1) * 2
 
 
 def wrong(results: list[Tensor]) -> int:
-    """How many rounds gave something else."""
+    """The number of rounds with wrong results."""
     torch.npu.synchronize()
     pairs = zip(results, expected(inputs()), strict=True)
     return sum(not torch.equal(result.cpu(), row) for result, row in pairs)
 
 
 def one_stream() -> list[Tensor]:
-    """Everything on the current stream; memory of a round is reused by the next."""
+    """Everything on the current stream; a round's memory is reused by the next."""
     results = []
     for row in inputs().npu().unbind():
         y = row + 1
@@ -45,7 +45,7 @@ def one_stream() -> list[Tensor]:
 
 
 def two_streams() -> list[Tensor]:
-    """Ours on a stream of its own, with an event before and one after it."""
+    """Ours on a separate stream, with an event before and one after it."""
     other = torch.npu.Stream()
     results = []
     for row in inputs().npu().unbind():
@@ -55,7 +55,7 @@ def two_streams() -> list[Tensor]:
             z = aclnn_torch.functional.elu(y)
             done = other.record_event()
         torch.npu.current_stream().wait_event(done)
-        # The allocator knows only the streams that the memory was made on.
+        # The allocator only knows the streams on which memory was allocated.
         y.record_stream(other)
         z.record_stream(torch.npu.current_stream())
         results.append(z * 2)

@@ -1,4 +1,4 @@
-"""Programs in processes of their own: what ends a process, or leaves it of no use, cannot happen in pytest's."""
+"""Programs in separate processes: events that end or break a process cannot happen in pytest's own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = PACKAGE.parent
 
 
 class Result(NamedTuple):
-    """How a program ended, and what it wrote."""
+    """The outcome of a program, and its output."""
 
     status: int
     output: str
@@ -24,7 +24,7 @@ class Result(NamedTuple):
 
 
 def run(code: str, **environment: str) -> Result:
-    """Run Python code in this process's environment with these changes; one that hangs is ended, with an error."""
+    """Run Python code in this process's environment with these changes; a hanging program is ended with an error."""
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONFAULTHANDLER": "1"} | environment,
@@ -36,7 +36,7 @@ def run(code: str, **environment: str) -> Result:
 
 
 def package_with(library: Path | None, folder: Path) -> None:
-    """The package once more, with another library for NPU tensors, or none."""
+    """A copy of the package with another library for NPU tensors, or none."""
     package = folder / "aclnn_torch"
     (package / "lib").mkdir(parents=True)
     for path in PACKAGE.iterdir():

@@ -1,4 +1,4 @@
-"""That the tables of csrc/cann/rows and the cases of the tests belong together, and what concerns all."""
+"""The tables of csrc/cann/rows and the cases of the tests are consistent; and tests of all operators."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LIBRARY = PREFIX / "lib64" / "libopapi.so"
 
 
 def declared() -> set[str]:
-    """The functions that have a header of their own, and are no rows."""
+    """The functions that have their own header, and are not rows."""
     text = "".join(path.read_text() for path in (ROOT / "csrc" / "host_cann" / "include" / "aclnnop").glob("*.h"))
     return set(re.findall(r"(aclnn\w+)GetWorkspaceSize\(", text))
 
 
 def with_cases() -> set[str]:
-    """The functions that a case, the C++ test, or a call with its values names."""
+    """The functions named by a case, the C++ test, or a call with values."""
     modules = [importlib.import_module(f"tests.npu.{path.stem}") for path in HERE.glob("test_aten_ops_*.py")]
     cases = {f"aclnn{name}" for module in modules for case in module.CASES for name in case.functions.split()}
     calls = "".join(path.read_text() for path in (ROOT / "tests" / "aten_ops" / "values").glob("*.txt"))
@@ -38,7 +38,7 @@ def with_cases() -> set[str]:
 
 
 def test_every_operator_has_a_case() -> None:
-    """A prototype that is wrong is noticed by nobody but its caller."""
+    """Only a caller detects a wrong prototype."""
     refusing = refused() | set(refused_to_torch_npu())
     assert exported_operators(LIBRARY) - declared() - with_cases() - OF_FORMATS - refusing == set()
 
@@ -48,7 +48,7 @@ def test_cases_name_operators_that_exist() -> None:
 
 
 def test_stage_1_sees_no_mode_of_the_thread() -> None:
-    """Where ATen asks functions in Python what it accepts, they run without the caller's modes, which stay."""
+    """Where ATen queries Python functions, they run without the caller's modes, which stay active."""
     seen = []
 
     class Spy(TorchFunctionMode):

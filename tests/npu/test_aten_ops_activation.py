@@ -56,7 +56,7 @@ CASES = [
         ]
     ),
     *(
-        # The gradient is exp(result) times a sum of 12 weights up to 1.5, of a result up to 4 that was rounded.
+        # The gradient is exp(result) times a sum of 12 weights up to 1.5, from a rounded result up to 4.
         Case("LogSoftmax LogSoftmaxBackward", with_gradients(partial(F.log_softmax, dim=-1)), (x,), absolute=bound)
         for x, bound in ((X, 0.0), (X.half(), 2**-8), (X.bfloat16(), 2**-5))
     ),
@@ -79,7 +79,7 @@ CASES = [
         for w in (torch.tensor([0.25]), torch.linspace(0.1, 0.9, x.shape[1]))
         for w in [w.to(x.dtype)]
     ),
-    # Other formulas than ATen's for the same functions: a few roundings of the largest value apart.
+    # Different formulas from ATen's for the same functions: a few roundings of the largest value.
     Case("SwiGlu SwiGluGrad", with_gradients(on_npu(torch_npu.npu_swiglu, swiglu)), (X,), 1e-6, 1e-6),
     Case("FastGelu FastGeluBackward", with_gradients(on_npu(torch_npu.fast_gelu, fast_gelu)), (X,), 1e-6, 1e-6),
     Case(

@@ -1,4 +1,4 @@
-"""Sums, products and their like under torch_npu; csrc/cann/rows/elementwise, shape/copy_and_fill.cpp."""
+"""Sums, products and similar functions under torch_npu; csrc/cann/rows/elementwise, shape/copy_and_fill.cpp."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ IN_PLACE_NUMBER = [
 ]
 POSITIVE = A.abs() + 0.5
 
-# A result that both compute from the same library of ATen has the same bits.
+# Results computed by the same ATen code on both devices are bitwise equal.
 CASES = [
     *(Case(name, call, pair) for name, call in TENSOR_FUNCTIONS for pair in MIXED if "Pow" not in name),
     *(Case("PowTensorTensor", torch.pow, (x.abs(), y)) for x, y in MIXED if y is not B.t()),
@@ -129,7 +129,7 @@ CASES = [
     Case("Polar", torch.polar, (A.abs(), B)),
     Case("AddRelu", torch.ops.aten._add_relu.Tensor, (A, B)),
     Case("InplaceAddRelu", torch.ops.aten._add_relu_.Tensor, (A, B)),
-    # Copies: of other strides, types and shapes.
+    # Copies with other strides, dtypes and shapes.
     *(
         Case("InplaceCopy", torch.Tensor.copy_, (torch.zeros(4, 6, dtype=to), A.to(of).t().contiguous().t()))
         for of in (torch.float32, torch.float16, torch.int64, torch.bool)

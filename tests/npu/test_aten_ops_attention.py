@@ -18,7 +18,7 @@ LONG_K, LONG_V = (numbers(2, 3, 7, 8, seed=i) for i in (3, 4))
 MASK = numbers(2, 3, 5, 5, seed=5) < 0.5
 MASK[..., 0] = True
 FLOAT = {"relative": 2**-19, "absolute": 2**-19}
-# Rounded once here, and between the products in ATen.
+# Rounded once here, and also between the products in ATen.
 HALF = {"relative": 2**-8, "absolute": 2**-8}
 VERSIONS = (
     ("FlashAttentionScore FlashAttentionScoreGrad", "910"),
@@ -41,7 +41,7 @@ def masked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor
 
 
 def fused(q, k, v, layout: str, **keywords: Any):  # type: ignore[no-untyped-def]
-    """torch_npu's own attention, of tensors in BNSD."""
+    """torch_npu's own attention on tensors in BNSD."""
     turn = LAYOUTS[layout]
     out = torch_npu.npu_fusion_attention(
         *(turn(x).contiguous() for x in (q, k, v)), q.size(1), layout, scale=8**-0.5, **keywords
@@ -104,7 +104,7 @@ def test_grouped_heads() -> None:
 
 
 def test_dropout_is_the_same_with_gradients() -> None:
-    """Attention is linear in the values, so its gradient by them is told by the result."""
+    """Attention is linear in the values, so its gradient with respect to them follows from the result."""
     torch.manual_seed(3)
     v = V.npu().requires_grad_()
     out = attend(Q.npu(), K.npu(), v, dropout_p=0.5)
@@ -151,14 +151,14 @@ def test_shifts_of_later_versions(keywords: dict[str, Any], shift: torch.Tensor,
 
 
 def packed(q, k, v, **keywords: Any):  # type: ignore[no-untyped-def]
-    """torch_npu's attention of two sequences, of 2 and 3 queries and of 4 and 3 keys, one behind the other."""
+    """torch_npu's attention on two packed sequences, of 2 and 3 queries and of 4 and 3 keys."""
     lengths = {"actual_seq_qlen": [2, 5], "actual_seq_kvlen": [4, 7]}
     return torch_npu.npu_fusion_attention(q, k, v, 3, "TND", scale=8**-0.5, **lengths, **keywords)[0]
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_packed_sequences(causal: bool) -> None:
-    """FlashAttentionScoreV4 on Ascend950, FlashAttentionVarLenScore elsewhere. A causal one ends with the last key."""
+    """FlashAttentionScoreV4 on Ascend950, FlashAttentionVarLenScore elsewhere. Causal masks end at the last key."""
     tensors = [x[0].transpose(0, 1).contiguous() for x in (Q, LONG_K, LONG_V)]
     mask = {"atten_mask": torch.ones(2048, 2048, dtype=torch.bool).triu(1).npu(), "sparse_mode": 3} if causal else {}
 
@@ -176,7 +176,7 @@ def test_packed_sequences(causal: bool) -> None:
 
 
 def test_ring_attention() -> None:
-    """As in MindSpeed's context parallelism: a block's gradients from what all blocks of keys gave together."""
+    """As in MindSpeed's context parallelism: a block's gradients from the combined results of all blocks of keys."""
     blocks = [[x.npu() for x in pair] for pair in zip(LONG_K.split([3, 4], 2), LONG_V.split([3, 4], 2), strict=True)]
     q, dy = Q.npu(), numbers(2, 3, 5, 8, seed=9)
     parts = [torch_npu.npu_fusion_attention(q, k, v, 3, "BNSD", scale=8**-0.5)[:3] for k, v in blocks]
@@ -222,7 +222,7 @@ def test_a_shift_is_added_before_scaling() -> None:
 def with_sink(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, sink: torch.Tensor, hidden: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """Attention with one more score for each query of a head, which has no value."""
+    """Attention with an additional score for each query of a head, without a value."""
     scores = q @ k.transpose(-2, -1) * 8**-0.5
     if hidden is not None:
         scores = scores.masked_fill(hidden, -torch.inf)
@@ -275,7 +275,7 @@ def test_sinks_of_packed_sequences() -> None:
 
 
 def visible(rows: int, columns: int, mode: int) -> torch.Tensor:
-    """Which keys each query may see: all, or, with mode 3, those up to its own place from the last ones."""
+    """The keys that each query may see: all, or, with mode 3, those up to its own position from the end."""
     seen = torch.ones(rows, columns, dtype=torch.bool)
     return seen.tril(columns - rows) if mode == 3 else seen
 
@@ -292,7 +292,7 @@ def of_sequences(x: torch.Tensor, layout: str, lengths: torch.Tensor, table: tor
 
 
 LAYOUTS_OF_SEQUENCES = [
-    # The layout of queries and of keys, their shapes without heads, and the lengths.
+    # The layouts of queries and keys, their shapes without heads, and the lengths.
     ("BSND", "BSND", (2, 3), (2, 7), [3, 2], [7, 5]),
     ("TND", "TND", (5,), (12,), [2, 5], [5, 12]),
     ("TND", "PA_BSND", (5,), (4, 16), [2, 5], [20, 9]),
@@ -370,7 +370,7 @@ def test_attention_to_selected_keys(case: Any, mode: int) -> None:
 
 
 def test_inference_on_ascend950() -> None:
-    """The only version that torch_npu calls there."""
+    """The only version that torch_npu calls on Ascend950."""
     if not on_product("950"):
         pytest.skip("torch_npu calls FusedInferAttentionScoreV5 on Ascend950 alone")
     q, k, v = (x.half() for x in (Q, LONG_K, LONG_V))
@@ -444,7 +444,7 @@ def test_gradients_of_the_indexer() -> None:
 
 @pytest.mark.parametrize("selected", [False, True])
 def test_the_loss_of_the_indexer(selected: bool) -> None:
-    """The indexer learns the mean over heads of the attention's probabilities, of all keys or of those selected."""
+    """The indexer learns the mean over heads of the attention's probabilities, for all keys or the selected ones."""
     size, key_heads = (512, 1) if selected else (128, 32)
     q, k, q_rope, k_rope = (
         numbers(1, *shape, seed=i).half() / 8
@@ -485,7 +485,7 @@ def test_the_loss_of_the_indexer(selected: bool) -> None:
 
 
 def test_floyd_attention() -> None:
-    """Of the edges (n, m) of a graph by way of k, to pairs of edges (n, k) and (k, m)."""
+    """From the edges (n, m) of a graph through k, to pairs of edges (n, k) and (k, m)."""
     n, m, k, size, scale = 16, 128, 128, 32, 0.125
     shapes = ((n, m), (n, k), (n, k), (k, m), (k, m))
     given = [numbers(1, 2, *edges, size, seed=i).half() for i, edges in enumerate(shapes)]

@@ -1,4 +1,4 @@
-"""Comparisons, logic and choices under torch_npu; csrc/cann/rows/elementwise, indexing/masks.cpp."""
+"""Comparisons, logic and selection under torch_npu; csrc/cann/rows/elementwise, indexing/masks.cpp."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_comparison(case: Case) -> None:
 
 
 def test_tensors_are_printed() -> None:
-    """torch's printing selects what is neither zero nor infinite, so it must learn how much that is."""
+    """torch's printing selects the finite nonzero elements, so it must get their number."""
     x = torch.tensor([[0.5, float("inf")], [100.0, 0]])
     assert repr(x.npu()).replace(", device='npu:0'", "") == repr(x)
 

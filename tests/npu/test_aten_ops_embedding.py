@@ -44,7 +44,7 @@ def test_embedding(case: Case) -> None:
 
 @pytest.mark.parametrize("token", [-1, 10])
 def test_a_token_outside_the_table_is_an_error(token: int) -> None:
-    """It is found when the stream runs, and stays with the device, so a process of its own shows it."""
+    """The stream detects it, and the error stays with the device, so a separate process runs it."""
     code = f"""
 import torch
 import torch_npu

@@ -134,7 +134,7 @@ CASES = [
     *(
         Case("", parameters(optimiser, foreach=foreach, **options), (WEIGHTS, SLOPES), tolerance, tolerance)
         for optimiser, options in OPTIMISERS
-        # By default it is a list at a time on the NPU and one by one on the CPU.
+        # By default, lists are processed together on the NPU and one by one on the CPU.
         for foreach, tolerance in ((None, DECIMALS), (True, 0), (False, 0))
     ),
     Case(

@@ -56,7 +56,7 @@ CASES = [
     Case("IndexPutImpl", assign, (X, ROWS[:0], 1.5)),
     Case("IndexPutImpl", lambda x, i, v: assign(x, (slice(None), i), v), (X.long(), ROWS[:0], 1)),
     Case("Index", lambda x, i: x[:, i], (X.long(), ROWS[:0])),
-    # What is empty selects nothing, whatever stands beside it.
+    # An empty index selects nothing, whatever the other indices.
     *(
         case
         for empty in (ROWS[:0], MASK[:, 0] & ~MASK[:, 0])

@@ -1,7 +1,7 @@
 """Caches, experts and causal convolutions of language models under torch_npu.
 
 Their rows are in csrc/cann/rows: attention/normalized_cache.cpp and rotary*.cpp, experts, inference and
-convolution/causal_convolution.cpp. The references are written here from CANN's documents.
+convolution/causal_convolution.cpp. The references follow CANN's documents.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def rms_norm(x: torch.Tensor, gamma: torch.Tensor, epsilon: float) -> torch.Tens
 
 
 def turned(a: torch.Tensor, b: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """The first and second elements of all pairs, turned by their angles."""
+    """The first and second elements of all pairs, rotated by their angles."""
     return torch.cat((a, b), -1) * cos.float() + torch.cat((-b, a), -1) * sin.float()
 
 
@@ -40,7 +40,7 @@ def turned_pairs(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch
 
 
 def put(cache: torch.Tensor, tokens: torch.Tensor, index: torch.Tensor, mode: str) -> None:
-    """Writes tokens (batch, sequence, heads, elements) to where the index says."""
+    """Writes tokens (batch, sequence, heads, elements) to the positions in the index."""
     batch, sequence, heads, size = tokens.shape
     page = cache.size(1)
     width = 32 // cache.element_size()
@@ -110,7 +110,7 @@ NO_SCALES = (None,) * 5
 K_BYTES, V_BYTES = torch.ones(2, 32, 1, 32, dtype=torch.int8), torch.ones(2, 32, 1, 32, dtype=torch.int8)
 WIDE_KV, WIDE_COS, WIDE_SIN = half(2, 1, 20, 64), half(2, 1, 20, 32, seed=2), half(2, 1, 20, 32, seed=3)
 SCALE = numbers(32, seed=7).abs() * 20 + 1
-# torch_npu has values of their own in these sizes alone.
+# torch_npu supports separate values only with these sizes.
 OWN_KV, OWN_GAMMA, OWN_VALUES = half(2, 4, 3, 192), half(192, seed=1), half(2, 4, 3, 128, seed=2)
 OWN_COS, OWN_SIN = half(2, 4, 3, 64, seed=3), half(2, 4, 3, 64, seed=4)
 OWN_INDEX = torch.tensor([[4, 0, -1], [1, 2, 3]])
@@ -170,7 +170,7 @@ def qkv_cache(qkv: torch.Tensor, *rest: Any, heads: list[int]) -> list[torch.Ten
     q, k = embedded(q, q_gamma), embedded(k, k_gamma)
     q_out.copy_(q.flatten(1))
     for part, cache, scale, offset in ((k, k_cache, k_scale, k_offset), (v, v_cache, v_scale, v_offset)):
-        pages = cache.view(cache.size(0), cache.size(2), heads[1], size)  # the same memory, as `put` takes it
+        pages = cache.view(cache.size(0), cache.size(2), heads[1], size)  # the same memory, in put's layout
         put(pages, stored(part[None], None if scale is None else 1 / scale, offset), index, "PA_NZ")
     return [q.flatten(1).half(), k.flatten(1).half(), v.flatten(1).half()]
 
@@ -205,7 +205,7 @@ def rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, matrix: torch.
 
 
 def turning(size: int) -> torch.Tensor:
-    """The matrix that turns pairs of neighbours (a, b) to (-b, a)."""
+    """The matrix that maps neighbouring pairs (a, b) to (-b, a)."""
     matrix = torch.zeros(size, size)
     even = torch.arange(0, size, 2)
     matrix[even, even + 1] = 1
@@ -334,7 +334,7 @@ def masked_gradients(dy: torch.Tensor, *rest: Any) -> Any:
 
 
 def with_states(x: torch.Tensor, *rest: Any, **options: Any) -> torch.Tensor | None:
-    """Sequences behind their states, one after the other."""
+    """Sequences preceded by their states, one after the other."""
     weight, states, starts, lines, accepted, computed, blocks = rest
     first, last, initial = blocks or (None, None, None)
     if x.device.type == "npu":
@@ -367,7 +367,7 @@ def with_states(x: torch.Tensor, *rest: Any, **options: Any) -> torch.Tensor | N
         states[write, room - kept :] = both[-kept:]
         counted = both[offset:]
         if blocks is not None:
-            # A state at the end of each block that is full, but for the last, which is the sequence's own.
+            # A state at the end of each full block, except for the last, which is the sequence's own.
             end = (int(computed[i]) // options["block"] + 1) * options["block"] - int(computed[i])
             for block in range(int(first[i]), int(last[i])):
                 states[lines[i, block], room - 2 :] = counted[end : end + 2]
@@ -387,9 +387,9 @@ def int32(*values: Any) -> torch.Tensor:
 
 
 SEQUENCES = [
-    # Packed sequences, of which one begins and one is left out.
+    # Packed sequences; one starts without a state and one is skipped.
     ((9, 64), (5, 2, 64), int32(0, 4, 5, 9), int32(3, -1, 1), None, int32(0, 0, 7), None),
-    # Drafts, of which some were accepted.
+    # Drafts, some of which were accepted.
     ((2, 3, 64), (4, 4, 64), None, int32(2, 0), int32(1, 3), None, None),
     # States of blocks of four tokens.
     (
@@ -444,7 +444,7 @@ def test_inference(case: Case) -> None:
     check(case)
 
 
-# ---- products of groups of rows
+# ---- Products of groups of rows
 
 
 def quantised_rows(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -487,7 +487,7 @@ def test_products_of_experts_come_with_an_offset_that_nothing_writes() -> None:
     x = (numbers(5, 32) * 32).round().clamp(-128, 127).to(torch.int8)
     w = (numbers(2, 32, 64, seed=1) * 32).round().clamp(-128, 127).to(torch.int8)
     scale, of_rows = numbers(2, 64, seed=2).abs() / 4096, numbers(5, seed=3).abs()
-    # Torch_npu says that the memory of weight is FRACTAL_NZ: columns of blocks of 16 rows by 32 elements.
+    # torch_npu declares the weight's memory as FRACTAL_NZ: columns of blocks of 16 rows by 32 elements.
     blocks = w.view(2, 2, 16, 2, 32).permute(0, 3, 1, 2, 4).reshape(w.shape)
     (got, got_scale, _), ran = operators_of(
         lambda: torch_npu.npu_grouped_matmul_swiglu_quant(

@@ -19,12 +19,12 @@ SKIPPED = torch.tensor([1, -100, 0])
 WEIGHT = torch.tensor([0.5, 1.0, 2.0, 0.25])
 IMAGE = numbers(2, 4, 3, 2)
 IMAGE_LABELS = torch.tensor([[[1, 3], [0, 2], [1, -100]], [[0, 0], [3, 1], [2, 2]]])
-# Where the gradient is not one call of ATen, its terms are rounded in another order.
+# If the gradient is not one call of ATen, its terms are rounded in another order.
 ROUNDING = {"relative": 2**-22, "absolute": 2**-24}
 
 
 def fixed(function, *constants):  # type: ignore[no-untyped-def]
-    """The function of its first argument alone, so that only that one has a gradient."""
+    """The function of its first argument only, so that no other gets a gradient."""
 
     def call(x: torch.Tensor) -> torch.Tensor:
         return function(x, *(c.to(x.device) if isinstance(c, torch.Tensor) else c for c in constants))

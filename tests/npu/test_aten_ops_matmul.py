@@ -1,4 +1,4 @@
-"""Products of matrices under torch_npu; csrc/cann/rows/matmul."""
+"""Matrix products under torch_npu; csrc/cann/rows/matmul."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VECTOR = numbers(4, seed=4)
 
 
 def widened(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """The function of 16-bit tensors as the matrix units compute it: in FP32, rounded once."""
+    """The function on 16-bit tensors as the matrix units compute it: in FP32, rounded once."""
 
     def call(*arguments: torch.Tensor) -> torch.Tensor:
         if arguments[0].device.type == "npu":
@@ -73,7 +73,7 @@ def test_matmul(case: Case) -> None:
 
 
 def hf32(x: torch.Tensor) -> torch.Tensor:
-    """FP32 rounded, to nearest even, to HF32: 11 bits of mantissa on Atlas A2, 10 on Ascend950."""
+    """FP32 rounded to nearest even to HF32: 11 bits of mantissa on Atlas A2, 10 on Ascend950."""
     dropped = 13 if on_product("950") else 12
     bits = x.view(torch.int32)
     lowest = (bits >> dropped) & 1

@@ -16,14 +16,14 @@ SCALE = numbers(4, seed=1)
 SHIFT = numbers(4, seed=2)
 MEAN = numbers(4, seed=3)
 VARIANCE = numbers(4, seed=4).abs() + 0.5
-# Intermediate results are FP32 here and 16-bit in parts of ATen: two units of the last place.
+# Intermediate results are FP32 here and partly 16-bit in ATen: two units in the last place.
 HALF = {"relative": 2**-9, "absolute": 2**-9}
 BFLOAT16 = {"relative": 2**-6, "absolute": 2**-6}
 FLOAT = {"relative": 2**-20, "absolute": 2**-20}
 
 
 def batch_norm(x, mean, variance, weight, bias, training=True):  # type: ignore[no-untyped-def]
-    """Its result and gradients; the running statistics are arguments that change."""
+    """Its result and gradients; the running statistics are arguments that it updates."""
     call = with_gradients(lambda x, w, b: F.batch_norm(x, mean, variance, w, b, training, 0.25))
     return call(x, weight, bias)
 

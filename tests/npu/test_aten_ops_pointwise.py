@@ -142,7 +142,7 @@ def test_types_are_checked_in_stage_one() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 def test_the_sign_of_a_complex_number_has_its_angle(dtype: torch.dtype) -> None:
-    """The gradient of a magnitude is the sign, as CANN's aclnnSign documents it: x / |x|, and 0 of 0."""
+    """The gradient of a magnitude is the sign, as documented for CANN's aclnnSign: x / |x|, and 0 for 0."""
     x = torch.tensor([3 + 4j, 0, -2j, -5], dtype=dtype)
     expected = torch.tensor([0.6 + 0.8j, 0, -1j, -1], dtype=dtype)
     torch.testing.assert_close(torch.sgn(x.npu()).cpu(), expected)

@@ -1,7 +1,7 @@
 """Random numbers under torch_npu; csrc/cann/rows/random.
 
-The numbers are not the CPU's and not a device's: what is tested is that the seed decides them, their distribution, and
-what must hold of each of them.
+The numbers differ from the CPU's and from a device's: tested are their dependence on the seed, their distribution, and
+properties of each number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def like(dtype: torch.dtype = torch.float) -> torch.Tensor:
     return torch.empty(N, dtype=dtype, device=DEVICE)
 
 
-# None of them is compared with the CPU.
+# They are not compared with the CPU.
 CASES = [
     Case("InplaceUniform", lambda: like().uniform_(-1, 3), ()),
     Case("InplaceNormal", lambda: like().normal_(2, 3), ()),
@@ -44,13 +44,13 @@ RANDOM = {case.functions: case.call for case in CASES}
 
 
 def dropped_and_gradient() -> torch.Tensor:
-    """The result of a dropout and the gradient of its argument, in two rows."""
+    """A dropout's result and the gradient of its argument, in two rows."""
     x = torch.ones(N, device=DEVICE, requires_grad=True)
     y = F.dropout(x, 0.25)
     return torch.stack([y.detach(), *torch.autograd.grad(y, x, torch.ones_like(y))])
 
 
-# Mean and standard deviation of what is drawn.
+# Expected mean and standard deviation.
 MOMENTS = {
     "InplaceUniform": (1, 4 / 12**0.5),
     "InplaceNormal": (2, 3),
@@ -123,7 +123,7 @@ def test_numbers_do_not_depend_on_strides() -> None:
 @pytest.mark.parametrize("shape", [(N,), (77, 3), (0,)])
 @pytest.mark.parametrize("probability", [0.25, 0.0, 1.0])
 def test_dropout(dtype: torch.dtype, shape: tuple[int, ...], probability: float) -> None:
-    """What is kept is scaled, forward and backward alike; what is dropped has no gradient."""
+    """Kept elements are scaled, forward and backward alike; dropped ones have no gradient."""
     torch.manual_seed(7)
     x = torch.ones(shape, dtype=dtype, device=DEVICE, requires_grad=True)
     y = F.dropout(x, probability)

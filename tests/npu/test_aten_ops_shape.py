@@ -1,4 +1,4 @@
-"""Making, joining and moving tensors under torch_npu; csrc/cann/rows/shape."""
+"""Creating, joining and moving tensors under torch_npu; csrc/cann/rows/shape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIKE = torch.zeros(2)
 
 
 def on_device(call: object, *arguments: object, **keywords: object) -> object:
-    """A factory of torch, which gets its device from a tensor."""
+    """A factory function of torch, on the device of a given tensor."""
     return lambda like: call(*arguments, device=like.device, **keywords)  # type: ignore[operator]
 
 

@@ -1,4 +1,4 @@
-"""Orders under torch_npu; csrc/cann/rows/sorting."""
+"""Sorting under torch_npu; csrc/cann/rows/sorting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aclnn_torch.cli.coverage import asked_for
 
 from .aten_ops import Case, cases_of, check, numbers, with_gradients
 
-# Older versions of torch_npu do not know the second version.
+# Older versions of torch_npu call the first version.
 TOPK = "TopkV2" if "aclnnTopkV2" in (asked_for() or ()) else "Topk"
 X = numbers(4, 5)
 STRIDED = numbers(5, 4).t()

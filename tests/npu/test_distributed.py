@@ -20,13 +20,13 @@ LAUNCH = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--stan
 
 
 def environment(ranks: int, **more: str) -> dict[str, str]:
-    """For processes that see so many NPUs."""
+    """The environment of processes with this many visible NPUs."""
     small = {"ACLNN_TORCH_DEVICES": str(ranks), "OMP_NUM_THREADS": "1", "HCCL_IF_IP": "127.0.0.1"}
     return os.environ | small | {"PYTHONPATH": str(ROOT)} | more
 
 
 def expect_no_problems(output: Path) -> None:
-    """In what the cases' rank 0 has written."""
+    """In the output of the cases' rank 0."""
     outcomes = json.loads(output.read_text())
     assert len(outcomes) >= 14
     problems = [
@@ -39,7 +39,7 @@ def expect_no_problems(output: Path) -> None:
         pytest.fail("\n".join(problems), pytrace=False)
 
 
-# Ranks that share no host use the network.
+# Ranks on separate hosts use the network.
 WAYS: dict[str, dict[str, str]] = {"memory": {}, "network": {"ACLNN_TORCH_HCCL_NETWORK": "1"}}
 
 
@@ -59,7 +59,7 @@ def test_every_case(ranks: int, way: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_rank_that_dies_is_noticed(way: str, tmp_path: Path) -> None:
-    """The other one's error comes at once and names it; nothing is left in shared memory."""
+    """The other rank gets an error immediately, which names it; nothing is left in shared memory."""
     program = f"""
 import os, signal, torch, torch.distributed as dist
 
@@ -101,7 +101,7 @@ torch.npu.synchronize()
 
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), signal.SIGKILL)", "raise RuntimeError"])
 def test_ranks_that_torch_restarts(end: str, tmp_path: Path) -> None:
-    """Torch's store would hand out the root information of the ranks before, as HCCL's text says; not with this."""
+    """Torch's store would return the previous ranks' root information, as HCCL's text says; not with this option."""
     program = tmp_path / "program.py"
     program.write_text(f"""
 import os, signal, torch, torch.distributed as dist
@@ -126,8 +126,8 @@ dist.destroy_process_group()
     assert [(tmp_path / f"rank{rank}").read_text() for rank in range(2)] == ["[4.0, 4.0, 4.0, 4.0]"] * 2
 
 
-# Two hosts, as far as one machine has them: containers that see neither each other's processes nor memory, each with a
-# network of its own, which a cable connects. A rank in each, whose addresses nobody tells.
+# Two hosts, simulated on one machine: containers that see neither each other's processes nor memory, each with its own
+# network, connected by a virtual cable. One rank in each, without configured addresses.
 CONTAINER = ["unshare", "--net", "--ipc", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
 HOSTS = f"""
 set -e
@@ -154,7 +154,7 @@ wait $other
 
 
 def test_two_hosts(tmp_path: Path) -> None:
-    """Every case between two containers, which find each other's addresses themselves."""
+    """Every case between two containers, which discover each other's addresses."""
     container = [*CONTAINER, "--user", "--map-root-user"]
     try:
         probe = subprocess.run(

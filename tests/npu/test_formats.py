@@ -1,4 +1,4 @@
-"""Tensors in private formats: cast there and back, computed with, trained with."""
+"""Tensors in private formats: casts in both directions, computation, training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DTYPES = (torch.float32, torch.float16, torch.int8)
 
 @pytest.fixture
 def internal_formats() -> Iterator[None]:
-    """torch_npu makes tensors of private formats only where it is told to."""
+    """torch_npu makes tensors in private formats only if enabled."""
     if torch.npu.get_device_name(0).startswith("Ascend950"):
         pytest.skip("torch_npu has no private formats in ordinary tensors there")
     torch.npu.config.allow_internal_format = True

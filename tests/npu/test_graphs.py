@@ -1,4 +1,4 @@
-"""torch.npu.graph and what is built on it: captured once, replayed with new contents."""
+"""torch.npu.graph and its users: captured once, replayed with new contents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [
 
 
 def captured(function: Callable[[], Any], **options: Any) -> tuple[torch.npu.NPUGraph, Any]:
-    """What the function returns in a capture, and the graph, after a run on a side stream as torch's documents ask."""
+    """The function's result in a capture, and the graph, after a run on a side stream as torch's documents require."""
     side = torch.npu.Stream()
     side.wait_stream(torch.npu.current_stream())
     with torch.npu.stream(side):
@@ -35,7 +35,7 @@ def captured(function: Callable[[], Any], **options: Any) -> tuple[torch.npu.NPU
 
 
 def pair(*layers: nn.Module) -> tuple[nn.Module, nn.Module]:
-    """A module on the NPU and its like on the CPU."""
+    """A module on the NPU and an equal one on the CPU."""
     on_cpu = nn.Sequential(*layers)
     on_npu = type(on_cpu)(*(type(layer)(*arguments(layer)) for layer in layers)).npu()
     on_npu.load_state_dict(on_cpu.state_dict())
@@ -43,7 +43,7 @@ def pair(*layers: nn.Module) -> tuple[nn.Module, nn.Module]:
 
 
 def arguments(layer: nn.Module) -> tuple[int, ...]:
-    """What a layer was made with."""
+    """The constructor arguments of a layer."""
     return (layer.in_features, layer.out_features) if isinstance(layer, nn.Linear) else ()
 
 
@@ -130,7 +130,7 @@ def test_what_waits_for_the_device_is_an_error_in_a_capture() -> None:
     ],
 )
 def test_a_training_step(name: str, options: dict[str, Any]) -> None:
-    """Loss, gradients and the optimizer's step in one graph, beside the same steps on the CPU."""
+    """Loss, gradients and the optimizer's step in one graph, compared with the same steps on the CPU."""
     torch.manual_seed(0)
     module, reference = pair(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
     optimizer = getattr(torch.optim, name)(module.parameters(), lr=0.05, **options)
@@ -165,7 +165,7 @@ def test_a_training_step(name: str, options: dict[str, Any]) -> None:
 
 
 def test_graphed_callables() -> None:
-    """Forward and backward are graphs of their own."""
+    """Forward and backward are separate graphs."""
     torch.manual_seed(0)
     module, reference = pair(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
     graphed = torch.npu.make_graphed_callables(module, (torch.randn(3, 8).npu().requires_grad_(),))
@@ -276,7 +276,7 @@ def test_an_external_event_holds_a_replay_up_until_the_update() -> None:
     x, out = torch.ones(4).npu(), torch.zeros(4).npu()
     graph, stream, updating = torch.npu.NPUGraph(), torch.npu.Stream(), torch.npu.Stream()
     updated = torch.npu.ExternalEvent()
-    updated.record(updating)  # torch_npu makes the event now, and drops waits for one that is not made
+    updated.record(updating)  # torch_npu creates the event lazily, and drops waits for one that does not exist
     updated.reset(updating)
     torch.npu.synchronize()
     with torch.npu.graph(graph, stream=stream):

@@ -1,4 +1,4 @@
-"""Which library the operators on NPU tensors come from, and what is said when something is missing or fails there."""
+"""The library of the operators on NPU tensors, and errors if something is missing or fails there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests import LONGEST
 
 from .programs import ROOT, package_with
 
-# aclnnElu of somebody else: stage 1 fails for 3 elements; stage 2 always does.
+# A custom aclnnElu: stage 1 fails for 3 elements; stage 2 always fails.
 CUSTOM = """
 #include "aclnnop/aclnn_elu.h"
 #include "aclnn/acl_meta.h"
@@ -47,7 +47,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", "import torch, torch_npu, aclnn_torch\n" + code],
         env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
-        cwd=PREFIX,  # away from the package, which may be another one
+        cwd=PREFIX,  # outside the package's folder, which may be another one
         capture_output=True,
         text=True,
         timeout=LONGEST,
@@ -55,7 +55,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def build_custom_operators(folder: Path, code: str) -> Path:
-    """Makes the folder one for ASCEND_CUSTOM_OPP_PATH."""
+    """Makes the folder a valid ASCEND_CUSTOM_OPP_PATH."""
     library = folder / "op_api" / "lib" / "libcust_opapi.so"
     library.parent.mkdir(parents=True)
     source = folder / "elu.cpp"
@@ -72,7 +72,7 @@ def custom_operators(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_custom_operators_come_first(custom_operators: Path) -> None:
-    """As for torch_npu's own operators; and operators that are not among them are CANN's."""
+    """As for torch_npu's own operators; other operators are CANN's."""
     code = """
 try:
     torch.ops.aclnn.elu(torch.ones(3).npu())
@@ -85,7 +85,7 @@ print(torch.ops.aclnn.selu(torch.zeros(3).npu()).cpu().tolist())
 
 
 def test_half_an_operator_is_none(tmp_path: Path) -> None:
-    """Of a library with stage 1 alone nothing is used: one library's stage 2 cannot run another's executor."""
+    """A library with only stage 1 is ignored: one library's stage 2 cannot run another's executor."""
     folder = build_custom_operators(tmp_path, CUSTOM[: CUSTOM.rindex('extern "C"')])
     code = "print(torch.ops.aclnn.elu(torch.ones(3).npu()).cpu().tolist())"
     result = run(code, ASCEND_CUSTOM_OPP_PATH=str(folder))
@@ -93,7 +93,7 @@ def test_half_an_operator_is_none(tmp_path: Path) -> None:
 
 
 def test_a_failing_stage_2_is_reported(custom_operators: Path) -> None:
-    """In the call, or from the queue's thread as torch_npu reports its own operators: by name, the rest is logged."""
+    """In the call, or from the queue's thread, as torch_npu reports its own operators: by name, the rest in the log."""
     code = """
 try:
     torch.ops.aclnn.elu(torch.ones(4).npu())
@@ -122,7 +122,7 @@ def test_custom_operators_that_everyone_may_replace_are_refused(custom_operators
 
 
 def test_without_the_library_the_error_says_what_to_do(tmp_path: Path) -> None:
-    """CPU tensors need nothing of it."""
+    """CPU tensors do not need it."""
     package_with(None, tmp_path)
     code = "print(torch.ops.aclnn.elu(torch.ones(1)).item())\ntorch.ops.aclnn.elu(torch.ones(3).npu())"
     result = run(code, PYTHONPATH=str(tmp_path))

@@ -1,4 +1,4 @@
-"""The cross entropy of a linear layer on an NPU: by CANN's three functions, or composed of what they lack."""
+"""The cross entropy of a linear layer on an NPU: by CANN's three functions, or composed if they cannot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import aclnn_torch.functional as F
 from aclnn_torch import _C
 
-# Elsewhere the loss is composed.
+# On other products the loss is composed.
 HAS_FUNCTIONS = _C.product_of("npu") in ("Ascend910B", "Ascend910_93", "host")
 NARROW = (torch.float16, torch.bfloat16)
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -30,7 +30,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @contextmanager
 def calls() -> Iterator[set[str]]:
-    """The operators of ours that run."""
+    """The project's operators that run."""
     names: set[str] = set()
 
     class Calls(TorchDispatchMode):
@@ -74,7 +74,7 @@ def test_values(name: str, dtype: torch.dtype) -> None:
     assert all(one.dtype == dtype for one in got)
     keywords["weight"] = None if weight is None else weight.double()
     exact = outcome(in_torch, [tensor.double() for tensor in tensors], target, **keywords)
-    # CANN rounds logits, of up to 8, and their gradients, of up to 4; a sum of rows has as many of these.
+    # CANN rounds logits, of up to 8, and their gradients, of up to 4; a sum over rows has as many rounding errors.
     eps = torch.finfo(dtype).eps
     terms = 37 if keywords.get("reduction") == "sum" else 4
     for one, reference in zip(got, exact, strict=True):

@@ -1,4 +1,4 @@
-"""After a call that fails on torch_npu's queue, which then drops all later work in silence, nothing is read."""
+"""After a failing call on torch_npu's queue, which then silently drops all later work, no result can be read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from .programs import run
 
-# A stream that torch_npu believes alive: what is launched on it fails as it is launched.
+# A stream that torch_npu regards as alive: every launch on it fails.
 DEAD_STREAM = """
 dead = torch.npu.Stream()
 with torch.npu.stream(dead):
@@ -15,7 +15,7 @@ dead.synchronize()
 assert ctypes.CDLL("libascendcl.so").aclrtDestroyStream(ctypes.c_void_p(dead.npu_stream)) == 0
 """
 
-# How a call fails there, part of its text, and the modes of the queue in which it runs there.
+# How a call fails, part of its text, and the modes of the queue in which it runs on the queue.
 CALLS = {
     "stage 1": ("a = torch.ones(2, 2, dtype=torch.float64).npu()\na @ a", "aclnnMatmul: the matrices promote to", "2"),
     "stage 2": (
@@ -48,7 +48,7 @@ CALLS = {
         "12",
     ),
 }
-# Everything that could show the program what was not computed, on the other device too.
+# Everything that could expose uncomputed results to the program, also on the other device.
 PROGRAM = """
 import ctypes, sys, torch, torch_npu
 

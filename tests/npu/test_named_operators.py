@@ -1,4 +1,4 @@
-"""What torch_npu still calls by name (aclop): results beside torch's on the CPU."""
+"""Operators that torch_npu still calls by name (aclop): results compared with torch's on the CPU."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_masked_fill_range() -> None:
 
 @pytest.fixture
 def compiled_operators(products_of_float32: None) -> Iterator[None]:
-    """torch_npu calls most operators by name where it is to compile them."""
+    """torch_npu calls most operators by name if compilation is enabled."""
     torch.npu.set_compile_mode(jit_compile=True)
     yield
     torch.npu.set_compile_mode(jit_compile=False)

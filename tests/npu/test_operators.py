@@ -1,4 +1,4 @@
-"""The operators on NPU tensors: what the CPU computes, bit for bit, for it is the same kernels that compute it here."""
+"""The operators on NPU tensors: bitwise equal to the CPU's, because the same kernels compute them here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def same(ours: Any, expected: Any) -> None:
-    """Results on an NPU are those of the CPU: bits, sizes, strides, dtypes."""
+    """Results on an NPU equal the CPU's: bits, sizes, strides, dtypes."""
     if isinstance(expected, (tuple, list)):
         assert len(ours) == len(expected)
         for mine, other in zip(ours, expected, strict=True):
@@ -120,14 +120,14 @@ def test_values_of_the_others(call: Call) -> None:
 
 
 def test_channels_last_convolution() -> None:
-    """torch_npu makes no channels-last tensors: results have the values of the CPU's, in the order of their dims."""
+    """torch_npu makes no channels-last tensors: results have the CPU's values, in the order of their dims."""
     x = torch.randn(2, 3, 6, 5).to(memory_format=torch.channels_last)
     y, w = moved(x), torch.randn(4, 3, 3, 3)
     assert y.stride() == x.stride()
     same(F.conv2d(y, w.npu(), cube_math_type=0), F.conv2d(x, w).contiguous())
 
 
-# Functions of tensors, and the tensors' shapes.
+# Differentiable functions of tensors, and the tensors' shapes.
 DIFFERENTIABLE = {
     **{
         name: (function, [(5, 4)])
@@ -141,7 +141,7 @@ DIFFERENTIABLE = {
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_first_and_second_derivatives(name: str) -> None:
-    """Those of the CPU. The second ones go through plain operators, which may round another way."""
+    """Equal to the CPU's. Second derivatives use plain operators, which may round differently."""
     function, shapes = DIFFERENTIABLE[name]
     values = [torch.randn(shape) for shape in shapes]
     seen = []
@@ -159,7 +159,7 @@ def test_first_and_second_derivatives(name: str) -> None:
 
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_forward_mode(name: str) -> None:
-    """The tangents of the CPU; plain operators in their formulas may round another way."""
+    """Equal to the CPU's tangents; plain operators in their formulas may round differently."""
     function, shapes = DIFFERENTIABLE[name]
     primals = tuple(torch.randn(shape) for shape in shapes)
     tangents = tuple(torch.randn(shape) for shape in shapes)
@@ -199,7 +199,7 @@ def test_a_compiler_traces_it_whole(name: str) -> None:
 
 @pytest.mark.parametrize("call", [c for c in other_calls() if "float32" in c.name and "masked" not in c.name], ids=str)
 def test_schema_and_traces_are_right(call: Call) -> None:
-    """torch's own checks of an operator, but for the one of gradients, which knows no other devices than its own."""
+    """torch's own checks of an operator, except that of gradients, which only knows its own devices."""
     operator, keywords = (call.run.func, call.run.keywords) if isinstance(call.run, partial) else (call.run, {})
     torch.library.opcheck(
         operator.default,
@@ -223,7 +223,7 @@ def test_autocast(dtype: torch.dtype) -> None:
 
 
 def test_modules_train() -> None:
-    """Modules of the package move like any other."""
+    """Modules of the package move to the device like any other."""
     model = torch.nn.Sequential(
         aclnn_torch.nn.Conv2d(1, 2, 3), aclnn_torch.nn.ELU(), torch.nn.Flatten(), aclnn_torch.nn.RMSNorm(18)
     )
@@ -254,7 +254,7 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_errors_are_the_cpus(name: str) -> None:
-    """Function, status and text, at once; and nothing else is wrong afterwards."""
+    """Function, status and text, immediately; later calls are not affected."""
     errors = []
     for device in ("cpu", "npu"):
         with pytest.raises(aclnn_torch.AclnnError) as caught:
@@ -322,7 +322,7 @@ def test_determinism_is_handed_on() -> None:
 
 
 def test_cube_math_type_is_torch_npus() -> None:
-    """1 + 2^-12 is one in HFLOAT32. A backward computes as its forward did, whatever is set meanwhile."""
+    """1 + 2^-12 is one in HFLOAT32. A backward uses its forward's setting, whatever is set meanwhile."""
     fine = 1 + 2.0**-12
     one, w = torch.ones(1, 1, 1).npu(), torch.full((1, 1, 1), fine).npu().requires_grad_()
     assert F.conv1d(one.cpu(), w.detach().cpu()).item() == fine
@@ -344,7 +344,7 @@ def test_cube_math_type_is_torch_npus() -> None:
 
 
 def test_memory_goes_back() -> None:
-    """Calls keep nothing: results, workspace and what waits in the queue are gone after the last reference."""
+    """Calls retain nothing: results, workspace and queued tasks are freed with the last reference."""
     logits, target = torch.randn(64, 100).npu(), torch.zeros(64, dtype=torch.long).npu()
     torch.npu.synchronize()
     before = torch.npu.memory_allocated()

@@ -1,4 +1,4 @@
-"""Our operators run in torch_npu's order: behind what was asked for before, ahead of what was asked for later."""
+"""The project's operators run in torch_npu's order: after earlier work, before later work."""
 
 from __future__ import annotations
 

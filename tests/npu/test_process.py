@@ -1,4 +1,4 @@
-"""A process's life with torch_npu on simulated NPUs: forks, and ends with work still queued."""
+"""A process with torch_npu on simulated NPUs: forks, and ends with queued work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from .programs import run
 
-# Some tenths of a second of work, given to two streams of two devices.
+# Several tenths of a second of work on two streams of two devices.
 BUSY = """
 import os, sys, threading, torch, torch_npu
 
@@ -23,7 +23,7 @@ def work():
 work()
 """
 
-# How a program can end with that, the status it ends with, and torch_npu's queue, which matters to how.
+# The ways a program can end with that, its exit status, and torch_npu's queue, which affects the end.
 ENDS = {
     "its last line": ("", 0, "1"),
     "its last line, with stage 1 in the queue": ("", 0, "2"),
@@ -50,7 +50,7 @@ def test_a_process_ends_with_work_queued(end: str) -> None:
 
 
 def test_forked_workers_of_a_data_loader_compute_on_the_cpu() -> None:
-    """Also while the parent's streams are at work, and with page-locked memory."""
+    """Also while the parent's streams are busy, and with page-locked memory."""
     code = """
 from torch.utils.data import DataLoader, TensorDataset
 import aclnn_torch
@@ -78,7 +78,7 @@ print("done")
 
 
 def test_a_forked_child_is_told_that_it_has_no_npu() -> None:
-    """Without torch_npu's queue, whose thread a child lacks. The child computes on the CPU, and the parent goes on."""
+    """Without torch_npu's queue, whose thread a child lacks. The child uses the CPU, and the parent continues."""
     code = """
 child = os.fork()
 if child == 0:
@@ -126,7 +126,7 @@ if __name__ == "__main__":
 
 
 def test_an_operator_that_is_refused_in_the_queue_is_named() -> None:
-    """With stage 1 in torch_npu's queue the error comes with the next call that waits."""
+    """With stage 1 in torch_npu's queue, the error is raised by the next call that waits."""
     code = """
 import torch, torch_npu
 

@@ -1,4 +1,4 @@
-"""A short run on every product: a training with the scaler, each floating type, texts of refusals; beside the CPU."""
+"""A short run on every product: training with the scaler, each floating type, refusals; compared with the CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import aclnn_torch
 
 PRODUCT = os.environ["ACLNN_TORCH_PRODUCT"]
 HAS_BFLOAT16 = PRODUCT not in ("Ascend310P", "Ascend910")
-# Those two have saturation mode alone; Ascend910B and Ascend910_93 have it, too.
+# Those two have only saturation mode; Ascend910B and Ascend910_93 have it, too.
 SATURATES = not HAS_BFLOAT16 or os.environ.get("INF_NAN_MODE_FORCE_DISABLE") == "1"
 SCALE = 2.0**10
 
@@ -27,7 +27,7 @@ SCALERS: dict[str, Callable[[], torch.amp.GradScaler]] = {
 
 
 def network() -> nn.Module:
-    """Convolution, norms, activations and a masked attention, whose mask fills with -inf."""
+    """Convolution, norms, activations and a masked attention whose mask fills with -inf."""
 
     class Attention(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
@@ -47,9 +47,9 @@ def weights(model: nn.Module) -> Tensor:
 
 
 def train(device: str, scaler: torch.amp.GradScaler, overflowing: int) -> tuple[list[Tensor], list[float]]:
-    """The weights and the scale after each of six steps, of which one multiplies the loss by so much that it overflows.
+    """The weights and the scale after each of six steps; one multiplies the loss so much that it overflows.
 
-    Two batches make a step, so that one backward follows another's overflow.
+    A step has two batches, so that one backward follows another's overflow.
     """
     model = network().to(device)
     optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
@@ -77,7 +77,7 @@ def test_the_scaler_skips_the_step_that_overflows(name: str) -> None:
     assert scales == expected_scales == [SCALE] * 3 + [SCALE / 2] * 3
     assert torch.equal(found[3], found[2])
     assert not torch.equal(found[4], found[3])
-    # Products of FLOAT matrices are computed in FLOAT16 where there are no units for them.
+    # FLOAT matrix products are computed in FLOAT16 on products without FP32 matrix units.
     tolerance = 1e-5 if HAS_BFLOAT16 else 1e-2
     torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
 
@@ -89,7 +89,7 @@ def test_every_step_without_an_overflow_is_taken() -> None:
 
 
 def computed(dtype: torch.dtype, device: str) -> list[Tensor]:
-    """Results and a gradient in a type."""
+    """Results and a gradient in a dtype."""
     generator = torch.Generator().manual_seed(3)
     x, w = (torch.randn(6, 6, generator=generator).to(dtype).to(device).requires_grad_() for _ in range(2))
     y = x * w + x
@@ -108,7 +108,7 @@ def test_floating_types(dtype: torch.dtype) -> None:
         pytest.skip("refused: test_bfloat16_is_refused_where_there_is_none")
     tolerance = 4 * torch.finfo(dtype).eps
     if dtype == torch.float32 and not HAS_BFLOAT16:
-        tolerance = 4 * torch.finfo(torch.float16).eps  # in which matrices are multiplied there
+        tolerance = 4 * torch.finfo(torch.float16).eps  # the matrix products' dtype on these products
     torch.testing.assert_close(computed(dtype, "npu"), computed(dtype, "cpu"), rtol=tolerance, atol=tolerance)
 
 

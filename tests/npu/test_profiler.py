@@ -1,4 +1,4 @@
-"""torch_npu.profiler over the host CANN: what its timeline and tables have of a training step, and mistakes."""
+"""torch_npu.profiler on the host CANN: its timeline and tables of a training step, and incorrect use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def training_step() -> Callable[[], None]:
         torch.relu(layer(x)).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
-        torch.npu.synchronize()  # so that nothing of it runs in the next step
+        torch.npu.synchronize()  # so that none of it runs in the next step
 
     step()
     return step
@@ -50,7 +50,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def tasks_of(path: Path, name: str) -> list[dict[str, Any]]:
-    """The tasks of devices with the name in a timeline, which has calls of that name, too."""
+    """The device tasks with the name in a timeline, which also has calls of that name."""
     return [
         event
         for event in json.loads(path.read_text())
@@ -60,7 +60,7 @@ def tasks_of(path: Path, name: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results of two training steps after one that warms up."""
+    """The results of two training steps after a warm-up step."""
     folder = tmp_path_factory.mktemp("profile")
     step = training_step()
     with profiler.profile(
@@ -169,7 +169,7 @@ def test_levels(level: str, folder: Path) -> None:
 
 
 def test_a_trace_is_exported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder)  # where torch_npu keeps its records meanwhile
+    monkeypatch.chdir(folder)  # torch_npu stores its records in the current folder meanwhile
     step = training_step()
     with profiler.profile(activities=BOTH) as profile:
         step()

@@ -1,4 +1,4 @@
-"""Programs that see to torch_npu's queue themselves, or for which it does not matter, in processes of their own."""
+"""Programs that select torch_npu's queue themselves, or do not depend on it, in separate processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests import LONGEST
 from . import order
 from .programs import ROOT, package_with, run
 
-# It launches past torch_npu's queue.
+# It launches bypassing torch_npu's queue.
 MISORDERED = ROOT / "build" / "release" / "tests" / "libaclnn_npu_misordered.so"
 
 
@@ -28,7 +28,7 @@ MISORDERED = ROOT / "build" / "release" / "tests" / "libaclnn_npu_misordered.so"
     ],
 )
 def test_visible_devices(visible: str, program: str, expected: str) -> None:
-    """Properties need no device that was set."""
+    """Device properties do not require a current device."""
     result = run(
         f"import os; os.environ['ASCEND_RT_VISIBLE_DEVICES'] = '{visible}'; import torch; print({program})",
     )
@@ -36,7 +36,7 @@ def test_visible_devices(visible: str, program: str, expected: str) -> None:
 
 
 def test_the_way_of_torch_for_devices() -> None:
-    """torch_npu then asks whether a device has its context before it sets one, as torch does for CUDA."""
+    """torch_npu then queries if a device has its context before setting it, as torch does for CUDA."""
     result = run("""
 import torch, torch_npu
 torch_npu.npu.use_compatible_impl(True)
@@ -96,7 +96,7 @@ def test_an_operator_that_is_not_there_is_named_and_nothing_is_read_after_it(que
     [("one", "0", ""), ("one", "1", ""), ("two", "2", ""), ("two", "1", "1"), ("one", "2", "1")],
 )
 def test_a_launch_past_the_queue_is_noticed(streams: str, queue: str, inline: str, tmp_path: Path) -> None:
-    """With the wrong launch the rounds of test_order.py go wrong; without a queue there is nothing to pass."""
+    """With the misordered launch the rounds of test_order.py fail; without a queue there is nothing to bypass."""
     package_with(MISORDERED, tmp_path)
     mode = {"TASK_QUEUE_ENABLE": queue, "ACLNN_TORCH_INLINE_STREAMS": inline}
     command = [sys.executable, order.__file__, streams]

@@ -46,7 +46,7 @@ def test_a_layer_and_its_gradients(kind: Any, settings: dict[str, Any], uses_sta
 
 
 def test_rrelu_with_noise() -> None:
-    """Negative numbers are multiplied with slopes between the bounds, others stay."""
+    """Negative numbers are multiplied by slopes between the bounds, others are unchanged."""
     x = torch.linspace(-2, 2, 101)
     y = torch.nn.functional.rrelu(x.npu(), 0.1, 0.3, training=True).cpu()
     assert torch.equal(y[x >= 0], x[x >= 0])

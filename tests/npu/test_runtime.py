@@ -1,4 +1,4 @@
-"""What torch_npu asks of the runtime beside memory and streams."""
+"""Functions of the runtime that torch_npu calls, other than memory and streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch_npu
 
 
 def test_limits_of_cores() -> None:
-    torch.ones(1, device="npu:0")  # torch_npu asks a device that is in use alone
+    torch.ones(1, device="npu:0")  # torch_npu only queries devices in use
     everything = torch.npu.get_device_limit(0)
     stream = torch.npu.Stream()
     torch.npu.set_stream_limit(stream, 4, 6)
@@ -35,7 +35,7 @@ def test_a_prefetch_is_accepted() -> None:
 
 
 def test_swapped_memory() -> None:
-    """Memory of the host that operators use as a device's."""
+    """Host memory that operators use as device memory."""
     x = torch_npu.empty_with_swapped_memory([1000], device="npu:0")
     x.fill_(1.5)
     assert (x * 2).sum().item() == 3000

@@ -12,7 +12,7 @@ import torch_npu
 
 import aclnn_torch
 
-# Each of them is one aclnn function that the host CANN refuses, reached in another way.
+# Each is one aclnn function that the host CANN refuses, reached in different ways.
 MISSING = {
     "aclnnSilentCheck": lambda x: torch_npu._npu_silent_check_v2(
         x[:1].clone(), x, x[:3].clone(), torch.ones(1, dtype=torch.int64).npu(), 100, 10.0, 1.0, 1.0, 1.0, 1
@@ -53,7 +53,7 @@ def test_memory_is_counted_and_freed() -> None:
     before = torch.npu.memory_allocated()
     free, total = torch.npu.mem_get_info()
     x = torch.empty(1 << 22, dtype=torch.uint8, device="npu")
-    # A whole number of 512 bytes, with the 32 that CANN wants behind a block.
+    # A multiple of 512 bytes, including the 32 that CANN requires after a block.
     assert torch.npu.memory_allocated() - before == (1 << 22) + 512
     assert torch.npu.mem_get_info()[0] <= free - (1 << 22)
     assert torch.npu.mem_get_info()[1] == total == 1 << 30
@@ -106,11 +106,11 @@ def test_two_devices() -> None:
     assert torch.equal(y.to("npu:0").cpu(), x)
 
 
-# There stage 1 runs in the queue, where every error ends the process's work: tests/npu/test_process.py.
+# In that mode stage 1 runs in the queue, where every error ends the process's work: tests/npu/test_process.py.
 @pytest.mark.skipif(os.environ.get("TASK_QUEUE_ENABLE") == "2", reason="stage 1 runs in torch_npu's queue")
 @pytest.mark.parametrize("function", MISSING)
 def test_a_missing_operator_is_named_and_nothing_else_happens(function: str) -> None:
-    """At once, again at the second call, and whatever else runs goes on."""
+    """Immediately, again at the second call, and other work continues."""
     x = torch.arange(1.0, 7.0)
     y = x.npu()
     for _ in range(2):
@@ -121,7 +121,7 @@ def test_a_missing_operator_is_named_and_nothing_else_happens(function: str) -> 
     torch.testing.assert_close(torch.nn.functional.elu(y).cpu(), x)
 
 
-# The published signatures of torch_npu's operators of ATB; each of the library's functions that they come to first.
+# The published signatures of torch_npu's operators of ATB; each library function that they reach first.
 OF_ATB = {
     "_npu_reshape_and_cache": lambda x: torch_npu._npu_reshape_and_cache(
         x, x, x.unsqueeze(0), x.unsqueeze(0), torch.zeros(2, dtype=torch.int32).npu()
@@ -132,7 +132,7 @@ OF_ATB = {
 
 @pytest.mark.parametrize("name", OF_ATB)
 def test_an_operator_of_atb_says_that_the_library_is_missing(name: str) -> None:
-    """At once, again at the second call, and whatever else runs goes on."""
+    """Immediately, again at the second call, and other work continues."""
     x = torch.zeros(2, 2, 16, dtype=torch.float16).npu()
     for _ in range(2):
         with pytest.raises(RuntimeError, match=r"^the host CANN has no libatb.so, .* which the package NNAL brings; "):
@@ -161,7 +161,7 @@ def test_all_that_torch_npu_takes_of_atb_is_there() -> None:
 
 
 def test_the_cpu_operators_stand_beside_it() -> None:
-    """The embedded host CANN and the one that torch_npu runs on are two libraries in one process."""
+    """The embedded host CANN and the one under torch_npu are two libraries in one process."""
     x = torch.linspace(-1, 1, 9, requires_grad=True)
     y = aclnn_torch.functional.elu(x)
     y.sum().backward()

@@ -1,4 +1,4 @@
-"""Streams, events and page-locked memory, with workers and inline, with device memory open and closed."""
+"""Streams, events and page-locked memory, with workers and inline, with and without strict mode."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INLINE = os.environ.get("ACLNN_TORCH_INLINE_STREAMS") == "1"
 
 
 def test_page_locked_memory_is_the_hosts() -> None:
-    """Strict mode leaves it open."""
+    """Strict mode keeps it accessible."""
     x = torch.arange(4, dtype=torch.uint8).pin_memory()
     assert ctypes.string_at(x.data_ptr(), 4) == b"\0\1\2\3"
     assert torch.equal(x.npu().cpu(), x)
@@ -46,7 +46,7 @@ def test_streams_and_events_keep_their_order_on_two_devices() -> None:
 
 
 def test_a_stream_has_done_what_it_was_given() -> None:
-    """Inline, and without a queue before it, when the call returns; else after waiting."""
+    """Inline and without a queue, when the call returns; otherwise after waiting."""
     stream = torch.npu.Stream()
     with torch.npu.stream(stream):
         y = torch.zeros(1 << 20).npu()

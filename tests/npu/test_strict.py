@@ -1,4 +1,4 @@
-"""What a real device is strict about, seen through torch_npu: memory, devices, asynchronous errors."""
+"""Errors that only a real device detects, through torch_npu: memory, devices, asynchronous errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from .programs import run
 
-# Prints what came of each attempt, on one line.
+# Prints the result of each attempt, on one line.
 PRELUDE = """
 import torch, torch_npu
 
@@ -61,7 +61,7 @@ attempt(lambda: (y + y).cpu().tolist())
 
 
 def test_an_asynchronous_error_stays_until_the_process_ends() -> None:
-    """A label out of range is found as the operator runs; what follows on that stream is not computed."""
+    """The operator detects a label out of range when it runs; later work on that stream is not computed."""
     code = (
         PRELUDE
         + """
@@ -87,15 +87,15 @@ attempt(lambda: (y + y).cpu().tolist())
     text = "target[2] is 5, expected a class in [0, 5) or ignoreIndex (-100)"
     assert text in reports[0]
     assert text in reports[1]
-    # Nothing of earlier calls is in the text.
+    # The text contains nothing of earlier calls.
     assert "aclrtGetDevice" not in reports[0]
-    # The other device goes on.
+    # The other device is not affected.
     assert other == "ok [2.0, 2.0, 2.0, 2.0]"
 
 
 @pytest.mark.parametrize("memory", ["256M", "1G", "3G"])
 def test_a_device_has_as_much_memory_as_it_was_given(memory: str) -> None:
-    """Each of the two devices; after an OutOfMemoryError and empty_cache() all of it can be had again."""
+    """For each of the two devices; after an OutOfMemoryError and empty_cache() all of it is available again."""
     code = """
 import torch, torch_npu
 

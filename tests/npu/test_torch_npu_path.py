@@ -1,4 +1,4 @@
-"""torch_npu's own operators for the same mathematics run on the host CANN too, and agree with ours."""
+"""torch_npu's own operators for the same mathematics also run on the host CANN, and agree with ours."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("products_of_float32")
 
 
 def values_and_gradients(function: Callable[..., Tensor], *arguments: Tensor) -> list[Tensor]:
-    """The result and the gradients of all floating point arguments, as if each result counted its position."""
+    """The result and the gradients of all floating-point arguments, with each result weighted by its position."""
     leaves = [x.detach().clone().requires_grad_(x.is_floating_point()) for x in arguments]
     y = function(*leaves)
     y.backward(torch.linspace(-1, 1, y.numel(), device="cpu").to(y.dtype).view_as(y).to(y.device))
@@ -30,14 +30,14 @@ def values_and_gradients(function: Callable[..., Tensor], *arguments: Tensor) ->
 def agree(
     theirs: Callable[..., Tensor], own: Callable[..., Tensor], *arguments: Tensor, rtol: float = 0, atol: float = 0
 ) -> None:
-    """By default the same bits: both reach the same functions of the same host CANN."""
+    """By default bitwise equal: both call the same functions of the same host CANN."""
     arguments = tuple(x.npu() for x in arguments)
     found, expected = (values_and_gradients(function, *arguments) for function in (own, theirs))
     for ours_, theirs_ in zip(found, expected, strict=True):
         torch.testing.assert_close(ours_, theirs_, rtol=rtol, atol=atol)
 
 
-# Those whose ways differ; each has a test of its own.
+# Functions whose paths differ; each has its own test.
 OTHERS = ("celu", "gelu", "selu")
 
 
@@ -53,7 +53,7 @@ def test_elementwise_functions(case: FunctionCase, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_celu(dtype: torch.dtype) -> None:
-    """aclnnCelu is another function than aclnnElu: each within 3 ULP of the truth (docs/precision.md)."""
+    """aclnnCelu is another function than aclnnElu: each is within 3 ULP of the exact result (docs/precision.md)."""
     x = torch.randn(5, 7, 3).to(dtype)
     agree(lambda x: F.celu(x, 1.5), lambda x: ours.celu(x, 1.5), x, rtol=6 * torch.finfo(dtype).eps)
 
@@ -62,8 +62,8 @@ def test_celu(dtype: torch.dtype) -> None:
 def test_selu(dtype: torch.dtype) -> None:
     """torch differentiates F.selu from its input, aclnnSeluBackward from the stored result y.
 
-    The derivative y + alpha * scale then has the error of y's rounding. With the roundings of both results, four of
-    half an ULP, none of them of more than the largest derivative.
+    The derivative y + alpha * scale then has the error of y's rounding. With the roundings of both results, this makes
+    four errors of half an ULP, each at most that of the largest derivative.
     """
     largest = 1.6732632423543772 * 1.0507009873554805
     agree(F.selu, ours.selu, torch.randn(5, 7, 3).to(dtype), atol=4 * largest * torch.finfo(dtype).eps / 2)
@@ -72,8 +72,8 @@ def test_selu(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_gelu(approximate: str, dtype: torch.dtype) -> None:
-    """Before Ascend950, torch_npu calls aclnnGelu for F.gelu, the formula of the hyperbolic tangent, whatever it is
-    asked for; npu_gelu calls aclnnGeluV2."""
+    """Before Ascend950, torch_npu calls aclnnGelu, the hyperbolic tangent's formula, for every F.gelu; npu_gelu calls
+    aclnnGeluV2."""
     x = torch.randn(5, 7, 3).to(dtype)
     agree(lambda x: torch_npu.npu_gelu(x, approximate=approximate), lambda x: ours.gelu(x, approximate=approximate), x)
     got = approximate if "950" in torch.npu.get_device_name(0) else "tanh"

@@ -1,4 +1,4 @@
-"""Ordinary training on simulated NPUs: the same numbers as on the CPU, and what programs do around it."""
+"""Ordinary training on simulated NPUs: the same numbers as on the CPU, and typical surrounding code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIBRARIES = {"aclnn_torch": aclnn_torch.nn, "torch": nn}
 
 
 class Block(nn.Module):
-    """Causal attention by matmul and softmax, and an MLP, each behind an RMSNorm."""
+    """Causal attention by matmul and softmax, and an MLP, each after an RMSNorm."""
 
     def __init__(self, library: ModuleType) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ def make_transformer(library: ModuleType) -> Transformer:
 
 
 def batches(count: int, size: int = 8) -> list[Tensor]:
-    """Runs of tokens that follow from their beginning, so that there is something to learn."""
+    """Token sequences determined by their beginning, so that there is something to learn."""
     generator = torch.Generator().manual_seed(1)
     first = torch.randint(TOKENS, (count, size, 1), generator=generator)
     step = torch.randint(1, 4, (count, size, 1), generator=generator)
@@ -130,7 +130,7 @@ def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_data_loader_pins_memory(workers: int) -> None:
-    """Its workers are forked while the NPU is in use, and touch only the CPU."""
+    """Its workers are forked while the NPU is in use, and only use the CPU."""
     torch.ones(3, device="npu").sum()
     tokens = torch.cat(batches(4))
     loader = DataLoader(TensorDataset(tokens), batch_size=8, num_workers=workers, pin_memory=True)
@@ -149,7 +149,7 @@ def network_of_everything() -> nn.Module:
         nn.MaxPool2d(2),
         nn.Conv2d(8, 8, 3, groups=2),
         nn.GroupNorm(2, 8),
-        nn.GELU("tanh"),  # the one that torch_npu has on every product
+        nn.GELU("tanh"),  # the formula that torch_npu uses on every product
         nn.AdaptiveAvgPool2d(2),
         nn.Flatten(),
         nn.Linear(32, 16),
@@ -170,7 +170,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 @pytest.mark.parametrize("foreach", [False, True])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_a_convolutional_network_of_plain_torch_learns(name: str, foreach: bool) -> None:
-    """Nothing of aclnn_torch in it: torch_npu's own operators over the host CANN."""
+    """Without aclnn_torch: torch_npu's own operators on the host CANN."""
     torch.manual_seed(3)
     start = network_of_everything()
     images, labels = torch.randn(16, 1, 12, 12), torch.randint(5, (16,))

@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_a_llama_learns_as_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same seed on either device, converted and not."""
+    """The same seed on both devices, converted and not."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     llama = importlib.import_module("finetune_llama")
     on_cpu, on_npu = (llama.train(steps=4, seed=0, output=tmp_path, device=device) for device in ("cpu", "npu"))

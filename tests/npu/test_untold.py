@@ -1,4 +1,4 @@
-"""A failure for which nothing waits is told once: by torch_npu as it ends, or else by `aclnn-torch run`."""
+"""A failure for which nothing waits is reported once: by torch_npu at its end, or by `aclnn-torch run`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests import LONGEST
 
-# npu:1 fails while npu:0 is the current device. The program knows it from the launcher's file alone.
+# npu:1 fails while npu:0 is the current device. The program knows it from the launcher's file only.
 FAILS = """
 import os, signal, sys, time, torch, torch_npu
 x = torch.ones(4).npu()
@@ -28,7 +28,7 @@ IS_CAUGHT = (
 
 
 def run(folder: Path, code: str, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A program's end below the launcher, or that of a module which starts it."""
+    """The end of a program, or of a module that starts it, under the launcher."""
     program = folder / "program.py"
     program.write_text(code)
     launch = [sys.executable, "-m", "aclnn_torch", "run", "--devices", "2"]
@@ -48,7 +48,7 @@ def test_where_torch_npu_says_nothing_the_launcher_does(end: str, status: int, t
 
 @pytest.mark.parametrize("end", ["", IS_CAUGHT, f"{IS_CAUGHT}os._exit(0)"])
 def test_the_launcher_tells_nothing_that_was_told(end: str, tmp_path: Path) -> None:
-    """By torch_npu's warning as the program ends, or by an error."""
+    """By torch_npu's warning at the program's end, or by an error."""
     done = run(tmp_path, FAILS + end)
     assert done.returncode == 0, done.stderr
     assert "aclnn-torch: " not in done.stderr

@@ -1,4 +1,4 @@
-"""What is tried of each operator, stated once: see _info.py. Each module is called as its operator's in aclnn_torch."""
+"""The declaration of each operator's tests: see _info.py. Each module has its name in aclnn_torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OPERATORS: dict[str, OperatorInfo] = {
 }
 
 ELEMENTWISE = {name: info for name, info in OPERATORS.items() if info.kernels}
-# Those that torch has too; an older one lacks some.
+# Functions that torch has, too; an older torch lacks some.
 FUNCTIONS: list[FunctionCase] = [
     case for info in OPERATORS.values() for case in info.functions if hasattr(torch.nn.functional, case.name)
 ]
@@ -26,5 +26,5 @@ MODULES: list[ModuleCase] = [
 
 
 def kernels_for(user: str) -> list[Kernel]:
-    """The elementwise kernels that one of EVERYONE tries."""
+    """The elementwise kernels for one of EVERYONE."""
     return [kernel for info in ELEMENTWISE.values() for kernel in info.kernels_for(user)]

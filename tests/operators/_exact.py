@@ -13,7 +13,7 @@ Array = np.ndarray[Any, np.dtype[np.longdouble]]
 
 
 def coefficients(dtype: torch.dtype, alpha: float, scale: float, input_scale: float) -> tuple[Exact, Exact, Exact]:
-    """What ELU's formulas read: scale, alpha * scale and the input's scale, each rounded once."""
+    """The coefficients of ELU's formulas: scale, alpha * scale and the input's scale, each rounded once."""
     real = np.float64 if dtype == torch.float64 else np.float32
     return Exact(real(scale)), Exact(real(Exact(real(alpha)) * Exact(real(scale)))), Exact(real(input_scale))
 
@@ -30,9 +30,9 @@ def elu_backward(
     """The exact gradient of ELU."""
     upper, lower, inner = coefficients(dtype, alpha, scale, input_scale)
     slope = inner * (v + lower) if is_result else inner * lower * np.exp(inner * v)
-    return g * np.where(v <= 0, slope, upper)  # of nan too
+    return g * np.where(v <= 0, slope, upper)  # for nan, too
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x)), without loss where that is small."""
+    """1 / (1 + exp(-x)), accurate for small results."""
     return np.where(x < 0, np.exp(x), 1) / (1 + np.exp(-np.abs(x)))

@@ -1,7 +1,7 @@
-"""How a module of this folder says what is to be tried of its operator; PyTorch's OpInfo is the model.
+"""Declares what to test of an operator, like PyTorch's OpInfo.
 
-Each module has one ``INFO``. The tests, the benchmarks and the fuzzer go through all of them, so that an operator is
-named in none of these. Nothing here imports pytest: the benchmarks read it too.
+Each module has one ``INFO``. The tests, the benchmarks and the fuzzer iterate over all of them, and name no operator.
+Nothing here imports pytest, because the benchmarks use it, too.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 Tensors = tuple[Tensor, ...]
 
-# A small matrix with numbers on either side of zero.
+# A small matrix of positive and negative numbers.
 ROWS = torch.linspace(-2, 2, 12).reshape(3, 4)
 
 
 def as_tuple(results: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The results of an operator that may have only one."""
+    """The results of an operator as a tuple."""
     return (results,) if isinstance(results, Tensor) else tuple(results)
 
 
 @dataclass
 class Call:
-    """One differentiable call of a function: tensor arguments by shape, the others as they are."""
+    """One differentiable call of a function: tensor arguments by shape, the others unchanged."""
 
     function: Callable[..., Tensor | tuple[Tensor, ...]]
     shapes: Sequence[tuple[int, ...]]
-    arguments: Sequence[Any] = ()  # None stands where the next tensor goes
+    arguments: Sequence[Any] = ()  # None stands for the next tensor
     name: str = ""
-    batched: Sequence[bool] | None = None  # the tensors whose first dimension is the batch; all, unless told
+    batched: Sequence[bool] | None = None  # tensors whose first dimension is the batch; default: all
 
     def tensors(self, dtype: torch.dtype, requires_grad: bool = False, seed: int = 0) -> list[Tensor]:
         """Values away from 0, where second derivatives jump."""
@@ -53,7 +53,7 @@ class Call:
         return self.function(*arguments)
 
     def results(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """The same, as a tuple even of one result."""
+        """The same as a tuple, even for one result."""
         return as_tuple(self.on(*tensors))
 
     def __str__(self) -> str:
@@ -61,41 +61,41 @@ class Call:
 
 
 def same(*tensors: Any) -> tuple[Any, ...]:
-    """The arguments of an operator that has no others than the tensors it reads."""
+    """The arguments of an operator without arguments other than its input tensors."""
     return tensors
 
 
-# Who tries a kernel: the tests; the benchmarks' three tables of speed, precision, and errors on hard inputs.
+# The users of a kernel: the tests, and the benchmarks' tables of speed, precision, and errors on difficult inputs.
 EVERYONE = ("tests", "speed", "precision", "torture")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """One elementwise overload with one choice of its numbers, beside ATen's operator that computes the same."""
+    """One elementwise overload with one choice of its numbers, and ATen's equivalent operator."""
 
     operator: str  # in torch.ops.aclnn
-    reads: int  # tensors read; one is written
-    arguments: Callable[..., tuple[Any, ...]] = same  # the operator's and aclnn's, of the tensors read
+    reads: int  # input tensors; one is written
+    arguments: Callable[..., tuple[Any, ...]] = same  # the operator's and aclnn's, from the input tensors
     peer: OpOverloadPacket
-    peer_arguments: Callable[..., tuple[Any, ...]] | None = None  # where they are not the operator's
-    # The exact result in extended precision, of the dtype and the operator's arguments as arrays.
+    peer_arguments: Callable[..., tuple[Any, ...]] | None = None  # if they differ from the operator's
+    # The exact result in extended precision, from the dtype and the operator's arguments as arrays.
     exact: Callable[..., Any]
-    # The same of the magnitudes that it is the sum of, where it is a sum.
+    # The same for the sum of the terms' magnitudes, if it is a sum.
     magnitude: Callable[..., Any] | None = None
     variant: str = ""
     used_by: Sequence[str] = EVERYONE
     in_place: str = ""  # the overload that writes its result into the first tensor
     peer_is_exact_in_double: bool = False  # in a narrower dtype ATen's loses digits to cancellation
-    # How far a result may be from ATen's beyond its last rounding, by dtype.
+    # The distance from ATen's result allowed beyond its last rounding, by dtype.
     atol: Callable[[torch.dtype], float] = lambda dtype: 0.0
-    out_name: str = "out"  # what the peer calls a tensor to write to
-    named: Mapping[str, Any] = field(default_factory=dict, hash=False)  # arguments by name, the peer's and JAX's too
-    cann_name: str = ""  # in snake_case, where it is not the operator's
-    cann: Callable[..., tuple[Any, ...]] | None = None  # CANN's arguments, where they are not the operator's
+    out_name: str = "out"  # the peer's name for an output tensor
+    named: Mapping[str, Any] = field(default_factory=dict, hash=False)  # keyword arguments, also the peer's and JAX's
+    cann_name: str = ""  # in snake_case, if it differs from the operator's
+    cann: Callable[..., tuple[Any, ...]] | None = None  # CANN's arguments, if they differ from the operator's
 
     @property
     def name(self) -> str:
-        """Name in results."""
+        """The name in results."""
         return f"{self.operator}:{self.variant}" if self.variant else self.operator
 
     def __str__(self) -> str:
@@ -116,12 +116,12 @@ class Kernel:
         return result
 
     def by_peer(self, *tensors: Tensor) -> Tensor:
-        """What ATen's operator makes of the same tensors."""
+        """The result of ATen's operator on the same tensors."""
         result: Tensor = self.peer(*self.of_peer(*tensors), **self.named)
         return result
 
     def expected(self, *tensors: Tensor) -> Tensor:
-        """The peer's result, in double and rounded once where that alone is right."""
+        """The peer's result, computed in double and rounded once if only that is right."""
         if self.peer_is_exact_in_double:
             return self.by_peer(*(tensor.double() for tensor in tensors)).to(tensors[-1].dtype)
         return self.by_peer(*tensors)
@@ -134,18 +134,18 @@ class Kernel:
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionCase:
-    """A function of aclnn_torch.functional, which torch.nn.functional has too, and a call of it."""
+    """A function of aclnn_torch.functional, which torch.nn.functional has, too, and a call of it."""
 
     name: str
     tensors: Tensors = (ROWS,)
-    options: tuple[Any, ...] = ()  # behind the tensors, by position
-    keywords: Mapping[str, Any] = field(default_factory=dict)  # behind these, in their order
-    other_keywords: Sequence[Mapping[str, Any]] = ()  # of further calls
-    in_place: bool = False  # whether it has the argument `inplace`
-    # Whether torch has the rules of its own function, in place and with a gradient, for nested tensors.
+    options: tuple[Any, ...] = ()  # after the tensors, by position
+    keywords: Mapping[str, Any] = field(default_factory=dict)  # after these, in order
+    other_keywords: Sequence[Mapping[str, Any]] = ()  # for further calls
+    in_place: bool = False  # it has the argument `inplace`
+    # True if torch supports its own function on nested tensors, in place and with a gradient.
     nested_in_torch: bool = True
-    direct: bool = True  # whether its calls go around torch.ops, by _C.direct_call
-    # Of an elementwise function, on torch's samples: see Kernel; and how far a gradient may be from torch's.
+    direct: bool = True  # its calls bypass torch.ops, by _C.direct_call
+    # For an elementwise function, on torch's samples: see Kernel; and the distance allowed from torch's gradient.
     peer_is_exact_in_double: bool = False
     gradient_atol: Callable[[torch.dtype], float] = lambda dtype: 0.0
 
@@ -154,16 +154,16 @@ class FunctionCase:
 
     @property
     def arguments(self) -> tuple[Any, ...]:
-        """All of them, by position."""
+        """All arguments, by position."""
         return *self.tensors, *self.options, *self.keywords.values()
 
     def of(self, functional: Any) -> Callable[..., Tensor]:
-        """The function of a module."""
+        """The function in a module."""
         function: Callable[..., Tensor] = getattr(functional, self.name)
         return function
 
     def variants(self, functional: Any, others: bool = True) -> Iterable[tuple[str, Callable[[Tensor], Tensor]]]:
-        """With its keywords, and with others, also in place, as functions of one tensor, with a name each."""
+        """With its keywords and with others, also in place, as named functions of one tensor."""
         function = self.of(functional)
         for keywords in (self.keywords, *(self.other_keywords if others else ())):
             name = ", ".join((self.name, *(f"{keyword}={value}" for keyword, value in keywords.items())))
@@ -178,20 +178,20 @@ def _of_a_copy(function: Callable[..., Tensor], x: Tensor, **keywords: Any) -> T
 
 @dataclass(frozen=True, kw_only=True)
 class ModuleCase:
-    """A class of aclnn_torch.nn, which torch.nn has too, how it is made, and what it is called with."""
+    """A class of aclnn_torch.nn, which torch.nn has, too, its construction, and its arguments."""
 
     name: str
     arguments: tuple[Any, ...] = ()
     keywords: Mapping[str, Any] = field(default_factory=dict)
     inputs: Tensors = (ROWS,)
-    other_arguments: Sequence[tuple[Any, ...]] = ()  # made in other ways
-    least_samples: int = 1  # how often torch's own samples must have tried it
+    other_arguments: Sequence[tuple[Any, ...]] = ()  # of further instances
+    least_samples: int = 1  # how many of torch's own samples must use it
 
     def __str__(self) -> str:
         return self.name
 
     def of(self, nn: Any) -> torch.nn.Module:
-        """The module, made by a module of modules."""
+        """The instance of the class in a module."""
         made: torch.nn.Module = getattr(nn, self.name)(*self.arguments, **self.keywords)
         return made
 
@@ -201,31 +201,32 @@ Run = Callable[[], Tensors]
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorInfo:
-    """All that is tried of an operator, forward and backward."""
+    """All test data of an operator, forward and backward."""
 
     # Differentiable calls, for derivatives, transforms, compilers and decompositions.
     calls: Sequence[Call] = ()
-    product: str = "Ascend910B"  # whose checks accept them in float32
+    product: str = "Ascend910B"  # its checks accept them in float32
     functions: Sequence[FunctionCase] = ()
     modules: Sequence[ModuleCase] = ()
-    kernels: Sequence[Kernel] = ()  # of an elementwise operator
+    kernels: Sequence[Kernel] = ()  # for an elementwise operator
     # Overloads and their schemas: a text, or the name of ATen's operator with the same arguments.
     schemas: Mapping[str, str] = field(default_factory=dict)
     # Calls that fail, and words of the error's text.
     errors: Mapping[str, tuple[Callable[[], Any], Sequence[str]]] = field(default_factory=dict)
-    # Calls of an operator on tensors that are large enough for the memory pool; of an elementwise one, beside those of
-    # its kernels.
+    # Calls on tensors that are large enough for the memory pool; for an elementwise operator, in addition to its
+    # kernels'.
     memory: Mapping[str, Callable[[], object]] = field(default_factory=dict)
-    # Of other than elementwise operators: calls that can be made again and again, for soaks and faults; and overloads
-    # with their arguments, for comparison with an NPU. Both in a dtype.
+    # For operators that are not elementwise: repeatable calls, for soaks and faults; and overloads with their
+    # arguments, for comparison with an NPU. Both in a dtype.
     runs: Callable[[torch.dtype], Iterable[tuple[str, Run]]] = lambda dtype: ()
     npu: Callable[[torch.dtype], Iterable[tuple[str, Callable[..., Any], Sequence[Any]]]] = lambda dtype: ()
     npu_functions: Mapping[str, tuple[Callable[..., Tensor], Sequence[tuple[int, ...]]]] = field(default_factory=dict)
-    # Whether it came after the bars were set: --quick leaves some of it out, and the fuzzer gives all such ten minutes.
+    # True if it was added after the bars were set: --quick skips some of it, and such operators share the fuzzer's ten
+    # minutes.
     later: bool = False
 
     def kernels_for(self, user: str) -> list[Kernel]:
-        """Those of its kernels that one of EVERYONE tries."""
+        """Its kernels for one of EVERYONE."""
         return [kernel for kernel in self.kernels if user in kernel.used_by]
 
 
@@ -246,7 +247,7 @@ def with_gradients(function: Callable[..., Tensor | tuple[Tensor, ...]], *inputs
 
 
 def _call_of(kernel: Kernel) -> Call:
-    # Without the kernel itself, so that compilers see the operator alone.
+    # Without the kernel itself, so that compilers only see the operator.
     operator, arguments, named = getattr(torch.ops.aclnn, kernel.operator), kernel.arguments, dict(kernel.named)
     shape = (3, 4) if kernel.reads == 1 else (4, 3)
 

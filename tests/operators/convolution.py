@@ -17,12 +17,12 @@ aclnn = torch.ops.aclnn
 
 
 def image(dims: int) -> Tensor:
-    """One of two channels."""
+    """An image of two channels."""
     return torch.linspace(-1, 1, 2 * 5**dims).reshape(1, 2, *[5] * dims)
 
 
 def filters(dims: int) -> Tensor:
-    """Two of two channels."""
+    """Two filters of two channels."""
     return torch.linspace(-1, 1, 4 * 3**dims).reshape(2, 2, *[3] * dims)
 
 
@@ -34,7 +34,7 @@ def gradients(
 
 
 def runs(dtype: torch.dtype) -> Iterator[tuple[str, Run]]:
-    """In direct loops and by products of matrices, forward and backward."""
+    """In direct loops and by matrix products, forward and backward."""
     shapes = {"direct": ((2, 2, 7, 7), (2, 2, 3, 3)), "products": ((2, 16, 19, 19), (32, 16, 3, 3))}
     for name, (images, weights) in shapes.items():
         args = ([1, 1], [0, 0], [1, 1], False, [0, 0], 1)

@@ -20,19 +20,19 @@ REDUCTIONS = ("mean", "sum", "none")
 
 
 def labels_of(values: Tensor) -> Tensor:
-    """A label for every row, of which the second is ignored, and class 0 never comes."""
+    """A label for every row; the second row is ignored, and class 0 does not occur."""
     rows = torch.arange(values.shape[0])
     return torch.where(rows == 1, IGNORED, (rows * 2) % (values.shape[1] - 1) + 1)
 
 
 def weights_of(values: Tensor) -> Tensor:
-    """A weight for every class, in the type that goes with the values'."""
+    """A weight for every class, in the dtype that matches the values'."""
     dtype = torch.float64 if values.dtype == torch.float64 else torch.float32
     return torch.linspace(0.5, 1.75, values.shape[1], dtype=dtype)
 
 
 def loss_call(name: str, **attributes: Any) -> Call:
-    """The forward on [4, 5], all results that have elements."""
+    """The forward on [4, 5], with all non-empty results."""
     weighted = attributes.pop("weighted", False)
 
     def function(x: Tensor) -> tuple[Tensor, ...]:
@@ -59,7 +59,7 @@ def grad_call(name: str, rows: int | None, **attributes: Any) -> Call:
 
 
 def number_call(name: str, weighted: bool = False, **attributes: Any) -> Call:
-    """The loss alone, of [4, 5]."""
+    """The loss alone, on [4, 5]."""
 
     def function(x: Tensor) -> Tensor:
         return aclnn._cross_entropy(x, labels_of(x), weights_of(x) if weighted else None, **attributes)
@@ -88,19 +88,19 @@ CALLS = [
 
 
 def some_labels(rows: int, classes: int) -> Tensor:
-    """Random ones, some of them ignored."""
+    """Random labels, some of them ignored."""
     drawn = torch.randint(classes, (rows,))
     return drawn.where(torch.arange(rows) % 3 != 0, IGNORED)
 
 
 def large_loss(rows: int, classes: int, reduction: str) -> tuple[Tensor, ...]:
-    """All results of so many logits."""
+    """All results for this many logits."""
     labels, weight = some_labels(rows, classes), noise(classes)
     return aclnn.cross_entropy_loss(noise(rows, classes), labels, weight, reduction, IGNORED, 0.1, 0.1, True)
 
 
 def large_gradient(rows: int, classes: int) -> Tensor:
-    """The gradient of so many logits."""
+    """The gradient for this many logits."""
     return aclnn.cross_entropy_loss_grad(noise(1), noise(rows, classes), some_labels(rows, classes))
 
 
@@ -128,7 +128,7 @@ LABELS = torch.tensor([0, 3, 1])
 
 INFO = OperatorInfo(
     calls=CALLS,
-    product="host",  # which alone has every attribute
+    product="host",  # the only one with every attribute
     functions=[FunctionCase(name="cross_entropy", tensors=(ROWS, LABELS), options=(torch.linspace(0.5, 1, 4),))],
     modules=[
         ModuleCase(

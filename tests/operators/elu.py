@@ -17,7 +17,7 @@ aclnn, aten = torch.ops.aclnn, torch.ops.aten
 def kernels(
     alpha: float, scale: float, input_scale: float, variant: str = "", *, used_by: Iterable[str]
 ) -> list[Kernel]:
-    """ELU with such numbers, and its gradient by the input and by the result."""
+    """ELU with these numbers, and its gradient from the input and from the result."""
     users = tuple(used_by)
     scalars = (alpha, scale, input_scale)
     forward = Kernel(
@@ -43,7 +43,7 @@ def kernels(
             used_by=users,
         )
 
-    without_torture = tuple(user for user in users if user != "torture")  # SELU stands for the gradient by the result
+    without_torture = tuple(user for user in users if user != "torture")  # SELU covers the gradient from the result
     by_result = "is_result" if not variant else f"{variant}, is_result"
     return [
         forward,
@@ -54,10 +54,10 @@ def kernels(
 
 FUNCTIONS = (
     FunctionCase(name="elu", keywords={"alpha": 1.3}, in_place=True, other_keywords=[{}]),
-    # torch's own gradient rounds 1 / alpha to float32, which does nothing to this one's.
+    # torch's own gradient rounds 1 / alpha to float32, which does not matter for these values.
     FunctionCase(name="celu", keywords={"alpha": 0.5}, in_place=True),
 )
-# Alpha, scale and input scale that ask for every rounding the formulas have, beside the ordinary ones.
+# Alpha, scale and input scale that exercise every rounding of the formulas, in addition to ordinary ones.
 KERNELS = (
     *kernels(1.0, 1.0, 1.0, used_by=["speed", "precision", "torture"]),
     *kernels(1.3, 1.1, 1.0, "scaled", used_by=["precision"]),

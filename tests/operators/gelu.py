@@ -1,4 +1,4 @@
-"""GELU, of either formula."""
+"""GELU, with either formula."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ PI = np.arccos(Exact(-1))
 
 
 def normal(x: Array) -> tuple[Array, Array]:
-    """The normal distribution's share below x, and its density."""
+    """The normal distribution function, and its density."""
     z = np.abs(x)
-    # Powers of numbers whose square is exact, and of what is left.
+    # Powers of a number whose square is exact, and of the remainder.
     upper = np.where(z < 1e4, z.astype(np.float32), z)
     rest = np.where(z < 1e4, (z - upper) * (z + upper), 0)
     density = np.exp(-upper * upper / 2) * np.exp(-rest / 2) / np.sqrt(2 * PI)
-    # The tail is the density over a continued fraction, which is slow near 0: there it is what a series leaves of 1/2.
+    # The tail is the density over a continued fraction, which converges slowly near 0, where 1/2 minus a series is
+    # used.
     near, far = np.minimum(z, 2), np.maximum(z, 2)
     fraction = far
     for k in range(200, 0, -1):
@@ -38,7 +39,7 @@ def normal(x: Array) -> tuple[Array, Array]:
 
 
 def exponent(x: Array) -> tuple[Array, Array]:
-    """Of the approximation x sigmoid(v): v, and its derivative."""
+    """For the approximation x sigmoid(v): v, and its derivative."""
     linear = np.sqrt(8 / PI)
     cubic = Exact(0.044715) * linear
     return x * (linear + cubic * x * x), linear + 3 * cubic * x * x
@@ -50,7 +51,7 @@ def exact(dtype: torch.dtype, x: Array, approximate: str = "none") -> Array:
 
 
 def slope(x: Array, approximate: str = "none") -> tuple[Array, Array]:
-    """The two numbers whose sum is its derivative."""
+    """The two terms whose sum is its derivative."""
     if approximate == "none":
         below, density = normal(x)
         return below, x * density
@@ -64,13 +65,13 @@ def exact_backward(dtype: torch.dtype, g: Array, x: Array, approximate: str = "n
 
 
 def magnitude_of_backward(dtype: torch.dtype, g: Array, x: Array, approximate: str = "none") -> Array:
-    """What its sum adds up."""
+    """The magnitudes of its terms."""
     a, b = slope(x, approximate)
     return np.abs(g) * (a + np.abs(b))
 
 
 def kernels(approximate: str) -> list[Kernel]:
-    """GELU of a formula, which CANN has a function each for, and its gradient."""
+    """GELU with a formula, for each of which CANN has a function, and its gradient."""
     is_default = approximate == "none"
     named = {} if is_default else {"approximate": approximate}
     variant = "" if is_default else approximate
@@ -96,7 +97,7 @@ def kernels(approximate: str) -> list[Kernel]:
             named=named,
             peer_is_exact_in_double=True,
             out_name="grad_input",
-            # Where the two parts of the derivative cancel, a gradient of up to 5 has roundings of either.
+            # Where the two terms of the derivative cancel, a gradient of up to 5 has rounding errors of either.
             atol=lambda dtype: 8 * torch.finfo(torch.float32).eps,
             cann_name="gelu_backward_v2" if is_default else "",
             cann=(lambda g, x: (g, x, ctypes.c_char_p(b"none"))) if is_default else None,

@@ -18,7 +18,7 @@ ALL = [True] * 3
 
 
 def backward(g: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
-    """The gradients by input, weight and bias over the last dimension, with a weight or without."""
+    """The gradients of input, weight and bias over the last dimension, with or without a weight."""
     weight = weights[0] if weights else None
     return aclnn.layer_norm_backward(g, x, x.shape[-1:], mean, rstd, weight, None, ALL)
 

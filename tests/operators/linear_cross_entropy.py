@@ -18,18 +18,18 @@ aclnn = torch.ops.aclnn
 
 
 def labels_of(x: Tensor, w: Tensor, ignored: int = IGNORED) -> Tensor:
-    """A label for every row, of which the second is ignored, and class 0 never comes."""
+    """A label for every row; the second row is ignored, and class 0 does not occur."""
     rows = torch.arange(x.shape[0])
     return torch.where(rows == 1, ignored, (rows * 2) % (w.shape[0] - 1) + 1)
 
 
 def real(x: Tensor) -> torch.dtype:
-    """The type of losses, and of all that multiplies them."""
+    """The dtype of losses, and of their factors."""
     return torch.promote_types(x.dtype, torch.float32)
 
 
 def loss_call(name: str, bias: bool = False, weighted: bool = False, shared: bool = False, **attributes: Any) -> Call:
-    """The operator on 4 rows of 3 and 5 classes, whose weights and rows' factors it has no derivative by."""
+    """The operator on 4 rows of 3 and 5 classes; it is not differentiable in weights and factors."""
 
     def function(x: Tensor, w: Tensor, *b: Tensor) -> Tensor:
         weights = torch.linspace(0.5, 1.75, w.shape[0], dtype=real(x)) if weighted else None
@@ -66,7 +66,7 @@ CALLS = [
 
 
 def runs(dtype: torch.dtype) -> Iterator[tuple[str, Run]]:
-    """Forward and backward, and CANN's three, each on what those before it gave."""
+    """Forward and backward, and CANN's three functions, each on the previous one's results."""
     x, weight, bias = (noise(*shape, dtype=dtype) for shape in ((256, 96), (160, 96), (160,)))
     target = torch.arange(256) % 160
     loss = partial(_biased_loss, target)
@@ -80,7 +80,7 @@ def _biased_loss(target: Tensor, x: Tensor, weight: Tensor, bias: Tensor) -> Ten
 
 
 def in_three(x: Tensor, weight: Tensor, target: Tensor, with_logits: bool = False) -> tuple[Tensor, ...]:
-    """All that CANN's three functions give of one device with all classes."""
+    """All results of CANN's three functions on one device with all classes."""
     largest, total, predicted, mask, masked, logits = aclnn.fused_linear_online_max_sum(
         x, weight, target, 0, weight.shape[0], with_logits
     )
@@ -95,7 +95,7 @@ def in_three(x: Tensor, weight: Tensor, target: Tensor, with_logits: bool = Fals
 
 
 def npu(dtype: torch.dtype) -> Iterator[tuple[str, Callable[..., Any], Sequence[Any]]]:
-    """CANN's three, and both modes of the gradient."""
+    """CANN's three functions, and both modes of the gradient."""
     if dtype not in (torch.float16, torch.bfloat16):
         return
     x, weight, target = noise(11, 16, dtype=dtype), noise(128, 16, dtype=dtype), torch.arange(11) * 12
@@ -117,7 +117,7 @@ def large_parts(rows: int, classes: int, depth: int) -> tuple[Tensor, ...]:
 
 
 def large_in_three(rows: int, classes: int, depth: int, with_logits: bool) -> tuple[Tensor, ...]:
-    """All results of CANN's three, with logits or without."""
+    """All results of CANN's three functions, with or without logits."""
     x, weight = noise(rows, depth).half(), noise(classes, depth).half()
     results = in_three(x, weight, torch.randint(classes, (rows,)), with_logits)
     return tuple(result for result in results if result.numel())

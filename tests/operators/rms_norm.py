@@ -38,7 +38,7 @@ def runs(dtype: torch.dtype) -> Iterator[tuple[str, Run]]:
 
 
 def npu(dtype: torch.dtype) -> Iterator[tuple[str, Callable[..., Any], Sequence[Any]]]:
-    """Forward and backward, of several layouts."""
+    """Forward and backward, with several layouts."""
     x, gamma, dy = (noise(*shape, dtype=dtype) for shape in ((6, 4, 10), (10,), (6, 4, 10)))
     rstd = aclnn.rms_norm(x, gamma)[1]
     yield "rms_norm", aclnn.rms_norm, (x, gamma, 1e-5)

@@ -17,7 +17,7 @@ def exact_backward(dtype: torch.dtype, g: Array, x: Array) -> Array:
 
 
 def magnitude_of_backward(dtype: torch.dtype, g: Array, x: Array) -> Array:
-    """What its sum adds up."""
+    """The magnitudes of its terms."""
     return np.abs(g) * sigmoid(x) * (1 + np.abs(x) * sigmoid(-x))
 
 
@@ -30,7 +30,7 @@ KERNELS = (
         exact=exact_backward,
         magnitude=magnitude_of_backward,
         out_name="grad_input",
-        # Where 1 + x (1 - s) cancels, a gradient of up to 5 has roundings of its parts.
+        # Where 1 + x (1 - s) cancels, a gradient of up to 5 has rounding errors of its terms.
         atol=lambda dtype: 8 * torch.finfo(dtype).eps,
     ),
 )

@@ -14,7 +14,7 @@ aclnn, aten = torch.ops.aclnn, torch.ops.aten
 
 
 def exponent(dtype: torch.dtype, x: Array, beta: float, threshold: float) -> tuple[Array, Array]:
-    """beta * x, and where that is greater than the threshold, once it is rounded."""
+    """beta * x, and where it exceeds the threshold, after rounding."""
     real = np.float64 if dtype == torch.float64 else np.float32
     v = Exact(real(beta)) * x
     return v, v.astype(real) > real(threshold)
@@ -34,7 +34,7 @@ def exact_backward(dtype: torch.dtype, g: Array, x: Array, beta: float, threshol
 
 
 def kernels(beta: float, threshold: float, variant: str = "", *, used_by: Iterable[str]) -> list[Kernel]:
-    """Softplus with such numbers, and its gradient."""
+    """Softplus with these numbers, and its gradient."""
     users = tuple(used_by)
     return [
         Kernel(

@@ -1,7 +1,7 @@
-// A program in the plain style of most C++ for CANN: statuses in ints, results through pointers,
-// C's enumerators with the name of their type, hand-written strides, whatever format suits, a
-// string where the prototype has char*, and memory that is freed by hand, or never. `plain_style
-// keep` leaves everything to the end of the process.
+// A program in the typical style of C++ for CANN: statuses in ints, results through pointers, C's
+// enumerators with the name of their type, handwritten strides, arbitrary formats, a string where
+// the prototype has char*, and memory that is freed by hand, or never. `plain_style keep` releases
+// nothing before the process ends.
 #include <cstring>
 #include <iostream>
 #include <vector>
@@ -24,7 +24,7 @@ using Dims = std::vector<int64_t>;
 static aclrtStream queue;
 static bool keep;
 
-// A tensor on the device that holds a copy of the values.
+// A device tensor with a copy of the values.
 template <class T>
 static int Upload(std::vector<T> values, const Dims& dims, aclDataType type, aclFormat format,
                   void** memory, aclTensor** out) {
@@ -49,7 +49,7 @@ static int Upload(const std::vector<float>& values, const Dims& dims, void** mem
   return Upload(values, dims, aclDataType::ACL_FLOAT, aclFormat::ACL_FORMAT_ND, memory, out);
 }
 
-// The second stage, and what it wrote.
+// The second stage; returns its output.
 typedef aclnnStatus (*Stage2)(void*, uint64_t, aclOpExecutor*, aclrtStream);
 static int Launch(Stage2 stage, uint64_t need, aclOpExecutor* work) {
   void* scratch = NULL;
@@ -115,7 +115,7 @@ static int Selu() {
   return Release({g, y, out}, {m[0], m[1], m[2]});
 }
 
-// Halves by their bits: 0x3c00 is 1, 0x4000 is 2.
+// FLOAT16 by bits: 0x3c00 is 1, 0x4000 is 2.
 static int Convolution() {
   const auto half = aclDataType::ACL_FLOAT16;
   const auto format = aclFormat::ACL_FORMAT_NCHW;
@@ -169,7 +169,7 @@ static int CrossEntropy() {
   return Release({g, logs, labels, out}, {m[0], m[1], m[2], m[3]});
 }
 
-// Of three dimensions, in a format for five.
+// Three dimensions in a five-dimensional format.
 static int RmsNorm() {
   const auto type = aclDataType::ACL_FLOAT;
   const auto format = aclFormat::ACL_FORMAT_NCDHW;

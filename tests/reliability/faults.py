@@ -1,9 +1,9 @@
-"""Makes every allocation of the extension, and every call it makes into the host CANN, fail once.
+"""Makes every allocation of the extension, and each of its calls into the host CANN, fail once.
 
 ``LD_PRELOAD=build/release/tests/libfaults.so python tests/reliability/faults.py``: each operator of torch.ops.aclnn,
-forward and backward, runs with its n-th event failing, for n = 1, 2, ... until a run has fewer. Each run ends in an
-exception or in the right result; no object of the host CANN is left; the next run is right. Prints how many faults
-were injected, and ends with code 1 if one did harm.
+forward and backward, runs with its n-th event failing, for n = 1, 2, ... until a run has fewer events. Each run ends in
+an exception or in the right result; no object of the host CANN is leaked; the next run is right. Prints the number of
+injected faults, and exits with 1 if one did harm.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from aclnn_torch import _C
 from .operators import Run, runs
 
 OWN_ALLOCATION, CALL = 1, 2  # FaultKind of faults.h
-MOST = 1000  # events of one run: more is an endless loop
+MOST = 1000  # events of one run: more means an endless loop
 
 faults = ctypes.CDLL(None)
 faults.faults_arm.argtypes = [ctypes.c_int, ctypes.c_int64]
@@ -34,7 +34,7 @@ def same(results: tuple[Tensor, ...] | None, expected: tuple[Tensor, ...]) -> bo
 def run_with_fault(run: Run, kind: int, n: int) -> tuple[tuple[Tensor, ...] | None, int]:
     """The results, or None if the run ended in an exception; and the number of its events.
 
-    On a thread of its own, which has no memory kept from earlier calls.
+    On a separate thread, without cached memory of earlier calls.
     """
     results = None
     events = 0
@@ -56,7 +56,7 @@ def run_with_fault(run: Run, kind: int, n: int) -> tuple[tuple[Tensor, ...] | No
 
 
 def inject(name: str, run: Run, kind: int) -> tuple[int, list[str]]:
-    """All faults of one kind in one run: how many there were, and what harm they did."""
+    """All faults of one kind in one run: their number, and the harm they did."""
     expected = run()
     live = _C.live_objects()
     harm = []

@@ -54,8 +54,8 @@ struct Ranges {
                        [&](const Range& range) { return range.begin <= at && at < range.end; });
   }
 };
-Ranges own;        // of this project
-Ranges merciless;  // what ends the process when it lacks memory
+Ranges own;        // this project's code
+Ranges merciless;  // code that ends the process if an allocation fails
 
 bool is_own(std::string_view path) {
   return path.find("libaclnn") != path.npos || path.find("/cann/lib64/") != path.npos ||
@@ -65,7 +65,7 @@ bool is_own(std::string_view path) {
 bool is_merciless(std::string_view path) {
   return path.find("/libc.so") != path.npos || path.find("/ld-linux") != path.npos ||
          path.find("/libgomp") != path.npos || path.find("/libtorch_cpu.so") != path.npos ||
-         path.find("/libarm_compute") != path.npos;  // with which oneDNN computes on aarch64
+         path.find("/libarm_compute") != path.npos;  // used by oneDNN on aarch64
 }
 
 int add_ranges(dl_phdr_info* info, size_t, void*) {
@@ -81,7 +81,7 @@ int add_ranges(dl_phdr_info* info, size_t, void*) {
   return 0;
 }
 
-// Reads the ranges of what is loaded now, if that has changed.
+// Reads the ranges of the loaded code, if it has changed.
 void read_ranges() {
   static std::atomic<unsigned long long> known{0};
   unsigned long long changes = 0;
@@ -96,7 +96,7 @@ void read_ranges() {
   dl_iterate_phdr(add_ranges, nullptr);
 }
 
-// Counts an event, and tells whether it is the one to fail.
+// Counts an event; returns true if it is the one to fail.
 bool strikes() {
   return seen.fetch_add(1, std::memory_order_relaxed) + 1 == target.load(std::memory_order_relaxed);
 }
@@ -107,11 +107,11 @@ bool call_strikes() {
 
 // ---- Calls into a CANN --------------------------------------------------------------------------
 
-// What the second stages have in common.
+// The common type of the second stages.
 using Stage2 = aclnnStatus (*)(void*, uint64_t, aclOpExecutor*, aclrtStream);
 
-// A function that fails when it is struck, and else is the real one. Tag keeps functions of one
-// type apart.
+// A function that fails when selected, and otherwise calls the real one. Tag distinguishes
+// functions of the same type.
 template <class Function, class Tag>
 struct Faulty;
 template <class R, class... P, class Tag>
@@ -130,7 +130,7 @@ struct Faulty<R (*)(P...), Tag> {
   }
 
  private:
-  // A stage 2 that fails has used its executor up, as one without a workspace does.
+  // A failing stage 2 has consumed its executor, like one without a workspace.
   static aclnnStatus refuse(void*, uint64_t size, aclOpExecutor* executor, aclrtStream stream) {
     return real(nullptr, std::max<uint64_t>(size, 1), executor, stream);
   }
@@ -152,7 +152,7 @@ Entry entry(const char* name, Tag) {
 #define FAULTY_OPERATOR(name) FAULTY(aclnn##name##GetWorkspaceSize), FAULTY(aclnn##name)
 #define FAULTY_ELEMENTWISE(name) FAULTY_OPERATOR(name),
 
-// Of one library in the process: the last that was asked for a function is the one that is called.
+// For one library in the process: the function of the last library searched is called.
 const Entry* find_entry(std::string_view name) {
   static const Entry entries[] = {FAULTY(aclCreateTensor),
                                   FAULTY(aclCreateScalar),
@@ -183,7 +183,7 @@ const Entry* find_entry(std::string_view name) {
   return nullptr;
 }
 
-// The C library's own dlsym, whose version differs with architecture and release.
+// The C library's own dlsym, whose version depends on architecture and release.
 auto real_dlsym() {
   void* found = nullptr;
   for (const char* version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"}) {
@@ -194,10 +194,10 @@ auto real_dlsym() {
 
 }  // namespace
 
-// The client finds all functions of a library by this.
+// The client finds all functions of a library with it.
 EXPORTED void* dlsym(void* object, const char* name) noexcept {
   static const auto real = real_dlsym();
-  // A tail call: with RTLD_NEXT, the answer depends on who asks.
+  // A tail call: with RTLD_NEXT, the result depends on the caller.
   const Entry* const entry = std::strncmp(name, "acl", 3) == 0 ? find_entry(name) : nullptr;
   if (entry == nullptr) return real(object, name);
   *entry->real = real(object, name);
@@ -291,8 +291,8 @@ EXPORTED int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
   return allocation_strikes(CALLER) ? EAGAIN : real(thread, attributes, body, argument);
 }
 
-// std::thread calls it in the C++ library, and so is counted as nobody's own; but operator new is
-// called by who wants the memory.
+// std::thread calls it from the C++ library, so it is not counted as this project's; operator new
+// is called by the code that allocates.
 #pragma GCC visibility push(default)
 void* operator new(size_t size) {
   return make(allocation_strikes(CALLER) ? nullptr : __libc_malloc(std::max<size_t>(size, 1)));

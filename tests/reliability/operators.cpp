@@ -57,7 +57,7 @@ struct Numbers {
   }
 };
 
-// An argument that is passed as it is.
+// An argument that is passed unchanged.
 template <class T>
 auto value(T given) {
   return [given] { return given; };
@@ -145,7 +145,7 @@ class Calls {
     } else if constexpr (std::is_same_v<P, char*>) {
       return value(none_);
     } else {
-      return value(P{});  // a bool, a whole number
+      return value(P{});  // a bool or an integer
     }
   }
 
@@ -198,7 +198,7 @@ class Calls {
     calls_.push_back(std::move(call));
   }
 
-  // Memory as FLOAT16, of which the halves of FLOATs are finite.
+  // Memory as FLOAT16; the halves of these FLOATs are finite.
   static auto as_half(Numbers<float> numbers) {
     return [numbers] {
       return make_tensor(library(), numbers.dims, ACL_FLOAT16, {}, 0, ACL_FORMAT_ND, numbers.dims,
@@ -206,7 +206,7 @@ class Calls {
     };
   }
 
-  // Of two blocks of classes.
+  // For two blocks of classes.
   template <class None>
   void add_linear_cross_entropy(None none) {
     constexpr int64_t kRows = 5, kClasses = 530, kDepth = 24;
@@ -256,7 +256,7 @@ class Calls {
   static inline char* const mean_ = mean_text_;
   static inline char none_text_[] = "none";
   static inline char* const none_ = none_text_;
-  std::vector<Numbers<float>> outputs_;  // of the call that is being added
+  std::vector<Numbers<float>> outputs_;  // of the call being added
   std::vector<Call> calls_;
 };
 

@@ -1,4 +1,4 @@
-"""Every operator of torch.ops.aclnn, forward and backward, as a call that can be made again and again."""
+"""Every operator of torch.ops.aclnn, forward and backward, as a repeatable call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ aclnn = torch.ops.aclnn
 
 
 def runs(dtype: torch.dtype) -> Iterator[tuple[str, Run]]:
-    """Every operator, on tensors that are large enough for the memory pool where that is cheap."""
+    """Every operator, on tensors that are large enough for the memory pool if that is cheap."""
     torch.manual_seed(0)
     x = torch.randn(256, 160).to(dtype)
     for info in ELEMENTWISE.values():

@@ -1,4 +1,4 @@
-// Calls without end, and what the process has meanwhile.
+// Long runs of calls, and the process's resources meanwhile.
 #pragma once
 
 #include <sys/prctl.h>
@@ -21,9 +21,9 @@
 namespace reliability {
 
 constexpr int kSteps = 100;  // each is measured
-// What the C library may keep once it has asked for it: more than that is growth.
+// Memory that the C library may keep once allocated: more counts as growth.
 constexpr double kSpareBytes = 512 << 10;
-// The sanitizers keep what was released, to find who still uses it.
+// The sanitizers keep freed memory to detect its use.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kIsSanitized = true;
 #else
@@ -32,7 +32,7 @@ constexpr bool kIsSanitized = false;
 
 struct Usage {
   int64_t bytes;
-  int64_t shared_bytes;  // of files in memory
+  int64_t shared_bytes;  // of in-memory files
   int64_t files;
   int64_t threads;
 };
@@ -42,7 +42,7 @@ inline int64_t entries(const char* folder) {
                        std::filesystem::directory_iterator());
 }
 
-// A thread that was joined may be listed a moment longer.
+// A joined thread may be listed a moment longer.
 inline int64_t threads(int64_t expected) {
   for (int i = 0; i < 1000; ++i) {
     if (entries("/proc/self/task") <= expected) break;
@@ -63,13 +63,13 @@ inline int64_t shared_memory() {
 inline Usage usage(int64_t expected_threads) {
   int64_t all = 0, resident = 0, shared = 0;
   std::ifstream("/proc/self/statm") >> all >> resident >> shared;
-  // Pages of files come and go with the machine's memory.
+  // Pages of files come and go with the machine's free memory.
   const int64_t anonymous = (resident - shared) * sysconf(_SC_PAGESIZE);
   return {anonymous, shared_memory(), entries("/proc/self/fd"), threads(expected_threads)};
 }
 
-// What a step adds: the median over all pairs (Theil-Sen), which a size that only wavers leaves at
-// zero.
+// The growth per step: the median over all pairs (Theil-Sen), which is zero for a size that only
+// fluctuates.
 inline double growth_of(const std::vector<double>& sizes) {
   std::vector<double> slopes;
   for (size_t j = 0; j < sizes.size(); ++j) {
@@ -82,13 +82,13 @@ inline double growth_of(const std::vector<double>& sizes) {
   return *middle;
 }
 
-// Runs body(i) so often, and looks at the process after every step. The first quarter fills what is
-// kept.
+// Runs body(i) this often, and measures the process after every step. The first quarter fills
+// caches.
 inline void soak(const char* what, int64_t full_count, const std::function<void(int64_t)>& body) {
   const bool full = std::getenv("ACLNN_TEST_SOAK") != nullptr;
   const int64_t per_step = std::max<int64_t>(1, full_count / kSteps / (full ? 1 : 50));
   const int64_t live = aclHostLiveObjects(nullptr);
-  prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);  // else memory comes and goes by 2 MiB
+  prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);  // otherwise memory changes in units of 2 MiB
   std::vector<double> bytes;
   bytes.reserve(kSteps);
   Usage first{}, last{};

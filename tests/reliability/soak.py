@@ -1,7 +1,7 @@
-"""Calls of torch.ops.aclnn without end: memory, file descriptors and threads must not grow.
+"""Long runs of torch.ops.aclnn calls: memory, file descriptors and threads must not grow.
 
 ``python -m tests.reliability.soak`` makes a hundredth of the calls of docs/reliability.md; ACLNN_TEST_SOAK=1 in the
-environment makes all. Prints what they took, and ends with code 1 if anything grew.
+environment makes all. Prints their cost, and exits with 1 if anything grew.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from aclnn_torch import _C, AclnnError
 from .operators import aclnn, runs
 
 STEPS = 100  # each is measured
-SPARE_BYTES = 512 << 10  # what Python and the C library may keep once they have asked for it
+SPARE_BYTES = 512 << 10  # memory that Python and the C library may keep once allocated
 PR_SET_THP_DISABLE = 41
 M_ARENA_MAX = -8
 FULL = "ACLNN_TEST_SOAK" in os.environ
@@ -35,7 +35,7 @@ FULL = "ACLNN_TEST_SOAK" in os.environ
 
 @dataclass
 class Usage:
-    """What the process has."""
+    """The process's resources."""
 
     bytes: int
     files: int
@@ -43,7 +43,7 @@ class Usage:
 
 
 def threads(expected: int) -> int:
-    """How many there are; one that was joined may be listed a moment longer."""
+    """The number of threads; a joined one may be listed a moment longer."""
     for _ in range(1000):
         if len(os.listdir("/proc/self/task")) <= expected:
             break
@@ -54,19 +54,20 @@ def threads(expected: int) -> int:
 def usage(expected_threads: int) -> Usage:
     gc.collect()
     _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text().split())
-    anonymous = (resident - shared) * resource.getpagesize()  # pages of files come and go with the machine's memory
+    # Pages of files come and go with the machine's free memory.
+    anonymous = (resident - shared) * resource.getpagesize()
     return Usage(anonymous, len(os.listdir("/proc/self/fd")), threads(expected_threads))
 
 
 def growth(sizes: list[int]) -> float:
-    """What a step adds: the median over all pairs (Theil-Sen), which a size that only wavers leaves at zero."""
+    """The growth per step: the median over all pairs (Theil-Sen), which is zero for a size that only fluctuates."""
     return statistics.median((b - a) / (j - i) for (i, a), (j, b) in combinations(enumerate(sizes), 2))
 
 
 def soak(what: str, full_count: int, body: Callable[[int], None]) -> bool:
-    """Runs body(i) so often, and looks at the process after every step. The first quarter fills what is kept.
+    """Runs body(i) this often, and measures the process after every step. The first quarter fills caches.
 
-    Whether nothing grew.
+    Returns true if nothing grew.
     """
     per_step = max(1, full_count // STEPS // (1 if FULL else 100))
     live = _C.live_objects()
@@ -95,7 +96,7 @@ def soak(what: str, full_count: int, body: Callable[[int], None]) -> bool:
 
 
 class Fails(torch.autograd.Function):
-    """The identity, whose gradient an operator refuses."""
+    """The identity with a gradient that an operator refuses."""
 
     @staticmethod
     def forward(ctx: torch.autograd.function.FunctionCtx, x: Tensor) -> Tensor:
@@ -107,7 +108,7 @@ class Fails(torch.autograd.Function):
 
 
 def failures() -> Iterator[Callable[[], object]]:
-    """Calls that are refused: by checks before CANN, by stage 1, for the values of the data, within a backward."""
+    """Refused calls: by checks before CANN, by stage 1, because of data values, inside a backward."""
     x = torch.randn(8, 24)
     leaf = x.clone().requires_grad_()
     yield lambda: aclnn.layer_norm(x, [23], None, None, 1e-5)
@@ -131,17 +132,17 @@ def on_thread(body: Callable[[], object]) -> None:
 
 
 def main() -> int:
-    torch.set_num_threads(1)  # else calls wait for one another's threads more than they compute
+    torch.set_num_threads(1)  # otherwise calls mostly wait for one another's threads
     libc = ctypes.CDLL(None)
-    libc.prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)  # else memory comes and goes by 2 MiB
-    libc.mallopt(M_ARENA_MAX, 1)  # else every thread may find another heap, and fill that
+    libc.prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)  # otherwise memory changes in units of 2 MiB
+    libc.mallopt(M_ARENA_MAX, 1)  # otherwise each thread may use another heap, and fill it
     every = [run for dtype in (torch.float32, torch.bfloat16) for _, run in runs(dtype)]
     wrong = list(failures())
-    for run in every:  # what is made once, by us and by torch
+    for run in every:  # one-time objects, ours and torch's
         run()
         on_thread(run)
     gc.collect()
-    gc.freeze()  # else every look at the process goes through all of torch's modules
+    gc.freeze()  # otherwise every measurement traverses all of torch's modules
     fine = [
         soak("operators, forward and backward", 200_000, lambda i: every[i % len(every)]() and None),
         soak("failing calls", 100_000, lambda i: refused(wrong[i % len(wrong)])),

@@ -1,5 +1,5 @@
-// Many threads, streams and events at once, and ends that come while work is queued. Under TSan
-// with `make sanitize`.
+// Many threads, streams and events at once, and ends with queued work. Under TSan with `make
+// sanitize`.
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -29,7 +29,7 @@ const std::vector<std::vector<float>>& expected() {
   return results;
 }
 
-// Waits for the others, so that all begin at once.
+// A barrier, so that all threads begin at once.
 class Start {
  public:
   explicit Start(int count) : missing_(count) {}
@@ -42,7 +42,7 @@ class Start {
   std::atomic<int> missing_;
 };
 
-// Failures of threads, which may not report at once.
+// Failures of threads, which cannot report directly.
 std::atomic<int> wrong = 0;
 
 void expect(bool ok) {
@@ -78,7 +78,7 @@ aclrtStream new_stream() {
   return stream;
 }
 
-// Checks that the body leaves no object. It may set the device as often as it likes.
+// Checks that the body leaves no object. It may set the device any number of times.
 template <class Body>
 void leaves_nothing(Body body) {
   const int64_t live = aclHostLiveObjects(nullptr);
@@ -132,7 +132,7 @@ TEST(all_operators_captured_in_16_threads_and_executed_again_and_again) {
       for (int round = 0; round < kRounds; ++round) {
         expect(aclmdlRIExecuteAsync(model, stream) == ACL_SUCCESS);
         expect(aclrtSynchronizeStream(stream) == ACL_SUCCESS);
-        if (round == 0) expect(all_right(calls));  // later rounds work on what this one left
+        if (round == 0) expect(all_right(calls));  // later rounds start from this one's results
       }
       expect(aclmdlRIDestroy(model) == ACL_SUCCESS);
       expect(aclrtDestroyStream(stream) == ACL_SUCCESS);
@@ -149,7 +149,7 @@ TEST(executors_run_on_another_thread_than_the_one_that_made_them) {
       std::vector<std::function<void(aclrtStream)>> made;
       std::thread([&] {
         for (const Call& call : calls) made.push_back(call.prepare());
-      }).join();  // and its thread-local memory is gone
+      }).join();  // and its thread-local memory is freed
       for (const auto& launch : made) launch(stream);
       expect(aclrtSynchronizeStream(stream) == ACL_SUCCESS);
       expect(all_right(calls));
@@ -161,14 +161,14 @@ TEST(executors_run_on_another_thread_than_the_one_that_made_them) {
 TEST(events_order_streams_of_different_threads) {
   leaves_nothing([] {
     CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
-    // Thread i adds 1 behind thread i - 1's event, on a stream of its own.
+    // Thread i adds 1 after thread i - 1's event, on its own stream.
     std::vector<aclrtEvent> events(kThreads + 1);
     for (aclrtEvent& event : events) CHECK_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
     std::vector<aclrtStream> streams(kThreads);
     for (aclrtStream& stream : streams) stream = new_stream();
-    static int64_t turn;  // no lock: the events are its order
+    static int64_t turn;  // no lock: the events order the accesses
     turn = 0;
-    // Recorded in order, so that each wait finds its event recorded; the work runs at once.
+    // Recorded in order, so that each wait finds its event recorded; the work runs immediately.
     CHECK_EQ(aclrtRecordEvent(events[0], streams[0]), ACL_SUCCESS);
     for (int i = 0; i < kThreads; ++i) {
       const auto n = static_cast<size_t>(i);
@@ -231,7 +231,7 @@ TEST(a_device_reset_with_work_queued_ends_it) {
       }
       CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
       for (const auto& calls : all) CHECK(all_right(calls));
-      // The handles are known to be old.
+      // The handles are detected as ended.
       CHECK_EQ(aclrtSynchronizeStream(streams[0]), ACL_ERROR_RT_INVALID_HANDLE);
     }
   });
@@ -239,14 +239,14 @@ TEST(a_device_reset_with_work_queued_ends_it) {
 
 TEST(a_device_is_reset_by_some_threads_while_others_bring_work) {
   leaves_nothing([] {
-    // What a stream that another thread ends may still run on.
+    // Memory that a stream may still use after another thread ended it.
     std::vector<std::vector<Call>> kept[kThreads];
     in_threads([&](int i) {
       for (int round = 0; round < kRounds; ++round) {
         kept[i].push_back(all_calls());
         expect(aclrtSetDevice(0) == ACL_SUCCESS);
         aclrtStream stream = nullptr;
-        // Refused, as the calls may be, if the device was reset meanwhile.
+        // May be refused, like the calls, if the device was reset meanwhile.
         if (aclrtCreateStream(&stream) != ACL_SUCCESS) continue;
         try {
           for (const Call& call : kept[i].back()) call.launch(stream);

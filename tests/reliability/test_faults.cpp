@@ -1,7 +1,7 @@
 // Every operator through the C interface, with every allocation and every call into the library
-// failing once: the n-th of a run, for n = 1, 2, ... until a run has fewer. Each time the run ends
-// in a clean error, or in the right result if the failure was survived; no object is left; and the
-// next run is right.
+// failing once: the n-th of a run, for n = 1, 2, ... until a run has fewer. Each run ends in a
+// clean error, or in the right result if the failure was handled; no object is leaked; and the next
+// run is right.
 #include <thread>
 #include <utility>
 
@@ -15,9 +15,9 @@ namespace {
 
 using namespace reliability;
 
-constexpr int64_t kMost = 5000;  // faults of one run: more is an endless loop
+constexpr int64_t kMost = 5000;  // faults of one run: more means an endless loop
 
-// Something of the runtime's, given back at the end.
+// An object of the runtime, released at the end.
 struct Owned {
   void* object = nullptr;
   aclError (*destroy)(void*);
@@ -35,8 +35,8 @@ aclError reset_device(void*) {
   return aclrtResetDevice(0);
 }
 
-// A program around one call: a device, memory, a stream and an event of its own. Of the inputs only
-// so much goes through device memory as is needed to see it come back.
+// A program around one call, with its own device, memory, stream and event. Only part of the inputs
+// goes through device memory, enough to check the copies.
 void run_on_own_stream(const Call& call) {
   Owned device{nullptr, reset_device};
   Owned stream{nullptr, aclrtDestroyStream};
@@ -70,7 +70,7 @@ aclError end_capture(void* stream) {
   return model == nullptr ? aclError{ACL_SUCCESS} : aclmdlRIDestroy(model);
 }
 
-// The call as a model, which is captured and executed, behind a fork and a join of streams.
+// The call as a model, captured and executed, after a fork and a join of streams.
 void run_captured(const Call& call) {
   Owned device{nullptr, reset_device};
   Owned stream{nullptr, aclrtDestroyStream};
@@ -103,7 +103,7 @@ void run_captured(const Call& call) {
   require("aclmdlRIExecute", aclmdlRIExecute(model.object, -1));
 }
 
-// A model whose execution fails, with a text that is handed from thread to thread.
+// A model whose execution fails, with a text that is passed from thread to thread.
 void run_failing(const Call&) {
   Owned device{nullptr, reset_device};
   Owned stream{nullptr, aclrtDestroyStream};
@@ -134,9 +134,9 @@ struct Outcome {
   std::vector<float> results;
 };
 
-// Descriptors that take all the memory that destroyed ones left, so that a new one must ask for
-// more. They are held to the end of the process: if each run gave them back, the next one would
-// have to take them all, and one more, so that n runs made n * n of them.
+// Descriptors that use up all memory left by destroyed ones, so that a new one must allocate. They
+// are held to the end of the process: if each run released them, the next one would have to take
+// them all, and one more, so that n runs would make n * n of them.
 int64_t held_descriptors = 0;
 
 // Makes such descriptors until making one allocates.
@@ -168,7 +168,7 @@ int64_t live_objects() {
   return aclHostLiveObjects(nullptr) - held_descriptors;
 }
 
-// One run on a thread of its own, which has no memory kept from earlier calls.
+// One run on a separate thread, without cached memory of earlier calls.
 Outcome run_with_fault(Run run, const Call& call, int kind, int64_t n) {
   Outcome outcome;
   std::thread([&] {
@@ -181,7 +181,7 @@ Outcome run_with_fault(Run run, const Call& call, int kind, int64_t n) {
       faults_disarm();
       CHECK(error.status() != ACL_SUCCESS);
     } catch (const std::bad_alloc&) {
-      // of the client's own memory
+      // in the client's own memory
     }
     outcome.events = faults_disarm();
   }).join();
@@ -193,7 +193,7 @@ bool is_right(const Outcome& outcome, const std::vector<float>& expected) {
   return outcome.succeeded && same_bits(outcome.results, expected);
 }
 
-// All faults of one kind in one call; how many there were.
+// All faults of one kind in one call; returns their number.
 int64_t inject(Run run, const Call& call, int kind) {
   const int64_t live = live_objects();
   const std::vector<float> expected = run_with_fault(run, call, kind, 0).results;
@@ -230,7 +230,7 @@ void inject_into_all(const char* what, Run run, int kind, int64_t least) {
   std::printf("%s: %lld faults injected\n", what, static_cast<long long>(total));
 }
 
-constexpr int64_t kAllocations = 2;  // a descriptor and an executor at the least
+constexpr int64_t kAllocations = 2;  // at least a descriptor and an executor
 
 }  // namespace
 

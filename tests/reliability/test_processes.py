@@ -1,4 +1,4 @@
-"""Faults, threads and ends of processes, from Python: programs that are run and must come to their right end."""
+"""Faults, threads and ends of processes, from Python: programs that must end correctly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests import LONGEST, builds
 ROOT = Path(__file__).resolve().parents[2]
 FAULTS = ROOT / "build" / "release" / "tests" / "libfaults.so"
 
-# Sixteen threads, each with its own tensors; exceptions in the backward of some of them; results checked in all.
+# Sixteen threads with separate tensors; exceptions in the backward of some; results checked in all.
 THREADS = """
 import threading
 import torch
@@ -66,7 +66,7 @@ assert _C.live_objects() == 0, _C.live_objects()
 print("done")
 """
 
-# A child before the host CANN is loaded, and one after: both compute.
+# A child forked before the host CANN is loaded, and one after: both compute.
 FORK = """
 import os
 import torch
@@ -114,11 +114,11 @@ PROGRAMS = {"threads": THREADS, "fork": FORK, "data_loader": DATA_LOADER}
 
 
 def run(arguments: list[str], **environment: str) -> str:
-    """What the program prints; it must end with 0."""
+    """The output of a program that must succeed."""
     result = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
-        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""} | environment,  # torch's CUDA build forbids to fork
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""} | environment,  # torch's CUDA build forbids forking
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

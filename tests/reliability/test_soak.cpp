@@ -1,5 +1,5 @@
-// Calls without end: memory, file descriptors and threads must not grow. By default a fiftieth of
-// what stands in docs/reliability.md; ACLNN_TEST_SOAK=1 in the environment runs all of it.
+// Long runs of calls: memory, file descriptors and threads must not grow. By default a fiftieth of
+// the counts in docs/reliability.md; ACLNN_TEST_SOAK=1 in the environment runs all of it.
 #include "soak.h"
 
 #include <array>
@@ -17,7 +17,7 @@ ACLNN_DECLARE(CrossEntropyLoss);
 ACLNN_DECLARE(RmsNorm);
 ACLNN_DECLARE(Selu);
 
-// The status of what body() is refused with.
+// The status with which body() is refused.
 template <class Body>
 aclnnStatus status_of(Body body) {
   try {
@@ -44,7 +44,7 @@ TEST(operator_calls) {
 
 TEST(failing_calls) {
   std::vector<float> numbers(8, 1);
-  std::vector<int64_t> labels{0, 99};  // of four classes
+  std::vector<int64_t> labels{0, 99};  // out of four classes
   const std::array<int64_t, 2> matrix{2, 4};
   const std::array<int64_t, 1> pair{2}, one{1}, other{3}, empty{0};
   const auto tensor = [&](std::span<const int64_t> dims) {
@@ -59,7 +59,7 @@ TEST(failing_calls) {
         CHECK_EQ(status_of([&] { prepare<Selu>(library(), tensor(pair), tensor(other)); }),
                  ACLNN_ERR_PARAM_INVALID);
         break;
-      case 1:  // by stage 2
+      case 1:  // refused by stage 2
         CHECK_EQ(status_of([&] {
                    auto prepared = prepare<RmsNorm>(library(), tensor(matrix), tensor(matrix), 1e-6,
                                                     tensor(matrix), tensor(one));
@@ -68,7 +68,7 @@ TEST(failing_calls) {
                  }),
                  ACLNN_ERR_PARAM_NULLPTR);
         break;
-      default:  // by what it finds in the data
+      default:  // refused because of its data
         CHECK_EQ(status_of([&] {
                    call<CrossEntropyLoss>(library(), allocate, nullptr, tensor(matrix),
                                           make_tensor(library(), pair, ACL_INT64, {}, 0,

@@ -1,5 +1,5 @@
-// Collective operations without end: memory, memory that ranks share, file descriptors and threads
-// must not grow. By default a fiftieth of what stands in docs/reliability.md; ACLNN_TEST_SOAK=1 in
+// Long runs of collective operations: memory, memory shared by ranks, file descriptors and threads
+// must not grow. By default a fiftieth of the counts in docs/reliability.md; ACLNN_TEST_SOAK=1 in
 // the environment runs all of it.
 #include "hccl_support.h"
 #include "soak.h"
@@ -8,11 +8,11 @@ using reliability::soak;
 
 TEST(collectives) {
   const World world(4);
-  const size_t count = 3000;  // of a part: more than is reduced by every rank alone
+  const size_t count = 3000;  // per part: more than every rank reduces alone
   const Buffers sent = filled(world, floats(), 4 * count);
   const Buffers received = room(world, floats(), 4 * count);
   constexpr HcclDataType kFloat = HCCL_DATA_TYPE_FP32;
-  {  // touches all of the memory between the ranks
+  {  // uses all memory between the ranks
     const size_t large = size_t{1} << 18;
     const Buffers from = filled(world, floats(), 4 * large), to = room(world, floats(), 4 * large);
     world.run([&](uint32_t rank) {
@@ -42,7 +42,7 @@ TEST(collectives) {
   CHECK(sent[3]->values() == values(3, 4 * count));
 }
 
-// What follows opens ports, and so asks for names: only where all is run.
+// The following tests open ports, and therefore resolve names: only in full runs.
 static bool is_full() {
   return std::getenv("ACLNN_TEST_SOAK") != nullptr;
 }
@@ -55,7 +55,7 @@ TEST(communicators) {
   });
 }
 
-// Ranks that fail, each time in a communicator of its own.
+// Failing ranks, each time in a new communicator.
 TEST(failing_collectives) {
   SKIP_IF(!is_full(), "opens ports; `make soak` runs it");
   soak("failing collectives", 200, [&](int64_t) {

@@ -1,4 +1,4 @@
-"""What is tried of the C interface: every row of the conformance tables, values, views, streams and times."""
+"""Tests of the C interface: every row of the conformance tables, values, views, streams and times."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class Launched:
         return cabi.stage2(self.api, self.executor, self.size, self._workspace, stream)
 
     def free(self) -> None:
-        """Gives the workspace back."""
+        """Frees the workspace."""
         if self._workspace:
             cabi.host().aclrtFree(self._workspace)
 
 
 def on_the_null_stream(launched: Launched) -> int:
-    """The status of stage 2, or else of the stream."""
+    """The status of stage 2, otherwise that of the stream."""
     return launched.stage2() or int(cabi.host().aclrtSynchronizeStream(None))
 
 
 def on_two_streams(launched: Launched) -> int:
-    """The same on a stream of its own, for which another one waits by an event."""
+    """The same on a separate stream; another one waits for it by an event."""
     host = cabi.host()
     streams = [ctypes.c_void_p() for _ in range(2)]
     event = ctypes.c_void_p()
@@ -65,7 +65,7 @@ def on_two_streams(launched: Launched) -> int:
 def observe(
     operator: Operator, changes: Changes, product: str, launch: Callable[[Launched], int] = on_the_null_stream
 ) -> Observation:
-    """Both stages of a call in memory of the device, and whether the results are right and nothing else was written."""
+    """Both stages of a call in device memory; checks the results and that nothing else was written."""
     with Prepared(operator, changes, cabi.DeviceMemory) as prepared:
         memories = {id(memory): memory for memory in prepared.memory.values()}.values()
         try:
@@ -79,7 +79,7 @@ def observe(
                 seen.outcome, seen.text = str(status), cabi.error_text()
                 launched.free()
                 if status != SUCCESS:
-                    return seen  # the device may not be fit for copies any more
+                    return seen  # the device may not be usable for copies any more
             for memory in memories:
                 memory.download()
             _judge(prepared, product, seen)
@@ -90,7 +90,7 @@ def observe(
 
 
 def _judge(prepared: Prepared, product: str, seen: Observation) -> None:
-    """Says what is wrong with a call's memory, and how far its results are from the exact ones."""
+    """Checks a call's memory, and measures the distance of its results from the exact ones."""
     try:
         if seen.outcome != str(SUCCESS):
             prepared.check_unchanged()
@@ -107,7 +107,7 @@ def _judge(prepared: Prepared, product: str, seen: Observation) -> None:
 
 
 def _error(dtype: Dtype, got: np.ndarray, reference: Reference) -> float:
-    """The largest distance from the exact values, in units in the last place of the dtype, or of the one to which the
+    """The largest distance from the exact values, in units in the last place of the dtype, or of the dtype to which the
     result is rounded before, if that is coarser."""
     finite = np.isfinite(reference.value) & np.isfinite(got)
     exact = np.asarray(reference.value, np.float64)[finite]
@@ -177,7 +177,7 @@ def _of_views(table: Table, product: str) -> Iterator[Case]:
 
 
 def cases(product: str) -> Iterator[Case]:
-    """Everything, on a product."""
+    """All cases, on a product."""
     for table in all_tables():
         for row in rows_of(table):
             yield _of_row(table, row, product)

@@ -1,5 +1,6 @@
-// A libopapi with four faults in front of another one: a wrong status, a wrong value, a crash and a hang. tests/
-// test_verify.py builds it, and takes a function away from the other one, which is a fifth.
+// A libopapi with four faults that wraps another one: a wrong status, a wrong value, a crash and a
+// hang. tests/test_verify.py builds it, and removes a function from the other one, which is a
+// fifth.
 
 #include <dlfcn.h>
 #include <unistd.h>

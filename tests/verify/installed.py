@@ -1,4 +1,4 @@
-"""The CANN that is installed, as ctypes finds it; its functions are attributes, as those of a ctypes.CDLL."""
+"""The installed CANN through ctypes; its functions are attributes, as in a ctypes.CDLL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from tests import cabi
 
-# In the order in which they depend on one another. The last come with newer releases, beside the others.
+# In order of dependency. The last come with newer releases, in addition to the others.
 LIBRARIES = ("libascendcl.so", "libnnopbase.so", "libopapi.so")
 SPLIT = "libopapi_*.so"
 
@@ -19,7 +19,7 @@ class MissingFunction(AttributeError):
 
 
 class Installed:
-    """The libraries of the installed CANN, looked for as a program's loader looks for them."""
+    """The libraries of the installed CANN, found as a program's loader finds them."""
 
     def __init__(self) -> None:
         home = os.environ.get("ASCEND_HOME_PATH")

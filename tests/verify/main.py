@@ -1,4 +1,4 @@
-"""What `aclnn-torch verify` does."""
+"""The implementation of `aclnn-torch verify`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _driver() -> str:
 
 
 def versions(machine: dict[str, str], product: str) -> dict[str, str]:
-    """What a report is about."""
+    """The versions that a report concerns."""
     return {
         **machine,
         "product": product,
@@ -53,7 +53,7 @@ def _show(done: int, total: int) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Verifies; 0 if everything is equal or explained, 1 if not, 2 if it cannot begin."""
+    """Verifies; returns 0 if everything is equal or explained, 1 if not, 2 if it cannot begin."""
     folder = arguments.output.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     notebook_file = folder / "records.jsonl"
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _ask_for_machine(folder: Path) -> dict[str, str]:
-    """What the installed CANN is and runs on; the log has the reason if it does not start."""
+    """The installed CANN and its machine; the log has the reason if it does not start."""
     with (folder / "workers.log").open("w", encoding="utf-8") as log:
         asked = Worker(worker.MACHINE, "", 1.0, log)
         try:

@@ -1,4 +1,4 @@
-"""What is seen of a case, and how it travels from the process that sees it."""
+"""The observation of a case, and its serialisation between processes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 @dataclass
 class Observation:
-    """What became of a call."""
+    """The outcome of a call."""
 
-    outcome: str  # a status in digits, or what came instead of one, such as "missing" or "died of SIGSEGV"
+    outcome: str  # a status in digits, or a text such as "missing" or "died of SIGSEGV"
     text: str = ""  # the error's
-    wrong: str = ""  # what is wrong with the results
+    wrong: str = ""  # the fault of the results
     errors: dict[str, float] = field(default_factory=dict)  # the largest in units in the last place, by dtype
     seconds: dict[str, float] = field(default_factory=dict)  # of parts of the call
 
@@ -30,14 +30,14 @@ class Observation:
 
 @dataclass(frozen=True)
 class Case:
-    """Something to try: `kind/function/...`."""
+    """A case: `kind/function/...`."""
 
     name: str
     run: Callable[[], Observation]
-    expected: str = "0"  # the outcome that the tables expect
-    source: str = ""  # what that rests on
-    section: str = ""  # of docs/emulation/operators.md, with the reason why the host CANN differs on purpose
+    expected: str = "0"  # the outcome in the tables
+    source: str = ""  # the source of that
+    section: str = ""  # of docs/emulation/operators.md, with the reason why the host CANN deviates
 
     def described(self) -> dict[str, Any]:
-        """What the process that asks needs to know of it."""
+        """The part that the requesting process needs."""
         return {"name": self.name, "expected": self.expected, "source": self.source, "section": self.section}

@@ -1,4 +1,4 @@
-"""Compares what was seen, and writes it down as JSON and as Markdown."""
+"""Compares the observations, and writes them as JSON and as Markdown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEXT_LENGTH = 300
 
 
 def verdict(record: Record) -> str:
-    """How the installed CANN compares with the host CANN. Only a status can differ on purpose."""
+    """The verdict on the installed CANN compared with the host CANN. Only a status can deviate on purpose."""
     sides = [side for side in (record.installed, record.host) if side]
     if any(side.wrong or not side.outcome.isdigit() for side in sides):
         return UNEXPLAINED
@@ -27,7 +27,7 @@ def verdict(record: Record) -> str:
 
 @dataclass
 class Report:
-    """Everything about one run."""
+    """The results of one run."""
 
     versions: dict[str, str]
     notes: Sequence[str]
@@ -35,7 +35,7 @@ class Report:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many cases there are of each verdict."""
+        """The number of cases of each verdict."""
         found = Counter(map(verdict, self.records))
         return {name: found[name] for name in (EQUAL, EXPLAINED, UNEXPLAINED)}
 
@@ -73,7 +73,7 @@ class Report:
         return json.dumps(everything, indent=1)
 
     def to_markdown(self) -> str:
-        """What a reader wants to know first."""
+        """The summary for a reader."""
         counts = ", ".join(f"{count:,} {name}" for name, count in self.counts.items())
         lines = ["# An installed CANN beside the host CANN", "", f"{len(self.records):,} cases: {counts}.", ""]
         lines += [*(f"{note[:1].upper()}{note[1:]}." for note in self.notes), ""] if self.notes else []

@@ -1,4 +1,4 @@
-"""Runs the cases in workers and keeps what was seen of each in a file, as it comes."""
+"""Runs the cases in workers and stores each observation in a file immediately."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from tests.verify.observation import Observation
 ROOT = Path(__file__).resolve().parents[2]
 TRAINING = "training/digits"
 TRAINING_SECONDS = 3600.0
-# Success, what stage 1 refuses, and a function that is not there; after anything else a new process begins.
+# Success, refusals of stage 1, and a missing function; after anything else a new process begins.
 LEAVES_THE_DEVICE_FIT = re.compile(r"0|(161|361|561)\d{3}|missing")
 # A worker imports and starts a CANN before its first answer.
 START_SECONDS = 600.0
 
-# A worker finds the tests here, and the package where this process did: the one in this tree may not be built.
+# A worker finds the tests here, and the package where this process found it: the one in this tree may not be built.
 FINDING = """
 import sys
 sys.path.insert(0, {root!r})
@@ -41,11 +41,11 @@ serve(sys.argv[1], sys.argv[2], sys.stdin, int(sys.argv[3]))
 
 
 class Gone(Exception):
-    """A worker that did not answer, and why."""
+    """A worker that did not answer, with the reason."""
 
 
 class Worker:
-    """A process that runs cases, started when it is needed and again when it is gone."""
+    """A process that runs cases, started on demand and again after its end."""
 
     def __init__(self, role: str, product: str, seconds: float, log: TextIO):
         self._role, self._product, self._seconds, self._log = role, product, seconds, log
@@ -53,7 +53,7 @@ class Worker:
         self.described: Any = []
 
     def start(self) -> None:
-        """Starts the process, which then says which cases it has, or what else it is for."""
+        """Starts the process, which then lists its cases or its other purpose."""
         read, write = os.pipe()
         package = str(Path(aclnn_torch.__file__).resolve().parents[1])
         code = FINDING.format(root=str(ROOT), package=package) + SERVING
@@ -70,7 +70,7 @@ class Worker:
         self.described = json.loads(self._answer(START_SECONDS))
 
     def ask(self, name: str) -> Observation:
-        """What is seen of a case."""
+        """The observation of a case."""
         try:
             if self._process is None:
                 self.start()
@@ -96,7 +96,7 @@ class Worker:
         raise Gone(f"died of {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}")
 
     def stop(self) -> None:
-        """Ends the process, whatever it does."""
+        """Ends the process in any state."""
         if self._process:
             self._process.kill()
             self._process.wait()
@@ -108,7 +108,7 @@ class Worker:
 
 @dataclass
 class Record:
-    """A case, what the host CANN makes of it, if it was asked, and what the installed CANN does."""
+    """A case, the host CANN's observation, if it was queried, and the installed CANN's."""
 
     name: str
     expected: str
@@ -131,7 +131,7 @@ class Record:
 
 
 class Notebook:
-    """The file of records. What stands in it already was seen on the same machine, or is refused."""
+    """The file of records. Existing records must be from the same machine."""
 
     def __init__(self, path: Path, versions: dict[str, str]):
         self._path = path
@@ -141,13 +141,13 @@ class Notebook:
             if json.loads(before) != versions:
                 raise ValueError(f"{path} is of other versions or of another machine; give --fresh or another --output")
             for line in lines:
-                if line.endswith("}"):  # else the run ended within it
+                if line.endswith("}"):  # otherwise the run ended inside the line
                     record = Record.from_json(line)
                     self.records[record.name] = record
         self._write([json.dumps(versions), *(record.to_json() for record in self.records.values())], "w")
 
     def add(self, record: Record) -> None:
-        """Writes a record down."""
+        """Stores a record."""
         self.records[record.name] = record
         self._write([record.to_json()], "a")
 
@@ -157,7 +157,7 @@ class Notebook:
 
 
 def product_of(soc: str) -> str:
-    """The product whose rules the host CANN follows for a SoC; ValueError if it knows none."""
+    """The product whose rules the host CANN uses for a SoC; ValueError if it is unknown."""
     host = cabi.embedded()
     if host.aclHostSetProduct(soc.encode()) != cabi.SUCCESS:
         raise ValueError(host.aclGetRecentErrMsg().decode() + "; say which one it is with --product")
@@ -165,15 +165,15 @@ def product_of(soc: str) -> str:
 
 
 class Verification:
-    """One run over everything that a pattern chooses."""
+    """One run over all cases that match a pattern."""
 
     def __init__(self, product: str, pattern: str, seconds: float, notebook: Notebook, folder: Path):
         self._product, self._pattern, self._seconds = product, re.compile(pattern), seconds
         self._notebook, self._folder = notebook, folder
-        self.notes: list[str] = []  # what was not tried, and why
+        self.notes: list[str] = []  # the cases that were skipped, and why
 
     def run(self, progress: Callable[[int, int], None]) -> None:
-        """Tries what was not tried yet."""
+        """Runs the cases that were not run yet."""
         with (self._folder / "workers.log").open("a", encoding="utf-8") as log:
             workers = {
                 role: Worker(role, self._product, self._seconds, log)
@@ -210,7 +210,7 @@ class Verification:
         progress(len(chosen), len(chosen))
 
     def _train(self, log: TextIO) -> Observation:
-        """The example that trains a network, whose exit code says whether everything was as it must be."""
+        """The example that trains a network; its exit code gives the result."""
         command = [sys.executable, str(ROOT / "examples" / "train_digits.py"), "--device", "npu"]
         try:
             code = subprocess.run(

@@ -1,6 +1,6 @@
-"""What is tried through torch_npu: every operator and the derivatives of every function, beside the CPU's.
+"""Tests through torch_npu: every operator and the derivatives of every function, compared with the CPU's.
 
-Nothing tells which of two correct results is closer to the exact one, so the bounds are torch's own for results of two
+Neither of two correct results is known to be closer to the exact one, so the bounds are torch's own for results of two
 devices, those of torch.testing.assert_close.
 """
 
@@ -46,7 +46,7 @@ def attempt(call: Callable[[], Any]) -> tuple[Observation, tuple[Tensor, ...]]:
 
 
 def compare(function: Callable[..., Any], arguments: Sequence[Any]) -> Observation:
-    """A call on the NPU beside the same on the CPU."""
+    """Compares a call on the NPU with the same on the CPU."""
     expected, theirs = attempt(lambda: function(*arguments))
     seen, ours = attempt(lambda: function(*on_npu(tuple(arguments))))
     if seen.outcome != expected.outcome:
@@ -78,7 +78,7 @@ def _derivatives(function: Callable[..., Tensor], shapes: Sequence[tuple[int, ..
 
 
 def cases(product: str) -> Iterator[Case]:
-    """Everything; the operators on CPU tensors follow the rules of the product."""
+    """All cases; the operators on CPU tensors follow the rules of the product."""
     importlib.import_module("torch_npu")
     torch.npu.conv.allow_hf32 = False  # the CPU's kernels compute in FLOAT
     aclnn_torch.set_product(product)

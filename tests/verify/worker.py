@@ -1,7 +1,7 @@
 """The process in which cases run, one at a time, until one of them ends it.
 
-It is told on its standard input which to run, and answers on a file descriptor of its own, because libraries of CANN
-write to the standard ones.
+It reads requests from its standard input, and answers on a separate file descriptor, because CANN's libraries write to
+the standard ones.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tests import cabi
 from tests.verify.installed import Installed, MissingFunction
 from tests.verify.observation import Case, Observation
 
-# What a worker is for: to say what the installed CANN is and runs on; to run cases of the C interface with it, or with
-# the embedded host CANN; to run those of torch_npu.
+# A worker's purpose: describe the installed CANN and its machine; run cases of the C interface with it, or with the
+# embedded host CANN; run those of torch_npu.
 MACHINE, INSTALLED, HOST, TORCH = "machine", "installed", "host", "torch"
 
 VERSION_SIZE = 128  # ACL_PKG_VERSION_MAX_SIZE
@@ -32,11 +32,12 @@ def _begin(role: str, product: str) -> None:
         cabi.use(Installed())
     for function, arguments in (("aclInit", (None,)), ("aclrtSetDevice", (0,))):
         status = getattr(cabi.host(), function)(*arguments)
-        assert status in (cabi.SUCCESS, 100002), f"{function}: status {status}: {cabi.error_text()}"  # 100002: again
+        # 100002: initialised already.
+        assert status in (cabi.SUCCESS, 100002), f"{function}: status {status}: {cabi.error_text()}"
 
 
 def _machine() -> dict[str, str]:
-    """The SoC, and the version of CANN, if it tells."""
+    """The SoC, and the version of CANN, if available."""
     soc, version = cabi.host().aclrtGetSocName().decode(), ctypes.create_string_buffer(VERSION_SIZE)
     try:
         known = cabi.host().aclsysGetVersionStr(ctypes.create_string_buffer(b"runtime"), version) == cabi.SUCCESS
@@ -64,7 +65,7 @@ def _run(case: Case) -> Observation:
 
 
 def serve(role: str, product: str, requests: Iterable[str], answers: int) -> None:
-    """Says what the machine is; or which cases there are, and then what was seen of those that are asked for."""
+    """Describes the machine; or lists the cases, and then runs those that are requested."""
     if role != TORCH:
         _begin(role, product)
     with os.fdopen(answers, "w", buffering=1) as out:

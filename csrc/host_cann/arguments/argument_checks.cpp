@@ -29,20 +29,20 @@ std::string accepted_text(DtypeRules rules, Product product) {
   return text;
 }
 
-// How to select a product.
+// An instruction to select a product.
 std::string selecting(Product product) {
   const std::string name = product_name(product);
   return "ACLNN_TORCH_PRODUCT=" + name + ", or aclnn_torch.set_product(\"" + name + "\") in Python";
 }
 
-// What a user can do about a dtype that this product lacks.
+// Advice for a dtype that this product lacks.
 std::string way_out(const DtypeRule* rule) {
   if (rule == nullptr) return "cast the tensor to one of these";
   return "cast the tensor, or select the " + std::string(product_name(rule->since)) +
          " product, which accepts " + dtype_name(rule->dtype) + " (" + selecting(rule->since) + ")";
 }
 
-// The arguments that have another dtype than a row says: how many, and the first.
+// The arguments whose dtype differs from a row's: their number, and the first.
 struct Misfits {
   size_t count = 0;
   size_t first = 0;
@@ -58,7 +58,7 @@ Misfits misfits(const DtypeRow& row, std::span<const Argument> arguments) {
   return found;
 }
 
-// "(dy FLOAT16, x FLOAT16)" of the arguments that are there.
+// "(dy FLOAT16, x FLOAT16)" for the arguments that are present.
 template <class DtypeOf>
 std::string row_text(std::span<const Argument> arguments, DtypeOf dtype_of) {
   std::string text;
@@ -70,7 +70,7 @@ std::string row_text(std::span<const Argument> arguments, DtypeOf dtype_of) {
   return text + ")";
 }
 
-// Whether the bytes lie in what a program asked for as one block of device memory.
+// True if the bytes lie within the requested size of one block of device memory.
 bool is_in_device_memory(const Region& region) {
   Block block;
   return region.size > 0 && find_block(region.begin, region.size, &block) &&
@@ -124,7 +124,7 @@ Checks& Checks::dtype_row_in(std::initializer_list<Argument> list, DtypeRows row
   }
 
   std::string accepted;
-  std::string culprit;  // a tensor that alone keeps the others from being a row
+  std::string culprit;  // the only tensor that keeps the others from matching a row
   for (const DtypeRow& row : rows) {
     if (product_ < row.since) continue;
     const std::string text = row_text(arguments, [&](size_t i) { return row.dtypes[i]; });
@@ -193,7 +193,7 @@ Checks& Checks::broadcast_shape(Argument argument, Argument first, Argument seco
   const Dims& a = first.tensor->view.shape;
   const Dims& b = second.tensor->view.shape;
   const uint64_t rank = std::max(a.size(), b.size());
-  // The size of a dimension, counted from the last; those that a tensor lacks are 1.
+  // The size of a dimension, counted from the last; missing dimensions have size 1.
   const auto size = [](const Dims& shape, uint64_t d) {
     return d < shape.size() ? shape[shape.size() - 1 - d] : 1;
   };
@@ -258,14 +258,14 @@ Checks& Checks::addressable(Argument argument) {
 }
 
 Checks& Checks::addressable(Argument argument, const TensorView& view) {
-  // So many elements of any type have a number of bytes.
+  // This many elements of any dtype have a byte count that fits.
   constexpr int64_t kMost = INT64_MAX / 16;
   const auto count = element_count(view.shape);
   if (!count || *count > kMost) {
     return require(false, "%s has shape %s, expected sizes >= 0 with a product below 2^59",
                    argument.name, shape_text(view.shape).c_str());
   }
-  // Of an empty tensor too: an address is computed, though nothing is there.
+  // For an empty tensor too: its address is computed, though never used.
   if (view.offset < 0 || view.offset > kMost) {
     return require(false, "%s has offset %lld, expected a number >= 0 and below 2^59",
                    argument.name, static_cast<long long>(view.offset));

@@ -14,32 +14,31 @@
 
 namespace aclnn_host {
 
-// A dtype that an operator accepts, and the first product that does in the order of Product; the
-// products from there on accept it too. (kHost accepts whatever any product does.)
+// A dtype that an operator accepts, and the first product that accepts it, in the order of Product;
+// later products do, too. (kHost accepts what any product accepts.)
 struct DtypeRule {
   aclDataType dtype;
   Product since;
 };
 using DtypeRules = std::span<const DtypeRule>;
 
-// The dtypes of all tensors of an operator, in the order of its prototype, that go together; and
-// the first product that accepts them.
+// One valid combination of dtypes of all tensors of an operator, in the order of its prototype, and
+// the first product that accepts it.
 struct DtypeRow {
   std::array<aclDataType, 8> dtypes;
   Product since;
 };
 using DtypeRows = std::span<const DtypeRow>;
 
-// A named argument, as the operator's document calls it. An optional one that is absent has no
-// tensor.
+// An argument with its name in the operator's document. An absent optional argument has no tensor.
 struct Argument {
   const char* name;
   const aclTensor* tensor;
 };
 
-// The argument checks of one stage 1 call, written in the order of the operator's document: the
-// first that fails decides status and message, the later ones are passed over. So a check may
-// dereference what an earlier one found not to be null.
+// The argument checks of one stage 1 call, in the order of the operator's document. The first
+// failure determines status and message, and later checks are skipped. So a check may dereference a
+// pointer that an earlier one found not to be null.
 class Checks {
  public:
   explicit Checks(const char* api) : api_(api), product_(current_product()) {}
@@ -50,14 +49,14 @@ class Checks {
     const auto& [name, pointer] = argument;
     return not_null(name, pointer);
   }
-  // The first check of every hand-written operator of CANN.
+  // The first check of every handwritten operator of CANN.
   Checks& results_not_null(const uint64_t* workspace_size, aclOpExecutor** executor) {
     return not_null("executor", executor).not_null("workspaceSize", workspace_size);
   }
 
-  // What the operators that CANN generates have instead of the checks below it: products before
-  // `since` lack the operator (561003); the dtypes of all tensors form one of the rows; a format
-  // that is read as ND.
+  // The checks of the operators that CANN generates, in place of the checks below: products before
+  // `since` do not have the operator (561003); the dtypes of all tensors match a row; the format is
+  // one that is read as ND.
   Checks& available_since(Product since);
   Checks& dtype_row_in(std::initializer_list<Argument> arguments, DtypeRows rows);
   Checks& format_like_nd(Argument argument);
@@ -67,29 +66,29 @@ class Checks {
   Checks& castable_to_float(const Named<const aclScalar*>& scalar);
   Checks& castable(Argument from, Argument to);
   Checks& same_shape(Argument argument, Argument other);
-  // The shape to which those of the two others are broadcast.
+  // The shape to which the shapes of the two others are broadcast.
   Checks& broadcast_shape(Argument argument, Argument first, Argument second);
-  // A format that says how the dimensions are meant, not one of the layouts of the matrix units.
+  // A format that names the dimensions, not a layout of the matrix units.
   Checks& public_format(Argument argument);
-  // ND and nothing else.
+  // ND only.
   Checks& format_nd(Argument argument);
   Checks& rank_at_most(Argument argument, uint64_t limit);
   // Fails with 161002 unless `condition`; the rest is a printf format.
   Checks& require(bool condition, const char* format, ...) __attribute__((format(printf, 3, 4)));
-  // The same with 161001, for what counts as a missing argument.
+  // The same with 161001, for arguments that count as missing.
   Checks& require_present(bool condition, const char* format, ...)
       __attribute__((format(printf, 3, 4)));
-  // The same with 561002, which the generated operators give for shapes and attribute values.
+  // The same with 561002, the generated operators' status for shapes and attribute values.
   Checks& require_tiling(bool condition, const char* format, ...)
       __attribute__((format(printf, 3, 4)));
-  // The same with a status of the caller's.
+  // The same with the given status.
   Checks& require_status(bool condition, aclnnStatus status, const char* format, ...)
       __attribute__((format(printf, 4, 5)));
-  // The host's own last check, because it must never leave its buffers: sizes that multiply without
-  // overflow, and a view inside its storage or, as a client may leave the offset out of that,
-  // inside one block of device memory. An absent tensor has neither.
+  // The host's own last check, because it must never access memory outside its buffers: the sizes
+  // multiply without overflow, and the view lies inside its storage or, because a client may leave
+  // out the offset there, inside one block of device memory. Does nothing for an absent tensor.
   Checks& addressable(Argument argument);
-  // The same of another view of that tensor.
+  // The same for another view of that tensor.
   Checks& addressable(Argument argument, const TensorView& view);
 
   bool ok() const { return status_ == OK; }

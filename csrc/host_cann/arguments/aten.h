@@ -14,10 +14,10 @@
 
 namespace aclnn_host {
 
-// While it lives, the calling thread's calls of ATen go straight to the CPU kernels: no autograd,
-// autocast, function transform, Python mode or profiler of that thread sees or changes them. What
-// ATen warns of, such as that it will do without an argument one day, is dropped: a caller of
-// CANN's interface can do nothing about it, and a library does not print.
+// While it exists, the calling thread's ATen calls go straight to the CPU kernels: no autograd,
+// autocast, function transform, Python mode or profiler of that thread sees or changes them. ATen's
+// warnings, such as deprecations, are dropped: a caller of CANN's interface cannot act on them, and
+// a library does not print.
 class AtenScope {
  public:
   AtenScope() {
@@ -42,7 +42,7 @@ class AtenScope {
   std::optional<at::DisableRecordFunctionGuard> unrecorded_;
 };
 
-// The types of CANN that ATen has, too.
+// The dtypes that CANN and ATen share.
 constexpr std::pair<aclDataType, at::ScalarType> kSameTypes[] = {
     {ACL_FLOAT, at::kFloat},
     {ACL_FLOAT16, at::kHalf},
@@ -62,7 +62,7 @@ constexpr std::pair<aclDataType, at::ScalarType> kSameTypes[] = {
     {ACL_COMPLEX128, at::kComplexDouble},
 };
 
-// at::ScalarType::Undefined for one that ATen does not have.
+// at::ScalarType::Undefined for a dtype that ATen does not have.
 constexpr at::ScalarType aten_type(aclDataType dtype) {
   for (const auto& [acl, aten] : kSameTypes) {
     if (acl == dtype) return aten;
@@ -70,7 +70,7 @@ constexpr at::ScalarType aten_type(aclDataType dtype) {
   return at::ScalarType::Undefined;
 }
 
-// ACL_DT_UNDEFINED for one that CANN does not have.
+// ACL_DT_UNDEFINED for a dtype that CANN does not have.
 constexpr aclDataType acl_type(at::ScalarType dtype) {
   for (const auto& [acl, aten] : kSameTypes) {
     if (aten == dtype) return acl;
@@ -78,7 +78,7 @@ constexpr aclDataType acl_type(at::ScalarType dtype) {
   return ACL_DT_UNDEFINED;
 }
 
-// ATen's view of a tensor argument whose strides are not negative; the memory stays the caller's.
+// A tensor argument as an ATen view; its strides must not be negative. Does not own the memory.
 inline at::Tensor aten_tensor(const TensorView& view) {
   return at::from_blob(view.data(), {view.shape.begin(), view.shape.size()},
                        {view.strides.begin(), view.strides.size()}, aten_type(view.dtype));

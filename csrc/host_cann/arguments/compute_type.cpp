@@ -12,7 +12,7 @@ RoundingKernel rounding_to(aclDataType dtype) {
 
 ComputeType compute_type(aclDataType promoted, int8_t cube_math_type, Product product) {
   constexpr int8_t kHalf = 2;
-  // USE_FP32_ADD is about sums, which are FLOAT here in any case.
+  // USE_FP32_ADD concerns sums, which are FLOAT here anyway.
   const bool keeps = cube_math_type == 0 || cube_math_type == 4;
   if (promoted == ACL_DOUBLE) return {ACL_DOUBLE, nullptr, nullptr};
   aclDataType dtype = promoted;

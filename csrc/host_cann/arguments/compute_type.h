@@ -1,4 +1,4 @@
-// What the matrix units of a product compute in: CANN's PromoteType and cubeMathType.
+// The dtype in which matrix products are computed: CANN's PromoteType and cubeMathType.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ inline bool has_fp32_units(Product product) {
   return product >= Product::kAscend910B;
 }
 
-// The type of a call's products: its tensors' values are rounded to it, and its gradInput or output
-// is a number of it. Sums are FLOAT, or DOUBLE for that.
+// The dtype of a call's products: the tensors' values are rounded to it, and so is its output or
+// gradInput. Sums are FLOAT, or DOUBLE for DOUBLE.
 struct ComputeType {
   aclDataType dtype;
-  RoundingKernel round_input;   // of values of another dtype; null where every value fits
+  RoundingKernel round_input;   // for values of another dtype; null if every value fits
   RoundingKernel round_result;  // likewise
 };
 
-// Of tensors that CANN promotes to `promoted`, on a product.
+// For tensors that CANN promotes to `promoted`, on a product.
 ComputeType compute_type(aclDataType promoted, int8_t cube_math_type, Product product);
 
-// Rounds floats to a 16-bit dtype; null for the wider ones.
+// The kernel that rounds floats to a 16-bit dtype; null for wider dtypes.
 RoundingKernel rounding_to(aclDataType dtype);
 
 }  // namespace aclnn_host

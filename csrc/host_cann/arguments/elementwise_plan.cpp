@@ -10,13 +10,13 @@
 namespace aclnn_host {
 namespace {
 
-// Elements that strided operands are gathered into at a time: three tiles of the widest type stay
-// within the L1 cache.
+// Elements per tile into which strided operands are gathered: three tiles of the widest type fit
+// into the L1 cache.
 constexpr int64_t kTile = 512;
 // Chunks of a contiguous range begin at multiples of this many elements, so that every thread's
-// part begins on a cache line when the tensor does.
+// part begins on a cache line if the tensor does.
 constexpr int64_t kBlock = 4096;
-// More dimensions of two or more elements than 2^63 elements can have.
+// An upper limit: 2^63 elements cannot have more dimensions of two or more elements.
 constexpr int kMaxRank = 64;
 
 // Copies n elements between memory with a stride (in elements) and contiguous memory.
@@ -41,8 +41,8 @@ CopyFunction find_copy(size_t element_size) {
 }
 
 // Calls body(offset, done, n) for the runs of one operand, along the last dimension, that make up
-// the elements [begin, begin + count) of the walk: the run's n elements start `offset` elements
-// into the operand, and `done` elements came before.
+// the elements [begin, begin + count) in iteration order: the run's n elements start `offset`
+// elements into the operand, and `done` elements precede it.
 template <class Body>
 void for_each_run(const Dims& sizes, const Dims& strides, int64_t begin, int64_t count, Body body) {
   const int last = static_cast<int>(sizes.size()) - 1;
@@ -58,7 +58,7 @@ void for_each_run(const Dims& sizes, const Dims& strides, int64_t begin, int64_t
     const int64_t n = std::min(sizes[last] - index[last], count - done);
     body(offset, done, n);
     done += n;
-    // On to the next row: the last dimension has run out, unless this was the end.
+    // Next row: the last dimension is finished, unless this was the end.
     offset -= index[last] * strides[last];
     index[last] = 0;
     for (int d = last - 1; d >= 0; --d) {
@@ -70,7 +70,7 @@ void for_each_run(const Dims& sizes, const Dims& strides, int64_t begin, int64_t
   }
 }
 
-// Makes of a view one of another shape, to which its own can be broadcast.
+// Broadcasts a view to another shape.
 void expand(TensorView& view, const Dims& shape) {
   if (view.shape == shape) return;
   const uint64_t more = shape.size() - view.shape.size();
@@ -92,14 +92,14 @@ Geometry::Geometry(std::span<const TensorView* const> tensors) {
   count = element_count(out.shape).value_or(0);
   if (count == 0) return;
 
-  // Dimensions of size 1 are not walked.
+  // Dimensions of size 1 are skipped.
   Dims order;
   int64_t* dims = order.resize(rank);
   uint64_t kept = 0;
   for (uint64_t d = 0; d < rank; ++d) {
     if (out.shape[d] != 1) dims[kept++] = static_cast<int64_t>(d);
   }
-  // Dimensions of one stride stay in order. (std::stable_sort would allocate.)
+  // Dimensions with equal strides keep their order. (std::stable_sort would allocate.)
   std::sort(dims, dims + kept, [&](int64_t a, int64_t b) {
     const int64_t first = std::abs(out.strides[a]);
     const int64_t second = std::abs(out.strides[b]);
@@ -108,7 +108,7 @@ Geometry::Geometry(std::span<const TensorView* const> tensors) {
 
   sizes.resize(std::max<uint64_t>(kept, 1));
   for (size_t t = 0; t < tensor_count; ++t) strides[t].resize(std::max<uint64_t>(kept, 1));
-  uint64_t merged = 0;  // dimensions written
+  uint64_t merged = 0;  // number of merged dimensions
   for (uint64_t i = 0; i < kept; ++i) {
     const int64_t d = dims[i];
     bool merges = merged > 0;
@@ -191,7 +191,7 @@ void ElementwisePlan::compute_contiguous() {
 }
 
 void ElementwisePlan::compute_strided(int64_t begin, int64_t end) const {
-  // Elements as they are in memory, and in the kernel's type.
+  // Elements in their own dtype, and in the kernel's.
   alignas(64) char tiles[kMaxTensors][kTile * 16];
   alignas(64) char numbers[kMaxTensors][kTile * sizeof(double)];
   const Dims& sizes = geometry.sizes;
@@ -201,8 +201,8 @@ void ElementwisePlan::compute_strided(int64_t begin, int64_t end) const {
     size[t] = static_cast<int64_t>(aclDataTypeSize(operand(t).dtype));
   }
   const auto stride = [&](size_t t) { return geometry.strides[t][sizes.size() - 1]; };
-  // Rows that are long enough are walked one at a time, so that operands whose rows are contiguous
-  // need no gathering; shorter rows are gathered many to a tile.
+  // Long rows are processed one at a time, so that operands with contiguous rows need no gathering;
+  // shorter rows are gathered, many to a tile.
   const bool by_row = row >= kTile / 4;
   const size_t out = input_count;
   const bool out_in_place = by_row && stride(out) == 1 && casts[out] == nullptr;

@@ -14,8 +14,8 @@
 
 namespace aclnn_host {
 
-// The order in which the elements of tensors of one shape are walked: sizes and strides of the
-// dimensions, merged where memory allows and sorted so that the output's smallest stride is last.
+// The iteration order over tensors of one shape: sizes and strides of the dimensions, merged where
+// memory allows and sorted so that the output's smallest stride is last.
 struct Geometry {
   static constexpr int kMaxTensors = 3;
   Dims sizes;
@@ -28,11 +28,10 @@ struct Geometry {
   explicit Geometry(std::span<const TensorView* const> tensors);
 };
 
-// The plan of an operator that computes every output element from the input elements at its place.
-// Its arguments are one or two inputs and the output, or a single tensor that is overwritten. Any
-// strides, inputs that are broadcast to the output's shape, inputs of other types than the
-// kernel's, and an output of another are handled here: the kernel only ever sees contiguous
-// elements of its own type.
+// The plan of an operator that is elementwise in its inputs. Its arguments are one or two inputs
+// and the output, or a single tensor that is overwritten. The plan handles any strides, inputs
+// broadcast to the output's shape, and inputs and outputs of other dtypes than the kernel's: the
+// kernel only sees contiguous elements of its own dtype.
 struct ElementwisePlan {
   static constexpr size_t kMaxTensors = Geometry::kMaxTensors;
   static constexpr size_t kMaxCoefficients = 64;
@@ -43,11 +42,11 @@ struct ElementwisePlan {
   Geometry geometry;
   ElementwiseKernel kernel;
   aclDataType dtype;  // the kernel's
-  // From an input's type to the kernel's, and from that to the output's; null when they are equal.
+  // From an input's dtype to the kernel's, and from the kernel's to the output's; null if equal.
   CastFunction casts[kMaxTensors];
   alignas(8) char coefficients[kMaxCoefficients];
 
-  // `dtype` is the kernel's, to which inputs of another are cast.
+  // `dtype` is the kernel's; other inputs are cast to it.
   template <class Coefficients>
   ElementwisePlan(ElementwiseKernel kernel, aclDataType dtype, const Coefficients& values,
                   std::span<const TensorView* const> arguments)
@@ -65,7 +64,7 @@ struct ElementwisePlan {
  private:
   bool has_casts() const;
 
-  // The kernel's inputs and, at input_count, its output: in place, all are the one tensor.
+  // The kernel's inputs and, at input_count, its output. In place, all are the one tensor.
   const TensorView& operand(size_t i) const { return tensors[std::min(i, tensor_count - 1)]; }
 
   ElementwisePlan(ElementwiseKernel kernel, aclDataType dtype,
@@ -74,8 +73,7 @@ struct ElementwisePlan {
   void compute_strided(int64_t begin, int64_t end) const;
 };
 
-// The end of stage 1 of an elementwise operator, once its checks have passed: it needs no
-// workspace.
+// The end of stage 1 of an elementwise operator, after its checks. Needs no workspace.
 template <class Coefficients>
 aclnnStatus make_elementwise_executor(const char* api, ElementwiseKernel kernel, aclDataType dtype,
                                       const Coefficients& coefficients,

@@ -8,7 +8,7 @@
 
 namespace aclnn_host {
 
-// An argument's view; an absent one has no elements.
+// An argument's view; empty if the argument is absent.
 inline TensorView view_of(const aclTensor* tensor) {
   if (tensor != nullptr) return tensor->view;
   TensorView empty;
@@ -18,25 +18,24 @@ inline TensorView view_of(const aclTensor* tensor) {
   return empty;
 }
 
-// Whether the elements lie in order and without gaps.
+// True if the elements are in order and without gaps.
 ACLNN_HOST_INTERNAL bool is_contiguous(const TensorView& view) noexcept;
 
-// Copies the elements of one tensor to the places of another of the same shape, cast to its type
-// (see cast.h for the types there are).
+// Copies a tensor's elements to another tensor of the same shape, cast to its dtype (cast.h lists
+// the supported dtypes).
 ACLNN_HOST_INTERNAL void copy_elements(const TensorView& from, const TensorView& to);
 
-// How a kernel sees a tensor argument: its elements in order, in the type the kernel computes
-// with. They are used where they lie if they are so already; else they have a place in the
-// workspace. Every call names the argument anew, because its address may have been changed since
-// stage 1.
+// A tensor argument in the form that a kernel needs: contiguous, in the compute dtype. Used in
+// place if the argument already has that form; otherwise it has a place in the workspace. Every
+// call passes the argument again, because its address may have changed since stage 1.
 class Packed {
  public:
   Packed() = default;
   Packed(const TensorView& view, aclDataType dtype, Workspace& workspace);
 
-  // The elements of an input.
+  // Returns the elements of an input.
   const void* read(const TensorView& view, void* workspace) const;
-  // Where the elements of an output go; finish() then takes them to the tensor.
+  // Returns where to write an output's elements; finish() then copies them to the tensor.
   void* begin(const TensorView& view, void* workspace) const;
   void finish(const TensorView& view, void* workspace) const;
 
@@ -45,7 +44,7 @@ class Packed {
 
   aclDataType dtype_ = ACL_DT_UNDEFINED;
   bool in_place_ = true;
-  bool is_number_ = false;  // a single element, which is not worth the machinery of many
+  bool is_number_ = false;  // a single element, handled without the general path
   uint64_t offset_ = 0;
 };
 

@@ -9,12 +9,12 @@
 
 namespace aclnn_host {
 
-// Counts in stage 1 the scratch memory that stage 2 will be given. Every part begins on a cache
-// line when the workspace does.
+// Counts in stage 1 the scratch memory that stage 2 receives. Every part begins on a cache line if
+// the workspace does.
 class Workspace {
  public:
-  // Reserves `bytes` and returns where they begin. Views that repeat their elements have more of
-  // them than there is memory, so the sum may overflow; stage1() makes a status of that.
+  // Reserves `bytes` and returns their offset. Broadcast views can have more elements than fit into
+  // memory, so the sum may overflow; stage1() turns that into a status.
   uint64_t reserve(uint64_t bytes) {
     constexpr uint64_t kMost = INT64_MAX;
     if (bytes > kMost - 63 || (bytes + 63) / 64 * 64 > kMost - size_) {
@@ -30,8 +30,8 @@ class Workspace {
   uint64_t size_ = 0;
 };
 
-// The end of the body of stage1(), once the checks have passed: `make` gets a Workspace to reserve
-// from and returns the Plan, of which ExecutorOf says what it has.
+// The end of the body of stage1(), after the checks: `make` gets a Workspace to reserve from and
+// returns the Plan (see ExecutorOf for its members).
 template <class Make>
 aclnnStatus make_executor(const char* api, uint64_t* workspace_size, aclOpExecutor** executor,
                           Make make) {
@@ -45,7 +45,7 @@ aclnnStatus make_executor(const char* api, uint64_t* workspace_size, aclOpExecut
 
 }  // namespace aclnn_host
 
-// Stage 2 of an operator, which is the same for all but for the name.
+// Stage 2 of an operator; only the name differs.
 #define ACLNN_STAGE2(Name)                                                                  \
   aclnnStatus aclnn##Name(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor, \
                           aclrtStream stream) {                                             \

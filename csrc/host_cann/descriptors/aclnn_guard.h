@@ -5,8 +5,8 @@
 
 namespace aclnn_host {
 
-// Runs the body of an extern "C" function: nothing is thrown across the ABI. What the body throws
-// becomes `status` with a message.
+// Runs the body of an extern "C" function. No exception crosses the ABI: it becomes `status` with a
+// message.
 template <class Result, class Body>
 Result guarded(const char* api, Result on_failure, int status, Body&& body) noexcept {
   try {
@@ -17,8 +17,8 @@ Result guarded(const char* api, Result on_failure, int status, Body&& body) noex
   }
 }
 
-// Whether a descriptor that is not null was destroyed or is of another type, with a message. What
-// is left of one that was destroyed may be read.
+// Checks that a non-null descriptor was not destroyed and has the right type; records a message if
+// not. The remains of a destroyed descriptor are readable.
 template <class T>
 bool is_gone(const char* api, const char* argument, const T* object) noexcept {
   if (object == nullptr || object->is_alive()) return false;
@@ -27,7 +27,7 @@ bool is_gone(const char* api, const char* argument, const T* object) noexcept {
   return true;
 }
 
-// Destroys a descriptor; null is no mistake.
+// Destroys a descriptor; null is allowed.
 template <class T>
 aclnnStatus destroy(const char* api, const char* argument, const T* object) noexcept {
   if (is_gone(api, argument, object)) return ACLNN_ERR_PARAM_INVALID;

@@ -37,7 +37,7 @@ ListType* create_list(const char* api, const T* const* values, uint64_t size) {
   }
   return guarded(api, static_cast<ListType*>(nullptr), ACL_ERROR_BAD_ALLOC, [&] {
     auto list = std::make_unique<ListType>();
-    // Ownership passes only once nothing can fail any more.
+    // Ownership passes only after the last step that can fail.
     list->elements.resize(size);
     for (uint64_t i = 0; i < size; ++i) list->elements[i].reset(values[i]);
     return list.release();

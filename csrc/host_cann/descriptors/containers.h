@@ -10,12 +10,12 @@
 
 namespace aclnn_host {
 
-// The values of an array. A few stand in the object itself. (Not std::vector: its bool
-// specialisation has no data().)
+// The values of an array; short ones are stored inline. (Not std::vector: its bool specialisation
+// has no data().)
 template <class T>
 class Values {
  public:
-  // Makes room for so many.
+  // Makes room for this many.
   T* resize(uint64_t size) {
     if (size > kFew) many_ = std::make_unique<T[]>(size);
     return get();
@@ -38,7 +38,7 @@ struct Array : Descriptor<Object::kArray, sizeof(T)> {
   uint64_t size = 0;
 };
 
-// Destroys an element of a list, unless the caller did so already.
+// Destroys an element of a list, unless the caller has already done so.
 struct DestroyElement {
   template <class T>
   void operator()(const T* element) const noexcept {
@@ -46,7 +46,7 @@ struct DestroyElement {
   }
 };
 
-// A list owns its elements from its creation on.
+// A list, which owns its elements as soon as it is created.
 template <class T, uint8_t kVariant>
 struct List : Descriptor<Object::kList, kVariant> {
   std::vector<std::unique_ptr<const T, DestroyElement>> elements;
@@ -62,8 +62,8 @@ struct aclScalarList : aclnn_host::List<aclScalar, 1> {};
 
 namespace aclnn_host {
 
-// Whether an argument of an operator may be looked at: it is null, or an object that was not
-// destroyed. What is no descriptor always may.
+// True if an argument of an operator may be read: it is null, an object that was not destroyed, or
+// not a descriptor at all.
 template <class T>
 bool is_usable(const T& argument) noexcept {
   if constexpr (requires { argument->elements; }) {

@@ -6,7 +6,7 @@
 
 namespace aclnn_host {
 
-// A tensor's sizes or strides. Up to eight, as CANN's tensors have, stand in the object itself.
+// A tensor's sizes or strides. Up to eight, CANN's maximum rank, are stored inline.
 class Dims {
  public:
   static constexpr int kInline = 8;
@@ -21,11 +21,11 @@ class Dims {
 
   void assign(const int64_t* values, uint64_t size) {
     int64_t* out = resize(size);
-    // Not memmove: there are too few to be worth the call.
+    // Not memmove: for so few values the call costs more.
     for (uint64_t i = 0; i < size; ++i) out[i] = values[i];
   }
 
-  // Makes room for `size` values and returns where they stand, unset.
+  // Makes room for `size` values and returns their uninitialised location.
   int64_t* resize(uint64_t size) {
     if (size > kInline) {
       heap_ = std::make_unique<int64_t[]>(size);
@@ -36,7 +36,7 @@ class Dims {
     return begin();
   }
 
-  // Forgets all but the first `size` values.
+  // Drops all but the first `size` values.
   void shrink(uint64_t size) { size_ = size; }
 
   int64_t* begin() { return heap_ ? heap_.get() : inline_; }
@@ -54,8 +54,8 @@ class Dims {
   int64_t inline_[kInline];
 };
 
-// The strides of a contiguous tensor. Sizes may be absurd here (stage 1 refuses them later), so the
-// products wrap instead of overflowing.
+// The strides of a contiguous tensor. Sizes may be invalid here (stage 1 refuses them later), so
+// the products wrap instead of overflowing.
 inline void set_contiguous_strides(const Dims& shape, Dims& strides) {
   int64_t* const out = strides.resize(shape.size());
   uint64_t stride = 1;

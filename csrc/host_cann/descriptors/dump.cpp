@@ -17,7 +17,7 @@ namespace {
 
 using aclnn_host::fail;
 
-// Writes the elements in row-major order, as numpy.fromfile reads them.
+// Writes the elements in row-major order, the format of numpy.fromfile.
 bool write_elements(std::FILE* file, const aclnn_host::TensorView& view) {
   const aclnn_host::Region region = aclnn_host::region_of(view);
   aclnn_host::MemoryInUse in_use;

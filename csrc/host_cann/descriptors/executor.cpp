@@ -28,8 +28,8 @@ Region workspace_of(const aclOpExecutor& executor) {
   return {executor.workspace, executor.workspace_size};
 }
 
-// Where a region lies: in no block of aclrtMalloc or aclrtMallocHost; inside what was asked for as
-// one; or across an end of that.
+// The location of a region: outside every block of aclrtMalloc or aclrtMallocHost, inside the
+// requested size of one, or across a block's end.
 enum class Place { kElsewhere, kInside, kAcross };
 
 Place place_of(const Region& region, Block* block) {
@@ -37,7 +37,7 @@ Place place_of(const Region& region, Block* block) {
   return block->grants(region.begin, region.size) ? Place::kInside : Place::kAcross;
 }
 
-// How an argument is called in a message: "tensor argument 2 (shape [3, 4])", "the workspace".
+// The name of an argument in a message: "tensor argument 2 (shape [3, 4])", "the workspace".
 std::string tensor_text(size_t index, const TensorView& view) {
   return "tensor argument " + std::to_string(index) + " (shape " + shape_text(view.shape) + ")";
 }
@@ -60,7 +60,7 @@ aclnnStatus reaches_outside(const char* api, const std::string& text, const Regi
                     : "");
 }
 
-// Whether a region lies in the storage that its tensor declared.
+// True if a region lies in the storage that its tensor declared.
 bool is_in_storage(const TensorView& view, const Region& region) {
   const auto before = static_cast<const char*>(region.begin) - static_cast<char*>(view.storage);
   const uint64_t declared =
@@ -70,9 +70,9 @@ bool is_in_storage(const TensorView& view, const Region& region) {
   return before >= 0 && static_cast<uint64_t>(before) + region.size <= declared;
 }
 
-// What only stage 2 can check of a tensor, because its address may be set after stage 1: that there
-// is one, and that the block it points into is large enough. A block that was freed since is the
-// stream's to find, as it is a device's.
+// Checks a tensor's address, in stage 2 because it may be set after stage 1: the address is not
+// null, and the block that it points into is large enough. A block freed since then is detected by
+// the stream, as by a device.
 aclnnStatus check_address(const char* api, size_t index, TensorArgument& argument) {
   const TensorView& view = *argument.view;
   argument.block = 0;
@@ -120,9 +120,10 @@ aclnnStatus check_addresses(const char* api, aclOpExecutor& executor) {
   return check_workspace(api, executor);
 }
 
-// What the device finds as it runs the task: memory that was freed since the launch, or already
-// then, another device's and, in strict mode, the host's. A thread without a device computes on CPU
-// tensors, which may lie anywhere. `number` is that of the region's block, 0 if it was in none.
+// The checks of a device when it runs the task: memory that was freed since the launch, or already
+// before it; memory of another device; and, in strict mode, host memory. A thread without a device
+// computes on CPU tensors, which may lie anywhere. `number` is that of the region's block, 0 if it
+// was in none.
 template <class Text>
 aclError check_access(const char* api, const Region& region, uint64_t number, Text text) {
   if (region.size == 0 || (number == 0 && !settings().strict)) return ACL_SUCCESS;
@@ -157,7 +158,7 @@ aclError check_access(const char* api, const Region& region, uint64_t number, Te
 
 aclError run_on_device(aclOpExecutor& executor, bool tells) {
   const TensorArguments tensors = executor.tensors();
-  MemoryInUse in_use;  // what is in use cannot go, so it is checked then
+  MemoryInUse in_use;  // memory in use cannot be freed, so check now
   for (size_t i = 0; i < tensors.count; ++i) {
     const Region region = region_of(*tensors.begin[i].view);
     in_use.add(region.begin, region.size);
@@ -182,7 +183,7 @@ aclError run_on_device(aclOpExecutor& executor, bool tells) {
   return status;
 }
 
-// Runs a call when its turn comes; `tells` sets the float status of the device.
+// Runs a call when its turn comes; `tells` makes it set the float status of the device.
 aclError run_call(aclOpExecutor& executor, bool tells) noexcept {
   const int64_t begin = trace_begin();
   const aclError status =
@@ -193,7 +194,7 @@ aclError run_call(aclOpExecutor& executor, bool tells) noexcept {
   return status;
 }
 
-// A call on a stream that tells of overflows.
+// A call on a stream that reports overflows.
 struct TellingCall final : Task {
   explicit TellingCall(std::unique_ptr<aclOpExecutor> executor) : executor(std::move(executor)) {}
   aclError run() noexcept override { return run_call(*executor, /*tells=*/true); }
@@ -202,7 +203,7 @@ struct TellingCall final : Task {
   std::unique_ptr<aclOpExecutor> executor;
 };
 
-// What a function says of a handle that has no executor; `spent` is the status of one that had.
+// The failure for a handle without an executor; `spent` is the status for one that had an executor.
 aclnnStatus no_executor(const char* api, const aclOpExecutor* handle, aclnnStatus spent) {
   if (!was_executor(handle))
     return fail(ACLNN_ERR_INNER,
@@ -221,7 +222,7 @@ aclnnStatus hand_over(const char* api, void* workspace, uint64_t workspace_size,
     return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: executor is null; run %sGetWorkspaceSize first", api,
                 api);
   }
-  // Whatever happens from here on, an executor that is not repeatable is used up.
+  // From here on, an executor that is not repeatable is consumed, even on failure.
   std::unique_ptr<aclOpExecutor> owned = use_up(handle);
   const aclOpExecutor* const executor = owned != nullptr ? owned.get() : find_executor(handle);
   if (executor == nullptr) return no_executor(api, handle, ACLNN_ERR_PARAM_NULLPTR);
@@ -244,8 +245,8 @@ aclnnStatus hand_over(const char* api, void* workspace, uint64_t workspace_size,
                 static_cast<unsigned long long>(executor->workspace_size));
   }
   return guarded(api, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
-    // A repeatable executor may be given other addresses while the stream still has this run before
-    // it, so the stream gets a copy.
+    // A repeatable executor may receive other addresses while the stream has not run this call yet,
+    // so the stream gets a copy.
     if (owned == nullptr) owned = executor->clone();
     owned->workspace = workspace;
     if (const aclnnStatus status = check_addresses(api, *owned)) return status;
@@ -303,8 +304,8 @@ bool is_on(ArgumentSide side, const TensorArgument& argument) {
          (side == ArgumentSide::kInput ? argument.is_input : argument.is_output);
 }
 
-// A tensor of the index-th argument on one side: the argument itself, which is no list, or one of
-// a list. Null, with a message, when there is none.
+// A tensor of the index-th argument on one side: the argument itself, if it is not a list, or an
+// element of a list. Null, with a message, if there is none.
 TensorView* find_tensor(const char* api, aclOpExecutor& executor, ArgumentSide side, size_t index,
                         std::optional<size_t> relative) {
   const TensorArguments tensors = executor.tensors();
@@ -357,8 +358,7 @@ aclError aclOpExecutor::run() noexcept {
   return run_call(*this, /*tells=*/false);
 }
 
-// Its tensors, in the order of the prototype: of each its dtype, its format as CANN numbers it, and
-// its shape.
+// Its tensors, in the prototype's order: dtype, format as CANN numbers it, and shape of each.
 void aclOpExecutor::describe(std::string& record) {
   const TensorArguments all = tensors();
   const auto add = [&](const char* name, bool TensorArgument::* is_wanted) {
@@ -434,7 +434,7 @@ aclnnStatus aclSetDynamicOutputTensorAddr(aclOpExecutor* executor, size_t irInde
                      relativeIndex, tensors, addr);
 }
 
-// The older spellings are the same functions.
+// Older names of the same functions.
 aclnnStatus AclSetTensorAddr(aclOpExecutor*, const size_t, aclTensor*, void*)
     __attribute__((alias("aclSetTensorAddr")));
 aclnnStatus AclSetInputTensorAddr(aclOpExecutor*, const size_t, aclTensor*, void*)

@@ -19,17 +19,17 @@
 
 namespace aclnn_host {
 
-// A tensor argument of an operator. One that is overwritten in place is input and output. The
-// tensors of a list follow one another and have the same list number; 0 is none.
+// A tensor argument of an operator. An argument overwritten in place is both input and output. The
+// tensors of a list are consecutive and share a list number; 0 means no list.
 struct TensorArgument {
   TensorView* view;
   bool is_input;
   bool is_output;
   size_t list = 0;
-  uint64_t block = 0;  // the number of the block that it lay in when it was launched; 0 for none
+  uint64_t block = 0;  // number of its block at the launch; 0 for none
 };
 
-// All of them, in the order of the operator's prototype.
+// All tensor arguments, in the order of the operator's prototype.
 struct TensorArguments {
   TensorArgument* begin = nullptr;
   size_t count = 0;
@@ -37,13 +37,13 @@ struct TensorArguments {
 
 }  // namespace aclnn_host
 
-// A checked operator call, ready to run: what stage 1 makes and stage 2 consumes. It holds copies
-// of everything it needs, belongs to no thread, and is itself the task that a stream runs.
+// A checked operator call, ready to run: made by stage 1, consumed by stage 2. Holds copies of all
+// its data, is independent of any thread, and is itself the task that a stream runs.
 struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task, aclnn_host::Recycled {
   aclOpExecutor(const char* api, uint64_t workspace_size)
       : api(api), workspace_size(workspace_size) {}
 
-  // Computes. `workspace` holds at least workspace_size bytes.
+  // Runs the computation. `workspace` holds at least workspace_size bytes.
   virtual aclnnStatus compute(void* workspace) noexcept = 0;
   virtual std::unique_ptr<aclOpExecutor> clone() const = 0;
   virtual aclnn_host::TensorArguments tensors() noexcept = 0;
@@ -60,13 +60,13 @@ struct ACLNN_HOST_INTERNAL aclOpExecutor : aclnn_host::Task, aclnn_host::Recycle
 
 namespace aclnn_host {
 
-// Computes in the workspace that stage 2 was given. tests/mutants has another one, which changes
-// what came of it.
+// Computes in the workspace given to stage 2. tests/mutants replaces this function by one that
+// changes the results.
 aclnnStatus compute_call(aclOpExecutor& executor);
 
-// The executor of an operator whose Plan has `aclnnStatus compute(void* workspace)`, which may
-// throw, and `tensors`, an array of kMaxTensors TensorViews, tensor_count of them in use: the
-// tensor arguments of the prototype, of which is_input(i) and is_output(i) tell the side.
+// The executor of an operator. Plan has `aclnnStatus compute(void* workspace)`, which may throw,
+// and `tensors`, an array of kMaxTensors TensorViews, tensor_count of them in use: the tensor
+// arguments of the prototype. is_input(i) and is_output(i) give their sides.
 template <class Plan>
 struct ExecutorOf final : aclOpExecutor {
   ExecutorOf(const char* api, uint64_t workspace_size, Plan&& plan)
@@ -99,9 +99,9 @@ struct ExecutorOf final : aclOpExecutor {
   TensorArgument arguments[Plan::kMaxTensors];
 };
 
-// Stage 1 of every operator: `body` checks the arguments and makes the executor. What it throws,
-// even the text of a refusal for want of memory, becomes a status. `given` are the prototype's
-// arguments.
+// Stage 1 of every operator: `body` checks the arguments and makes the executor. Its exceptions
+// become statuses, even one thrown for lack of memory for an error text. `given` are the
+// prototype's arguments.
 ACLNN_HOST_INTERNAL aclnnStatus stage1(const char* api, GivenArguments given,
                                        aclnnStatus (*body)(const void* of),
                                        const void* of) noexcept;
@@ -111,8 +111,8 @@ aclnnStatus stage1(const char* api, GivenArguments given, const Body& body) noex
       api, given, [](const void* of) { return (*static_cast<const Body*>(of))(); }, &body);
 }
 
-// Stage 2 of every operator: checks executor and workspace, hands the call to the stream, and
-// disposes of the executor: one that is not repeatable is used up even when the launch fails.
+// Stage 2 of every operator: checks executor and workspace, submits the call to the stream, and
+// disposes of the executor: one that is not repeatable is consumed even if the launch fails.
 ACLNN_HOST_INTERNAL aclnnStatus launch(const char* api, void* workspace, uint64_t workspace_size,
                                        aclOpExecutor* executor, aclrtStream stream) noexcept;
 

@@ -11,8 +11,8 @@
 namespace aclnn_host {
 namespace {
 
-// A handle: four bits that no address of user memory begins with, how often the place was used, the
-// place, and four bits for what a place says besides.
+// A handle: four bits with which no user-space address begins, the slot's use count, the slot's
+// index, and four flag bits.
 constexpr uint64_t kTag = uint64_t{0xA} << 60;
 constexpr uint64_t kNextUse = uint64_t{1} << 28;
 constexpr uint64_t kUses = (kNextUse << 32) - kNextUse;
@@ -22,27 +22,27 @@ constexpr uint64_t kRepeatable = 2;
 constexpr uint64_t kFlags = 15;
 
 struct Entry {
-  // The last handle that it had, and flags.
+  // The slot's last handle, and flags.
   std::atomic<uint64_t> state = 0;
   std::atomic<aclOpExecutor*> executor = nullptr;
-  // The next free place, counted from 1; 0 is none.
+  // The next free slot, counted from 1; 0 for none.
   std::atomic<uint32_t> next_free = 0;
 };
 
-// Places come in chunks, which are never given back.
+// Slots are allocated in chunks, which are never freed.
 constexpr uint64_t kChunk = 1024;
 using Chunk = std::array<Entry, kChunk>;
 constinit std::atomic<Chunk*> chunks[kPlaces / kChunk] = {};
-constinit std::atomic<uint64_t> made = 0;  // places in use, or free
+constinit std::atomic<uint64_t> made = 0;  // slots in use, or free
 
-// The first free place, counted from 1, and above it how often that changed.
+// The first free slot, counted from 1; the bits above it count changes (against ABA).
 constinit std::atomic<uint64_t> free_places = 0;
 
 Entry& place_at(uint64_t index) {
   return (*chunks[index / kChunk].load(std::memory_order_acquire))[index % kChunk];
 }
 
-// A place that was never used.
+// Returns a slot that was never used.
 uint64_t new_place() {
   uint64_t index = made.load(std::memory_order_relaxed);
   do {
@@ -91,14 +91,14 @@ uint64_t index_of(uint64_t handle) {
   return handle >> 4 & (kPlaces - 1);
 }
 
-// The place that a handle names; null if it cannot be one.
+// The slot that a handle names; null if the handle is invalid.
 Entry* place_of(uint64_t handle) {
   if (handle >> 60 != kTag >> 60 || (handle & kFlags) != 0) return nullptr;
   const uint64_t index = index_of(handle);
   return index < made.load(std::memory_order_acquire) ? &place_at(index) : nullptr;
 }
 
-// Ends a handle whose place has one of the states.
+// Ends a handle whose slot has one of the states.
 std::unique_ptr<aclOpExecutor> end(uint64_t handle, std::initializer_list<uint64_t> flags) {
   Entry* const place = place_of(handle);
   if (place == nullptr) return nullptr;

@@ -11,8 +11,8 @@
 
 namespace aclnn_host {
 
-// An argument of a stage 1, as its document calls it: written once in each entry point, read by
-// checks, traces and texts.
+// An argument of a stage 1 with its name in the document: written once in each entry point, and
+// read by checks, traces and error texts.
 template <class T>
 struct Named {
   const char* name;
@@ -21,7 +21,7 @@ struct Named {
 template <class T>
 Named(const char*, T) -> Named<T>;
 
-// The value of an argument of the interface, of whichever type.
+// The value of an argument, of any type of the interface.
 class GivenValue {
  public:
   using Any = std::variant<const aclTensor*, const aclScalar*, const aclIntArray*,
@@ -43,8 +43,8 @@ class GivenValue {
   Any any_;
 };
 
-// What a stage 1 was called with is an array of these. Functions of any number of arguments of any
-// types take a span of it, and are compiled once.
+// The arguments of a stage 1 are an array of these. Functions that take any number of arguments of
+// any types take a span of it, so that they are compiled once.
 struct Given {
   Given(const char* name, GivenValue value) : name(name), value(value) {}
   // From a Named or another pair of a name and a value.
@@ -63,7 +63,7 @@ struct Given {
 };
 using GivenArguments = std::span<const Given>;
 
-// The name of the first argument that is a descriptor and was destroyed; null if none was.
+// The name of the first descriptor argument that was destroyed; null if there is none.
 ACLNN_HOST_INTERNAL const char* find_gone(GivenArguments given) noexcept;
 
 }  // namespace aclnn_host

@@ -1,4 +1,4 @@
-// Results out of range, as a float status tells of them (runtime/float_status.h).
+// Results out of range, as reported in a float status (runtime/float_status.h).
 #include "host_cann/descriptors/overflow.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace aclnn_host {
 namespace {
 
-// Operators of which each element of the result is an element of an input, a number that was given,
-// 0 or 1, as they are called without aclnn, aclop and Inplace; in alphabetical order.
+// Operators whose result elements are each an element of an input, a given number, 0 or 1; names
+// without aclnn, aclop and Inplace, in alphabetical order.
 constexpr std::string_view kMoves[] = {
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -188,8 +188,8 @@ constexpr std::string_view kMoves[] = {
     "ZerosLike",
 };
 
-// Operators that move elements, too, and may change them on the way: into another type, or by
-// adding some in one place.
+// Operators that move elements, too, but may change them: by conversion to another dtype, or by
+// adding several in one place.
 constexpr std::string_view kConverts[] = {
     "Cast",       "CastV3", "Copy",    "ForeachCopy",     "IndexPutImpl",
     "IndexPutV2", "Put",    "Scatter", "ScatterElements", "ViewCopy",
@@ -205,19 +205,19 @@ std::string_view name_of(std::string_view api) {
   return api;
 }
 
-// Whether one of `count` words, `stride` words apart, has all bits of the exponent set.
+// True if any of `count` words, `stride` words apart, has all exponent bits set.
 template <class Word>
 bool has_special(const char* begin, int64_t count, int64_t stride, Word exponent) {
   bool found = false;
   for (int64_t i = 0; i < count; ++i) {
-    Word word;  // an address may be any
+    Word word;  // copied: the address may be unaligned
     std::memcpy(&word, begin + i * stride * static_cast<int64_t>(sizeof(Word)), sizeof(Word));
     found |= (word & exponent) == exponent;
   }
   return found;
 }
 
-// The same of a view whose elements are `words` words each, from its dimension `dim` on.
+// The same for a view with elements of `words` words each, from dimension `dim` on.
 template <class Word>
 bool has_special(const TensorView& view, const char* begin, uint64_t dim, int64_t words,
                  Word exponent) {
@@ -244,7 +244,7 @@ bool has_special(const TensorView& view, int64_t words, Word exponent) {
   return in_region > 0 && has_special(view, begin, 0, words, exponent);
 }
 
-// Whether a tensor has an infinity or a NaN. The types of 8 bits and fewer are those of a product
+// True if a tensor has an infinity or a NaN. dtypes of at most 8 bits exist only on a product
 // without saturation mode.
 bool is_out_of_range(const TensorView& view) {
   constexpr uint16_t kHalf = 0x7c00;

@@ -4,12 +4,12 @@
 
 namespace aclnn_host {
 
-// Whether an operator that is about to run may have a result out of range. One that moves, selects
-// or fills has none, and one that converts has some only if its inputs are finite; what it
-// overwrites may be an input of those, so that they are looked at before.
+// True if an operator about to run may have a result out of range. Operators that move, select or
+// fill cannot; those that convert can only if their inputs are finite. Called before the run,
+// because the operator may overwrite its inputs.
 bool may_overflow(const char* api, const TensorArguments& arguments) noexcept;
 
-// Whether one that may, and that has run, had such a result: an output has an infinity or a NaN.
+// True if such an operator, after its run, has an infinity or a NaN in an output.
 bool has_overflowed(const TensorArguments& arguments) noexcept;
 
 }  // namespace aclnn_host

@@ -8,14 +8,14 @@ namespace {
 
 constexpr int64_t kRows = 16;
 
-// One dimension in memory: which of the tensor's, whole, or its blocks, or what is in a block.
+// One dimension in memory: a whole dimension of the tensor, its blocks, or the inside of a block.
 struct Piece {
   enum class Part { kWhole, kBlocks, kRowsOfBlock, kWidthOfBlock };
-  int dim;  // from the last one where it is negative
+  int dim;  // counted from the last one if negative
   Part part;
 };
 
-// Of the formats of images. N and C are dimensions 0 and 1.
+// For the formats of images. N and C are dimensions 0 and 1.
 std::vector<Piece> pieces_of(aclFormat format) {
   using enum Piece::Part;
   switch (format) {
@@ -33,7 +33,7 @@ std::vector<Piece> pieces_of(aclFormat format) {
   }
 }
 
-// The sizes as a format sees them.
+// The sizes in the format's own dimensions.
 std::vector<int64_t> shape_in(aclFormat format, const Dims& shape) {
   std::vector<int64_t> sizes(shape.begin(), shape.end());
   const bool is_image = format == ACL_FORMAT_NC1HWC0 || format == ACL_FORMAT_FRACTAL_Z;
@@ -92,7 +92,7 @@ int64_t block_width_of(aclFormat format, aclDataType dtype, const Dims& storage_
     case ACL_FORMAT_FRACTAL_NZ_C0_8: return 8;
     default: break;
   }
-  // A storage that is given as blocks ends with 16 rows of C0.
+  // A storage given in blocks ends with 16 rows of C0.
   const uint64_t rank = storage_shape.size();
   if (rank >= 4) {
     const int64_t width = storage_shape[rank - 1];
@@ -108,7 +108,7 @@ std::optional<Blocks> blocks_of(aclFormat format, const Dims& shape, int64_t blo
   const auto rank = static_cast<int>(blocks.shape.size());
   const std::vector<Piece> pieces = pieces_of(format, rank);
   if (pieces.empty() || block_width <= 0) return std::nullopt;
-  // How a dimension is split, if it is.
+  // The block size of a dimension, if it is split.
   const auto block_size = [&](int dim) -> int64_t {
     for (const Piece& piece : pieces) {
       if (piece.dim != dim) continue;
@@ -117,7 +117,7 @@ std::optional<Blocks> blocks_of(aclFormat format, const Dims& shape, int64_t blo
     }
     return 0;
   };
-  std::vector<int64_t> place;  // of each dimension's first piece among the split ones
+  std::vector<int64_t> place;  // index of each dimension's first piece
   for (int dim = 0; dim < rank; ++dim) {
     const int64_t size = blocks.shape[static_cast<size_t>(dim)];
     const int64_t block = block_size(dim);

@@ -22,7 +22,7 @@ float bfloat16_to_float(uint16_t bits) {
   return result;
 }
 
-// Stores the value that `source` points at; false for a dtype that no scalar has.
+// Stores the value at `source`; false for a dtype that scalars do not support.
 bool store(aclScalar& scalar, const void* source, aclDataType dtype) {
   scalar.dtype = dtype;
   switch (dtype) {

@@ -7,7 +7,8 @@
 #include "host_cann/runtime/descriptor.h"
 #include "host_cann/runtime/visibility.h"
 
-// A host scalar, kept as the widest type of its kind, which holds every value of its dtype exactly.
+// A host scalar, stored in the widest type of its kind, which holds every value of its dtype
+// exactly.
 struct ACLNN_HOST_INTERNAL aclScalar : aclnn_host::Descriptor<aclnn_host::Object::kScalar> {
   aclDataType dtype;
   union {
@@ -19,7 +20,7 @@ struct ACLNN_HOST_INTERNAL aclScalar : aclnn_host::Descriptor<aclnn_host::Object
 
   bool is_complex() const;
 
-  // The value as it is kept; a complex number gives its real part.
+  // The stored value; for a complex number, its real part.
   std::variant<double, int64_t, uint64_t> value() const;
   double to_double() const;
 

@@ -19,7 +19,7 @@ std::optional<int64_t> element_count(const Dims& shape) noexcept {
     empty = empty || size == 0;
     overflows = __builtin_mul_overflow(count, size, &count) || overflows;
   }
-  // An empty dimension makes the tensor empty, however large the others are.
+  // A zero size makes the tensor empty, however large the other sizes are.
   if (empty) return 0;
   return overflows ? std::nullopt : std::optional(count);
 }
@@ -118,7 +118,7 @@ std::string shape_text(const Dims& shape) {
 
 namespace {
 
-// Describes `tensor`; false, with a message, when a dims pointer is missing.
+// Fills `tensor`; false, with a message, if a dims pointer is null.
 bool describe(aclTensor& tensor, const char* api, const int64_t* view_dims, uint64_t view_rank,
               aclDataType dtype, const int64_t* strides, int64_t offset, aclFormat format,
               const int64_t* storage_dims, uint64_t storage_rank, void* data) {
@@ -154,7 +154,7 @@ aclnnStatus copy_out(const char* api, const Dims* dims, int64_t** values, uint64
   });
 }
 
-// Checks the arguments of a function that reads or changes a tensor: OK, or a status with a
+// Checks the arguments of a function that reads or changes a tensor; returns OK, or a status with a
 // message.
 template <class... Pointers>
 aclnnStatus check(const char* api, const aclTensor* tensor, Pointers... results) {
@@ -188,7 +188,7 @@ aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims, uint64_t v
                           void* tensorDataAddr) {
   if (const aclnnStatus status = check("aclInitTensor", tensor)) return status;
   return guarded("aclInitTensor", aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&] {
-    // Apart first, so that a failure leaves the tensor as it was.
+    // Described separately, so that a failure leaves the tensor unchanged.
     aclTensor described;
     if (!describe(described, "aclInitTensor", viewDims, viewDimsNum, dataType, stride, offset,
                   format, storageDims, storageDimsNum, tensorDataAddr)) {

@@ -37,25 +37,26 @@ namespace {
 
 constexpr const char* kDefaultFile = "aclnn_torch_trace.json";
 
-// One file that events are written to.
+// One output file for events.
 struct Trace {
-  // Once there is one it stays, and others take its place by dup3: a thread that is about to write
-  // never meets a closed one.
+  // Once open, it is only ever replaced by dup3, so that a thread about to write never uses a
+  // closed descriptor.
   std::atomic<int> descriptor = -1;
   std::atomic<bool> on = false;
-  // The process that asked for the trace; 0 if the environment did, which means its children too.
+  // The process that started the trace; 0 for the environment's trace, which includes child
+  // processes.
   std::atomic<pid_t> owner = 0;
-  std::atomic<int> error = 0;  // errno of the first event that could not be written
+  std::atomic<int> error = 0;  // errno of the first event that was lost
   char path[PATH_MAX] = "";    // guarded by `changes`
 };
 
-// Those that are on at the same time; the first is the environment's.
+// Simultaneous traces; the first is the environment's.
 constexpr size_t kMaxTraces = 16;
 Trace traces[kMaxTraces];
 std::mutex changes;
 
-// The algorithms that were chosen last on this thread, more of them than a call has results. Those
-// of a stage 1 are the ones since it began.
+// The thread's most recently chosen algorithms; more than one call has results. Those of a stage 1
+// were chosen since it began.
 struct ChosenAlgorithm {
   const char* result;
   const char* algorithm;
@@ -64,15 +65,14 @@ struct ChosenAlgorithm {
 thread_local constinit ChosenAlgorithm chosen_algorithms[4]{};
 thread_local constinit size_t chosen_count = 0;
 
-// What is wrong with the environment's trace; outlives static destructors.
+// The problem with the environment's trace; outlives static destructors.
 std::atomic<const std::string*> environment_problem = nullptr;
 
 std::string reason(int error) {
   return std::generic_category().message(error);
 }
 
-// The text about an event that could not be written, for whoever asks for messages; once for each
-// trace. A full disk does not fail a call.
+// Records a message about a lost event, once per trace. A full disk does not fail a call.
 void report_lost_event(Trace& trace, int error) {
   int none = 0;
   if (!trace.error.compare_exchange_strong(none, error)) return;
@@ -81,12 +81,12 @@ void report_lost_event(Trace& trace, int error) {
           " lacks the calls from here on, because it cannot be written: " + reason(error) +
           "; name a file on a device that has space";
   if (&trace == traces) environment_problem.store(new std::string(text));
-  const std::string before = take_messages();  // of the call itself, which tell more
+  const std::string before = take_messages();  // the call's own messages, which matter more
   put_messages(text);
   put_messages(before);
 }
 
-// Lets a trace's events go to `path`, which is then its own. Returns why it cannot, if it cannot.
+// Redirects a trace's events to `path`, and stores the path. Returns the reason on failure.
 std::string redirect(Trace& trace, const char* path) {
   const NamedFile opened = open_named_file(path, Existing::kContinued);
   if (opened.error != 0) return opened.reason;
@@ -105,8 +105,8 @@ std::string redirect(Trace& trace, const char* path) {
   return error == 0 ? "" : reason(error);
 }
 
-// Begins the trace that the environment asks for, once. The text about a file that cannot be opened
-// is `told` by the caller, or left for aclGetRecentErrMsg.
+// Begins the environment's trace, once. If its file cannot be opened, the caller reports the text
+// (`told`), or it is left for aclGetRecentErrMsg.
 void ask_environment(bool told) {
   const std::lock_guard lock(changes);
   if (trace_state.load() >= 0) return;
@@ -129,14 +129,14 @@ void ask_environment(bool told) {
   trace_state.store(refusal.empty() ? 1 : 0);
 }
 
-// Lets the events of a trace go nowhere.
+// Discards the events of a trace from now on.
 void end(Trace& trace) {
   trace.on.store(false);
   trace_state.fetch_sub(1);
   redirect(trace, "/dev/null");
 }
 
-// Microseconds, as the format has them.
+// Microseconds, as the format requires.
 void add_time(std::string& out, int64_t nanoseconds) {
   add_number(out, nanoseconds / 1000);
   const std::string rest = std::to_string(1000 + nanoseconds % 1000);
@@ -211,11 +211,11 @@ struct AddValue {
   }
 };
 
-// Those of the stage 1 that began then, if any.
+// The algorithms chosen in the stage 1 that began then, if any.
 void add_algorithms(std::string& out, int64_t begin) {
   constexpr size_t kCount = std::size(chosen_algorithms);
   const size_t length = out.size();
-  for (size_t i = chosen_count; i < chosen_count + kCount; ++i) {  // the oldest first
+  for (size_t i = chosen_count; i < chosen_count + kCount; ++i) {  // oldest first
     const ChosenAlgorithm& chosen = chosen_algorithms[i % kCount];
     if (chosen.time < begin) continue;
     out += out.size() == length ? R"(,"algorithm":{)" : ",";
@@ -226,7 +226,7 @@ void add_algorithms(std::string& out, int64_t begin) {
   if (out.size() > length) out += '}';
 }
 
-// The text of the thread's last failure, which stays where it is.
+// The text of the thread's last failure, which stays in its store.
 std::string last_message() {
   const std::string all = take_messages();
   put_messages(all);
@@ -236,7 +236,7 @@ std::string last_message() {
   return all.substr(begin + 1, end - begin);
 }
 
-// Writes an event: `name` and `suffix` are its name, `add` says what its arguments have besides.
+// Writes an event named `name` followed by `suffix`; `add` appends its further arguments.
 template <class Add>
 void write_event(const char* category, const char* name, const char* suffix, int64_t begin,
                  int status, Add add) noexcept {
@@ -267,7 +267,7 @@ void write_event(const char* category, const char* name, const char* suffix, int
       const int error = write_all(trace.descriptor.load(), line);
       if (error != 0) report_lost_event(trace, error);
     }
-  } catch (...) {  // as for want of memory
+  } catch (...) {  // e.g. out of memory
   }
 }
 
@@ -277,7 +277,7 @@ int64_t trace_clock() noexcept {
   if (trace_state.load(std::memory_order_acquire) < 0) {
     try {
       ask_environment(/*told=*/false);
-    } catch (...) {  // for want of memory
+    } catch (...) {  // out of memory
     }
   }
   if (trace_state.load(std::memory_order_acquire) <= 0) return 0;
@@ -387,7 +387,7 @@ aclError aclHostTraceEnd(const char* path) {
 const char* aclHostTraceProblem(void) {
   try {
     ask_environment(/*told=*/true);
-  } catch (...) {  // for want of memory
+  } catch (...) {  // out of memory
   }
   const std::string* const problem = environment_problem.load();
   return problem != nullptr ? problem->c_str() : nullptr;

@@ -7,21 +7,21 @@
 #include "host_cann/descriptors/given.h"
 #include "host_cann/runtime/visibility.h"
 
-// Who called which operator with what: events of Chrome's trace format, one a line. The file begins
-// with "[" and its end may be missing, as that format allows, so it is whole whenever it is read.
-// Events go to it by one write() each at its end, from any thread and process.
+// Traces operator calls with their arguments as events in Chrome's trace format, one per line. A
+// file begins with "["; the format allows a missing end, so the file is valid at any time. Each
+// event is written by one write() at its end, from any thread or process.
 namespace aclnn_host {
 
-// How many traces are on; below 0, when the environment was not asked yet.
+// The number of active traces; negative until the environment was read.
 ACLNN_HOST_INTERNAL extern std::atomic<int> trace_state;
-ACLNN_HOST_INTERNAL int64_t trace_clock() noexcept;  // asks the environment if need be
+ACLNN_HOST_INTERNAL int64_t trace_clock() noexcept;  // reads the environment if needed
 
-// When an event began, in nanoseconds; 0 if calls are not traced.
+// The begin time of an event in nanoseconds; 0 if calls are not traced.
 inline int64_t trace_begin() noexcept {
   return trace_state.load(std::memory_order_relaxed) == 0 ? 0 : trace_clock();
 }
 
-// The end of what began then: a stage 1, a stage 2, and the computation on the stream's thread.
+// Records the end of an event: a stage 1, a stage 2, or the computation on the stream's thread.
 ACLNN_HOST_INTERNAL void trace_stage1(const char* api, int64_t begin, aclnnStatus status,
                                       GivenArguments given) noexcept;
 ACLNN_HOST_INTERNAL void trace_stage2(const char* api, int64_t begin, aclnnStatus status,

@@ -4,8 +4,8 @@
 
 namespace aclnn_host {
 
-// Which algorithm will compute a result of the stage 1 that this thread is in, for its event in the
-// trace; both are literals.
+// Records the algorithm that will compute a result of this thread's current stage 1, for its trace
+// event; both arguments are literals.
 ACLNN_HOST_INTERNAL void trace_algorithm(const char* result, const char* algorithm) noexcept;
 
 }  // namespace aclnn_host

@@ -4,7 +4,7 @@
 
 namespace aclnn_host {
 
-// An element of BFLOAT16 as it lies in memory: the upper half of a float.
+// A BFLOAT16 element in memory: the upper half of a float.
 struct BFloat16 {
   uint16_t bits;
 

@@ -4,7 +4,7 @@
 
 namespace aclnn_host {
 
-// The kernels of each type that is computed with.
+// The kernels for each compute type.
 template <class Kernels>
 struct KernelsByType {
   Kernels float32;

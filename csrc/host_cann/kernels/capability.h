@@ -4,23 +4,23 @@
 
 namespace aclnn_host {
 
-// Versions of the kernels, worst first. kReference is plain scalar code, the statement of what the
-// others compute, and the version for x86-64 without AVX2, of before 2013; DEFAULT is for other
-// architectures. The enumerators without a k are what -DCPU_CAPABILITY=... names, as in PyTorch.
+// Versions of the kernels, slowest first. kReference is plain scalar code that defines the other
+// versions' results, and runs on x86-64 CPUs without AVX2 (before 2013); DEFAULT is for other
+// architectures. The enumerators without a k are the values of -DCPU_CAPABILITY=..., as in PyTorch.
 enum class Capability { kReference, DEFAULT, AVX2, AVX512 };
 
 // The version to use: PyTorch's choice for this CPU (which its ATEN_CPU_CAPABILITY can lower), or
-// what ACLNN_TORCH_CPU_CAPABILITY says, if the CPU can run it: reference, avx2, avx512.
+// ACLNN_TORCH_CPU_CAPABILITY (reference, avx2, avx512), if the CPU supports it.
 ACLNN_HOST_INTERNAL Capability current_capability() noexcept;
-// Whether the version may multiply BFLOAT16 by an instruction for it: AVX512_BF16, or FEAT_BF16 of
-// aarch64; whether that is AVX512_BF16, and whether the CPU has AMX for it.
+// True if the version may use a BFLOAT16 multiply instruction (AVX512_BF16, or FEAT_BF16 on
+// aarch64); if that is AVX512_BF16; and if the CPU has AMX for BFLOAT16.
 ACLNN_HOST_INTERNAL bool has_bfloat16_products() noexcept;
 ACLNN_HOST_INTERNAL bool has_avx512_bf16() noexcept;
 ACLNN_HOST_INTERNAL bool has_amx_bf16() noexcept;
 ACLNN_HOST_INTERNAL const char* capability_name(Capability capability) noexcept;
 
 // The kernels of one operator in the current version; `get` is a lambda template over the version.
-// It is called where the reference is defined, which is compiled once.
+// Called in the file that defines the reference, which is compiled once.
 template <class Get>
 auto& select_kernels(Get get) {
   switch (current_capability()) {

@@ -44,7 +44,7 @@ struct Kernels : DepthwiseChannels<T> {
     }
   }
 
-  // to[c] = the sum of the terms + bias[c], of so many steps of channels; the last has `rest`.
+  // to[c] = the sum of the terms + bias[c], for kCount steps of channels; the last has `rest`.
   template <int64_t kCount>
   static void add_block(const Term* terms, int64_t count, const Real* bias, int64_t c, int64_t rest,
                         T* to) {
@@ -79,16 +79,16 @@ struct Kernels : DepthwiseChannels<T> {
     }
   }
 
-  // Positions of a row that are computed together: what is loaded meets a tap of each.
+  // Positions of a row computed together: each loaded value is used by one tap of each position.
   static constexpr int64_t kPositions = 4;
 
-  // The taps of a row of the kernel that lie next to one another.
+  // Adjacent taps of a kernel row.
   struct Neighbours {
-    int64_t begin;   // of the first tap, seen from the result
+    int64_t begin;   // of the first tap, relative to the result
     int64_t factor;  // of the first tap
-    int64_t pitch;   // from a tap's factors to the next one's; negative from the last tap on
-    int64_t first;   // position that all taps meet
-    int64_t last;    // behind the last of those
+    int64_t pitch;   // between factors of adjacent taps; negative for reversed taps
+    int64_t first;   // first position that all taps cover
+    int64_t last;    // one past the last such position
   };
 
   static bool has_neighbours(const ConvolutionSizes& sizes) {
@@ -96,20 +96,20 @@ struct Kernels : DepthwiseChannels<T> {
     return sizes.stride[2] == 1 && sizes.dilation[2] == 1 && (taps == 3 || taps == 5 || taps == 7);
   }
 
-  // What meets a row of results, of which four next to one another are computed together.
+  // The inputs of a row of results, of which four adjacent ones are computed together.
   struct Row {
     const Term* terms;  // at the first tap of the row's first position
     int64_t count;
-    int64_t factor;  // of the first of the taps that lie next to one another
-    int64_t pitch;   // from a tap's factors to the next one's
+    int64_t factor;  // of the first adjacent tap
+    int64_t pitch;   // between factors of adjacent taps
     const Real* bias;
-    int64_t channels;  // from position to position
-    int64_t first;     // of the channels
+    int64_t channels;  // between positions
+    int64_t first;     // first channel
     int64_t last;
   };
 
-  // Of so many steps of channels, each of n. What the first result's first tap meets is `at` behind
-  // the row's.
+  // For kCount steps of channels, of n each. The input of the first result's first tap is `at`
+  // elements after the row's.
   template <int64_t kTaps, int64_t kCount>
   static void add_positions(const Row& row, int64_t at, T* to, int64_t c, int64_t n) {
     Step sums[kPositions][kCount];
@@ -150,12 +150,12 @@ struct Kernels : DepthwiseChannels<T> {
     }
   }
 
-  // The same of the row's channels, all in one function: calls take long beside few taps.
+  // The same for the row's channels, in one function: with few taps, calls are expensive.
   template <int64_t kTaps>
   [[gnu::noinline, gnu::flatten]] static void add_all_positions(const Row& shared, int64_t at,
                                                                 T* to) {
-    const Row row = shared;                   // which nothing that is stored can change
-    constexpr int64_t kCount = 2 / kVectors;  // whose sums stay in registers
+    const Row row = shared;                   // a copy that stores cannot alias
+    constexpr int64_t kCount = 2 / kVectors;  // sums that fit into registers
     int64_t c = row.first;
     for (; c + kCount * kStep <= row.last; c += kCount * kStep) {
       add_positions<kTaps, kCount>(row, at, to, c, kStep);
@@ -165,7 +165,7 @@ struct Kernels : DepthwiseChannels<T> {
     }
   }
 
-  // The images that a pass goes from and to.
+  // A pass's source and destination images.
   struct Images {
     const void* from;
     Values from_sizes;
@@ -173,7 +173,7 @@ struct Kernels : DepthwiseChannels<T> {
     Values to_sizes;
   };
 
-  // What meets a row of the results; returns of how many taps.
+  // Collects the terms of a row of the results; returns the number of taps.
   template <class Meet>
   static int64_t meet_row(const ConvolutionSizes& sizes, const Scratch& scratch, const T* source,
                           const Images& images, int64_t row, Meet meet) {
@@ -191,9 +191,9 @@ struct Kernels : DepthwiseChannels<T> {
     return count;
   }
 
-  // Forward and backward-data: `meet(d, position, k)` is where tap k takes a position of the
-  // results to in dimension d, or negative; `taps` says the same of dimension 2, for those with
-  // neighbours. The range is of the batch's groups.
+  // Forward and backward-data: `meet(d, position, k)` maps a result's position and tap k to the
+  // source position in dimension d, negative if outside; `taps` does so for dimension 2, for
+  // kernels with adjacent taps. The range is over the batch's groups.
   template <class Meet>
   static void convolve(const ConvolutionSizes& sizes, const Scratch& scratch, const Images& images,
                        int64_t begin, int64_t end, const Neighbours& taps, Meet meet) {
@@ -207,7 +207,7 @@ struct Kernels : DepthwiseChannels<T> {
           static_cast<const T*>(images.from) + image * volume(images.from_sizes) * sizes.groups;
       T* out = static_cast<T*>(images.to) + image * volume(to_sizes) * sizes.groups;
       for (int64_t row = 0; row < to_sizes[0] * to_sizes[1]; ++row) {
-        // What meets the row, then what of it meets each position.
+        // The terms of the row, then those of each position.
         Term* const rows = scratch.terms;
         const int64_t row_count = meet_row(sizes, scratch, source, images, row, meet);
         const Row shared{rows,         row_count,    taps.factor, taps.pitch,
@@ -272,8 +272,8 @@ struct Kernels : DepthwiseChannels<T> {
     for (int64_t k = 0; k < kStep; ++k) sums[k] += lanes[k];
   }
 
-  // Adds the sums over `count` positions of x * y to sums, for so many steps of channels, of which
-  // the last has `rest`.
+  // Adds the sums over `count` positions of x * y to `sums`, for kCount steps of channels; the last
+  // has `rest`.
   template <int64_t kCount>
   static void multiply(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t count,
                        int64_t rest, double* sums) {
@@ -299,18 +299,18 @@ struct Kernels : DepthwiseChannels<T> {
     }
   }
 
-  // What a row of the kernel meets of a row of either image, from these channels on.
+  // Rows of both images that a kernel row combines, from a channel on.
   struct RowPair {
     const T* src;
     const T* dst;
-    int64_t channels;  // from position to position
+    int64_t channels;  // between positions
     int64_t src_count;
     int64_t dst_count;
-    int64_t begin;  // the first tap of the first position of y, in x
+    int64_t begin;  // in x, the first tap of y's first position
   };
 
-  // Adds the sums over a row's positions of x * y for each tap, of so many steps of channels, of
-  // which the last has `rest`. Positions whose taps are all in x are taken together.
+  // Adds the sums over a row's positions of x * y for each tap, for kCount steps of channels; the
+  // last has `rest`. Positions whose taps all lie in x are computed together.
   template <int64_t kTaps, int64_t kCount>
   static void multiply_neighbours(const RowPair& row, int64_t c, int64_t rest, double* sums,
                                   int64_t pitch) {
@@ -323,7 +323,8 @@ struct Kernels : DepthwiseChannels<T> {
         for (V& vector : step.vectors) vector = V(Real(0));
       }
     }
-    const int64_t last = row.src_count - row.begin - kTaps + 1;  // behind those with all taps
+    // One past those with all taps in x.
+    const int64_t last = row.src_count - row.begin - kTaps + 1;
     for (int64_t i = 0; i < row.dst_count;) {
       const T* const y = row.dst + i * row.channels + c;
       const T* const x = row.src + (i + row.begin) * row.channels + c;
@@ -370,8 +371,8 @@ struct Kernels : DepthwiseChannels<T> {
     }
   }
 
-  // The same of so many channels: as many steps at a time as leave the sums in registers, so that
-  // memory is read in long pieces.
+  // The same for this many channels: as many steps at a time as keep the sums in registers, so that
+  // memory is read in long runs.
   template <int64_t kTaps>
   [[gnu::noinline]] static void multiply_all_neighbours(const RowPair& row, int64_t channels,
                                                         double* sums, int64_t pitch) {
@@ -386,21 +387,21 @@ struct Kernels : DepthwiseChannels<T> {
     }
   }
 
-  // Some channels, and what multiplies rows whose taps lie next to one another; null if none does.
+  // A range of channels, and the function for rows with adjacent taps; null if there are none.
   struct Channels {
     int64_t first;
     int64_t count;
     void (*multiply_together)(const RowPair& row, int64_t channels, double* sums, int64_t pitch);
   };
 
-  // Adds the products of a row of dst and what a row of the kernel's taps, or one tap, takes of src
-  // to it, of some channels.
+  // Adds, for a range of channels, the products of a row of dst and the elements of src that a row
+  // of the kernel's taps, or one tap, combines with it.
   static void multiply_row(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
                            const Values& row, const Values& k, const Channels& some, double* sums) {
     using Multiply = void (*)(const T*, int64_t, const T*, int64_t, int64_t, int64_t, double*);
     static constexpr Multiply kMultiply[kSteps] = {multiply<1>, multiply<2>, multiply<3>,
                                                    multiply<4>};
-    Values at{row[1], row[2], 0};  // of the row's first position, in x
+    Values at{row[1], row[2], 0};  // in x, for the row's first position
     for (int d = 0; d < 3; ++d) {
       at[d] = at[d] * sizes.stride[d] - sizes.padding[d] + k[d] * sizes.dilation[d];
     }
@@ -416,7 +417,7 @@ struct Kernels : DepthwiseChannels<T> {
                              some.count, sums, kSteps * kStep);
       return;
     }
-    // The part of the row that this tap takes into x.
+    // The part of the row that this tap maps into x.
     const int64_t stride = sizes.stride[2];
     const int64_t skipped = at[2] < 0 ? divide_up(-at[2], stride) : 0;
     const int64_t x = at[2] + skipped * stride;
@@ -435,7 +436,7 @@ struct Kernels : DepthwiseChannels<T> {
 
   static void backward_weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
                               int64_t begin, int64_t end, void* weight, void* memory) {
-    // No more than a segment of numbers meets before double takes over.
+    // At most one segment is summed in Real before its sum goes into a double.
     const bool together = has_neighbours(sizes) && sizes.dst[2] <= kSegment;
     const auto multiply_together = sizes.kernel[2] == 3   ? multiply_all_neighbours<3>
                                    : sizes.kernel[2] == 5 ? multiply_all_neighbours<5>

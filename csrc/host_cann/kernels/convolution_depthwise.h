@@ -4,8 +4,8 @@
 
 namespace aclnn_host {
 
-// The kernels of convolution_direct.h for groups of one channel on either side, in channels-last
-// order: x is [batch, src..., groups], y is [batch, dst..., groups].
+// The kernels of convolution_direct.h for depthwise convolutions (one channel per group on either
+// side) in channels-last order: x is [batch, src..., groups], y is [batch, dst..., groups].
 template <Capability>
 const DirectKernelsByType& convolution_depthwise_kernels() noexcept;
 

@@ -50,9 +50,9 @@ struct Kernels : DirectPlanes<T> {
     for (int v = 0; v < kVectors; ++v) (sums[v] + V(bias)).store(to + i + v * kLanes);
   }
 
-  // to[i] = sum over the terms of from[i] * factor, and the bias; writes up to a vector past n. As
-  // many vectors at a time as keep the multipliers busy; not inlined, which costs GCC its
-  // registers.
+  // to[i] = sum over the terms of from[i] * factor, and the bias; writes up to a vector past n.
+  // Processes as many vectors at a time as keep the multipliers busy. Not inlined: inlining makes
+  // GCC spill registers.
   [[gnu::noinline]] static void add_up(const Term* terms, int64_t count, Real bias, Real* to,
                                        int64_t n) {
     int64_t i = 0;
@@ -121,7 +121,7 @@ struct Kernels : DirectPlanes<T> {
     }
   }
 
-  // What channel s of y is the sum of, given its factors; returns how many.
+  // Collects the terms of channel s of y, given its factors; returns their number.
   static int64_t dst_terms(const ConvolutionSizes& sizes, const Scratch& scratch,
                            const T* factors) {
     Term* term = scratch.terms;
@@ -150,12 +150,12 @@ struct Kernels : DirectPlanes<T> {
     return column - scratch.columns;
   }
 
-  // Whether images' rows are long enough for results to go there at once.
+  // True if an image's rows are long enough to store results directly.
   static bool stores_rows(const Values& image) {
     return std::is_same_v<T, Real> && image[1] >= Columns::kRows && image[2] >= kLanes;
   }
 
-  // Adds up columns for the rows of an image, whose first position is at `begin` of the plane.
+  // Accumulates columns for the rows of an image; the first position is at `begin` of the plane.
   static void add_to_image(const ConvolutionSizes& sizes, const Scratch& scratch, int64_t count,
                            Real bias, const Values& image, const Values& begin, T* to) {
     if constexpr (std::is_same_v<T, Real>) {
@@ -167,7 +167,7 @@ struct Kernels : DirectPlanes<T> {
     }
   }
 
-  // The same for the first rows of the plane, into the result's.
+  // The same for the first rows of the plane, into the result's rows.
   static void add_to_plane(const ConvolutionSizes& sizes, const Scratch& scratch, int64_t count,
                            Real bias, int64_t rows) {
     const int64_t pitch = scratch.planes.extents[2];
@@ -175,7 +175,7 @@ struct Kernels : DirectPlanes<T> {
                  {0, scratch.result, pitch, round_up(rows, Columns::kRows), pitch});
   }
 
-  // Calls body(tap) for the first of each column of taps.
+  // Calls body(tap) for the first tap of each column.
   template <class Body>
   static void for_each_column(const ConvolutionSizes& sizes, Body body) {
     for (int64_t z = 0; z < sizes.kernel[0]; ++z) {
@@ -185,12 +185,12 @@ struct Kernels : DirectPlanes<T> {
     }
   }
 
-  // Rows of a plane that y has.
+  // The number of a plane's rows that belong to y.
   static int64_t dst_rows(const ConvolutionSizes& sizes, const Scratch& scratch) {
     return (sizes.dst[0] - 1) * scratch.planes.extents[1] + sizes.dst[1];
   }
 
-  // Kernels without zeros between the rows, which an inf or nan would make nan.
+  // Kernels without zeros between the rows, which turn an inf or NaN into NaN.
   static const DirectKernels& exact() {
     const DirectKernelsByType& kernels = convolution_direct_kernels<Capability::kReference>();
     if constexpr (std::is_same_v<T, float>) return kernels.float32;
@@ -199,7 +199,7 @@ struct Kernels : DirectPlanes<T> {
     return kernels.bfloat16;
   }
 
-  // Whether every position of x is in a plane.
+  // True if every position of x is in a plane.
   static bool covers(const ConvolutionSizes& sizes, const Planes& planes) {
     for (int d = 0; d < 3; ++d) {
       if (planes.remainders[d] != sizes.stride[d] ||
@@ -259,7 +259,7 @@ struct Kernels : DirectPlanes<T> {
     }
   }
 
-  // The terms of a plane of channel l of x; returns how many.
+  // Collects the terms of a plane of channel l of x; returns their number.
   static int64_t src_terms(const ConvolutionSizes& sizes, const Scratch& scratch, const T* weight,
                            int64_t l, int64_t plane) {
     Term* term = scratch.terms;
@@ -273,7 +273,7 @@ struct Kernels : DirectPlanes<T> {
     return term - scratch.terms;
   }
 
-  // From the last tap of a column to the first, for what they read lies the other way round.
+  // From a column's last tap to its first, because it reads in reverse.
   static int64_t src_columns(const ConvolutionSizes& sizes, const Scratch& scratch, const T* weight,
                              int64_t l, int64_t plane) {
     Column* column = scratch.columns;
@@ -319,7 +319,7 @@ struct Kernels : DirectPlanes<T> {
           }
         }
       }
-      // An inf or nan may have met a zero between the rows.
+      // An inf or NaN may have been multiplied by a zero between the rows.
       if (std::all_of(sums, sums + group_weights, [](double sum) { return std::isfinite(sum); })) {
         std::copy_n(sums, group_weights, to);
       } else {
@@ -328,7 +328,7 @@ struct Kernels : DirectPlanes<T> {
     }
   }
 
-  // The sums of the taps of one channel of y and one of x.
+  // Computes the sums of the taps of one channel of y and one of x.
   static void multiply_all(const Scratch& scratch, int64_t s, int64_t l, double* sums) {
     using Multiply = void (*)(const Real*, const Real* const*, int64_t, double*);
     static constexpr Multiply kMultiply[kMaxSums] = {multiply<1>, multiply<2>, multiply<3>,
@@ -338,7 +338,7 @@ struct Kernels : DirectPlanes<T> {
     for (int64_t i = 0; i < scratch.planes.dst; i += kSegment) {
       const int64_t n = std::min(kSegment, scratch.planes.dst - i);
       for (int64_t block = 0; block < blocks; ++block) {
-        // As many in each as evenly as can be.
+        // Distributes the taps evenly.
         const int64_t begin = block * scratch.taps / blocks;
         const int64_t count = (block + 1) * scratch.taps / blocks - begin;
         const Real* from[kMaxSums];
@@ -355,7 +355,7 @@ struct Kernels : DirectPlanes<T> {
                                int64_t l, double* sums) {
     const int64_t pitch = scratch.planes.extents[2];
     const int64_t rows = round_up(dst_rows(sizes, scratch), Columns::kRows);
-    // A segment: a piece of so many rows.
+    // A segment: a piece of this many rows.
     const int64_t width = std::min(pitch, kSegment / Columns::kRows);
     const int64_t count = kSegment / width / Columns::kRows * Columns::kRows;
     for (int64_t row = 0; row < rows; row += count) {

@@ -8,14 +8,14 @@
 
 namespace aclnn_host {
 
-// A convolution by its numbers. It goes from a source, src or x, read at positions
-// o * stride - padding + k * dilation, to a destination, dst or y, at positions o.
+// The sizes of a convolution, from a source, src or x, read at positions o * stride - padding + k *
+// dilation, to a destination, dst or y, at positions o.
 //
 //   x [batch, groups * src_channels, src...]
 //   y [batch, groups * dst_channels, dst...]
 //   w [groups * dst_channels, src_channels, kernel...]
 //
-// There are always three spatial dimensions, the first of them 1 where an operator has fewer. A
+// There are always three spatial dimensions; the leading ones are 1 if an operator has fewer. A
 // transposed convolution goes from dst to src: it is the backward-data pass of the convolution that
 // it transposes.
 struct ConvolutionSizes {
@@ -23,7 +23,7 @@ struct ConvolutionSizes {
 
   int64_t batch;
   int64_t groups;
-  int64_t src_channels;  // of a group
+  int64_t src_channels;  // per group
   int64_t dst_channels;
   Values src;
   Values dst;
@@ -33,25 +33,26 @@ struct ConvolutionSizes {
   Values dilation;
 };
 
-// Elements in order and without gaps, all of the kernels' type.
+// Dense elements in order, all of the kernels' type.
 struct ConvolutionTensors {
   const void* src;
   const void* dst;
   const void* weight;
-  const void* bias;  // of the forward and backward-data passes; null if there is none
+  const void* bias;  // of the forward and backward-data passes; null if absent
 };
 
-// Convolutions in direct loops, for elements of one type. They compute in Real, double for DOUBLE
-// and float for the others, and round once.
+// Convolutions in direct loops, for elements of one type. They compute in Real (double for DOUBLE,
+// otherwise float) and round once.
 //
 //   y[s] = bias[s] + sum over l, k of x[l][o * stride - padding + k * dilation] * w[s][l][k]
 //   x[l] = bias[l] + sum over s, k of y[s][o] * w[s][l][k] where x's position is that of o and k
 //   w[s][l][k] = sum over the batch and o of y[s][o] * x[l][o * stride - padding + k * dilation]
 //
-// A bias is added to what the products come to, so that their sum has no roundings of its size.
+// The bias is added to the sum of the products, so that partial sums are not rounded at its
+// magnitude.
 //
-// `begin` and `end` are a range of batch * groups for the first two, of the groups for the third:
-// results do not depend on how the work is divided.
+// `begin` and `end` are a range of batch * groups for the first two, of groups for the third.
+// Results do not depend on the division of work.
 struct DirectKernels {
   // Bytes of scratch memory that each call needs, at a multiple of 64.
   int64_t (*scratch_size)(const ConvolutionSizes& sizes);
@@ -59,7 +60,7 @@ struct DirectKernels {
                   int64_t end, void* dst, void* scratch);
   void (*backward_data)(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
                         int64_t begin, int64_t end, void* src, void* scratch);
-  // Of type Real.
+  // The result is of type Real.
   void (*backward_weight)(const ConvolutionSizes& sizes, const ConvolutionTensors& from,
                           int64_t begin, int64_t end, void* weight, void* scratch);
 };

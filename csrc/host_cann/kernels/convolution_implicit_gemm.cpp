@@ -13,7 +13,7 @@ namespace {
 
 // ---- Weights
 
-// Some rows of a weight as a left matrix, [depth][rows].
+// Packs some rows of a weight as a left matrix, [depth][rows].
 void pack_rows(const ConvolutionSizes& sizes, const Correlation& c, const float* weight,
                int64_t rows, float* to) {
   if (c.taps.count == sizes.kernel && c.weight_channel == c.tap_count()) {
@@ -43,7 +43,7 @@ int64_t weight_size(const ConvolutionSizes& sizes) {
   return round_up(size * static_cast<int64_t>(sizeof(float)), 64);
 }
 
-// Weights are packed by tiles of rows, group after group.
+// Packs weights by tiles of rows, group by group.
 template <bool kForward>
 void prepare_weight(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t part,
                     int64_t parts, void* shared) {
@@ -64,7 +64,7 @@ void prepare_weight(const ConvolutionSizes& sizes, const ConvolutionTensors& fro
 
 // ---- Images from images
 
-// Rows of a block of results; not a power of two, so that they do not share places in a cache.
+// The row pitch of a block of results; not a power of two, which would cause cache conflicts.
 constexpr int64_t kResultPitch = kBlockColumns + 16;
 
 struct CorrelationMemory {
@@ -91,12 +91,12 @@ int64_t correlation_scratch_size(const ConvolutionSizes& sizes) {
   return size;
 }
 
-// Adds the products of some channels, from the first `depth` rows of the whole on, to rows of a
+// Adds the products of some channels, whose first row of the whole depth is `depth`, to rows of a
 // block of results.
 template <class T>
 void multiply(const Correlation& c, const float* weight, const Range& rows, int64_t depth,
               bool adds, CorrelationMemory& memory) {
-  if (c.rows <= kFewRows) {  // one tile's, which are never divided
+  if (c.rows <= kFewRows) {  // a single tile, which is never divided
     for (const Stretch& stretch : memory.block.stretches()) {
       multiply_few<T>(c.rows, weight + depth * c.rows, memory.block.lines() + stretch.from,
                       memory.block.places(), stretch.count, memory.results + stretch.column,
@@ -116,7 +116,7 @@ void multiply(const Correlation& c, const float* weight, const Range& rows, int6
   }
 }
 
-// Some rows and columns of one group's results.
+// Computes some rows and columns of one group's results.
 template <class T>
 void correlate(const Correlation& c, const float* weight, const float* images, const float* bias,
                const Range& rows, const Range& columns, float* out, CorrelationMemory& memory) {
@@ -134,7 +134,7 @@ void correlate(const Correlation& c, const float* weight, const float* images, c
   }
 }
 
-// How the results are divided: groups, tiles of their rows, panels of their columns.
+// The division of the results: groups, tiles of their rows, panels of their columns.
 struct Division {
   int64_t row_parts = 1;
   int64_t column_parts = 1;
@@ -149,7 +149,7 @@ struct Division {
   }
 };
 
-// Images to which no element of the kernel comes.
+// Writes images that no kernel element contributes to.
 void store_bias(const ConvolutionSizes& sizes, const Correlation& c, const float* bias,
                 const Range& images, float* out) {
   for (int64_t i = images.begin; i < images.end; ++i) {
@@ -195,7 +195,7 @@ void compute_images(const ConvolutionSizes& sizes, const ConvolutionTensors& fro
 
 // ---- The weight's gradient
 
-// Positions whose products are summed in one go.
+// Positions whose products are summed in one pass.
 struct Positions {
   int64_t lines;
   int64_t width;
@@ -205,8 +205,8 @@ struct Positions {
         width(std::min(kBlockDepth, sizes.dst[2])) {}
 };
 
-// What these meet of kColumns channels of src, with the zeros around them: channels
-// side by side, so that each tap has a right matrix in it.
+// The elements of kColumns channels of src for these positions, with the zeros around them:
+// channels are contiguous, so that each tap has a right matrix in the block.
 struct SrcBlock {
   int64_t planes;
   int64_t lines;
@@ -235,7 +235,7 @@ int64_t weight_scratch_size(const ConvolutionSizes& sizes) {
   return parts.size();
 }
 
-// dst as left matrices, tile by tile of their channels: [position][channel].
+// Packs dst as left matrices, by tiles of channels: [position][channel].
 void prepare_gradient(const ConvolutionSizes& sizes, const ConvolutionTensors& from, int64_t part,
                       int64_t parts, void* shared) {
   const auto* const dst = static_cast<const float*>(from.dst);
@@ -265,7 +265,7 @@ class WeightSums {
     sums_ = parts.take<float>(volume(sizes.kernel) * sizes.dst_channels * kColumns);
   }
 
-  // Some rows of a group's result, from one of its channels on as many as the panel has.
+  // Computes some rows of a group's result, from a channel on, for the width of a panel.
   void compute(int64_t group, int64_t channel, const Range& rows, float* weight) {
     const int64_t channels = std::min(kColumns, sizes_.src_channels - channel);
     std::fill_n(panel_, block_.count(), 0.0f);
@@ -372,7 +372,7 @@ void compute_weight(const ConvolutionSizes& sizes, const ConvolutionTensors& fro
 }
 
 bool are_finite(const float* values, int64_t count) {
-  V zeros(0.0f);  // or nan, once a value is not finite
+  V zeros(0.0f);  // or NaN, once a value is not finite
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     zeros = at::vec::fmadd(V::loadu(values + i), V(0.0f), zeros);
@@ -386,7 +386,7 @@ bool are_finite(const float* values, int64_t count) {
 
 bool are_finite(const BFloat16* values, int64_t count) {
   constexpr uint16_t kInfinity = 0x7f80;
-  uint16_t any = 0;  // for the compiler to make vectors of
+  uint16_t any = 0;  // lets the compiler vectorise
   for (int64_t i = 0; i < count; ++i) any |= (values[i].bits & kInfinity) == kInfinity ? 1 : 0;
   return any == 0;
 }

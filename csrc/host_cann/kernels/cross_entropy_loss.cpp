@@ -11,13 +11,14 @@
 namespace aclnn_host {
 namespace {
 
-// What add(sums, i, count...) makes of a pair of vectors, which begin as `start`, with the steps of
-// n elements at i; combine() then joins its lanes. The lanes of a step that have no element stay.
+// Accumulates with add(sums, i, count...) over steps of n elements at i, starting from a pair of
+// vectors of `start`; combine() then reduces the lanes. Lanes without an element in the last step
+// are unchanged.
 template <class T, class Add, class Combine>
 inline RealOf<T> reduce(int64_t n, RealOf<T> start, Add add, Combine combine) {
   using V = VectorOf<T>;
   constexpr int64_t kCount = Lanes<T>::kCount;
-  // Two pairs: one would make every step wait for the one before, and round more.
+  // Two pairs: with one, every step would wait for the one before, and errors would be larger.
   Pair<V> sums[] = {{V(start), V(start)}, {V(start), V(start)}};
   int64_t i = 0;
   for (; i + 2 * kCount <= n; i += 2 * kCount) {
@@ -40,11 +41,11 @@ inline V plus(const V& a, const V& b) {
   return a + b;
 }
 
-// The first if the second is nan: what is nan is passed over.
+// The larger value; the first if the second is NaN, so that NaNs are skipped.
 template <class V>
 inline V larger(const V& a, const V& b) {
 #if defined(__aarch64__)
-  return V::blendv(a, b, b > a);  // NEON's maximum of a number and a nan is nan
+  return V::blendv(a, b, b > a);  // on NEON, the maximum with a NaN is NaN
 #else
   return at::vec::clamp_min(a, b);
 #endif
@@ -61,8 +62,8 @@ inline RealOf<T> largest(const T* row, int64_t n) {
       larger<V>);
 }
 
-// The same for 16-bit types by integers, half the operations: the greatest is the largest number,
-// if one is positive; else the least is, because the sign stands apart from the magnitude.
+// The same for 16-bit types with integer compares, half the operations: the greatest word is the
+// largest number if one is positive, otherwise the least word, because of sign-magnitude order.
 template <Narrow T>
 inline float largest_of_words(const T* row, int64_t n) {
   using Words = at::vec::Vectorized<int16_t>;
@@ -78,7 +79,7 @@ inline float largest_of_words(const T* row, int64_t n) {
   };
   for (int64_t i = kCount; i + kCount <= n; i += kCount) add(i);
   add(n - kCount);
-  // The same for every lane, and then for what it has, as numbers; of those a nan stays.
+  // The choice per lane, then the maximum over lanes as numbers, which propagates a NaN.
   std::array<T, kCount> chosen;
   Words::blendv(least, most, most >= Words(0)).store(chosen.data());
   const Pair<Float> lanes = Lanes<T>::load(chosen.data());
@@ -95,7 +96,7 @@ inline RealOf<T> largest_of(const T* row, int64_t n) {
   return largest(row, n);
 }
 
-// exponential_sum() of a row with that maximum; also(i, count...) is called for every step.
+// exponential_sum() of a row with a known maximum; calls also(i, count...) for every step.
 template <class T, class Also>
 inline ExponentialSum exponential_sum_and(const T* row, RealOf<T> max, int64_t n, bool streaming,
                                           Also also) {
@@ -106,7 +107,7 @@ inline ExponentialSum exponential_sum_and(const T* row, RealOf<T> max, int64_t n
   const Real sum = reduce<T>(
       n, Real(0),
       [=](const Pair<V>& sums, int64_t i, auto... count) {
-        // The arithmetic leaves the memory idle: time for the elements that come after these n.
+        // The loop is compute-bound, so prefetch the elements after these n.
         if (streaming) prefetch(row + i, n * static_cast<int64_t>(sizeof(T)));
         const Pair<V> values = Lanes<T>::load(row + i, count...);
         also(i, count...);
@@ -118,9 +119,8 @@ inline ExponentialSum exponential_sum_and(const T* row, RealOf<T> max, int64_t n
   return {max, max == kNone && !std::isnan(sum) ? 0 : sum};
 }
 
-// Kernels are flattened, all they call is inlined: the compiler's own limits leave calls in the
-// loops that do most, and with them numbers in memory, which makes these loops take 1.5 times as
-// long.
+// Kernels are flattened (everything is inlined): within its own limits, the compiler leaves calls
+// in the hottest loops and with them values in memory, which makes these loops 1.5 times as slow.
 template <class T>
 [[gnu::flatten]] ExponentialSum exponential_sum(const void* x, int64_t n, bool streaming) {
   const auto* row = static_cast<const T*>(x);
@@ -131,8 +131,8 @@ template <class T>
 [[gnu::flatten]] void exponential_sums(const void* x, int64_t rows, int64_t n,
                                        ExponentialSum* sums) {
   const auto* from = static_cast<const T*>(x);
-  // A short row is a chain of operations of which each waits for the one before. In two passes the
-  // CPU finds those of several rows to work on.
+  // A short row is a dependency chain. In two passes over several rows, the CPU overlaps their
+  // chains.
   for (int64_t row = 0; row < rows; ++row) sums[row].max = largest_of(from + row * n, n);
   for (int64_t row = 0; row < rows; ++row) {
     const auto max = static_cast<RealOf<T>>(sums[row].max);
@@ -147,7 +147,7 @@ void logarithms(double* values, int64_t n) {
   }
 }
 
-// log_prob of a vector of elements.
+// log_prob of one vector of elements.
 template <class T>
 struct LogProb {
   using V = VectorOf<T>;
@@ -165,7 +165,7 @@ template <class T>
   const LogProb<T> function(max, log_sum);
   const auto* from = static_cast<const T*>(x);
   auto* to = static_cast<T*>(log_prob);
-  // Without prefetching: exponential_sum() has read the elements just before.
+  // No prefetching: exponential_sum() has just read the elements.
   for_each_result(to, n, streaming, [=](int64_t i, auto store, auto... count) {
     store(map(Lanes<T>::load(from + i, count...), function), to + i, count...);
   });

@@ -16,17 +16,17 @@
 namespace aclnn_host {
 namespace {
 
-// Channels are what vectors hold: every position is a few of them, multiplied with those of the
-// weights that meet it and of nothing else.
+// Vectors hold channels: a position is a few vectors, multiplied by the vectors of the weights that
+// apply to it.
 template <class T>
 struct DepthwiseChannels {
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
   using V = at::vec::Vectorized<Real>;
   static constexpr int64_t kVectors = std::is_same_v<T, Real> ? 1 : 2;
   static constexpr int64_t kStep = kVectors * V::size();
-  // Steps of channels that are summed at a time, for a weight's gradient.
+  // Steps of channels that are summed together, for a weight's gradient.
   static constexpr int64_t kSteps = 4;
-  // Numbers that are added to one in Real, before double takes over.
+  // Terms summed in Real before the sum goes into a double.
   static constexpr int64_t kSegment = 1024;
 
   // A step of channels.
@@ -34,7 +34,7 @@ struct DepthwiseChannels {
     V vectors[kVectors];
   };
 
-  // `n` is how many channels there are, up to a step.
+  // `n` is the number of channels, at most a step.
   static Step load(const T* from, int64_t n) {
     if constexpr (std::is_same_v<T, Real>) {
       return {{n == kStep ? V::loadu(from) : V::loadu(from, n)}};
@@ -54,7 +54,7 @@ struct DepthwiseChannels {
     }
   }
 
-  // What meets a position: channels of the other tensor, and weights.
+  // A term of a position: channels of the other tensor, and weights.
   struct Term {
     const T* from;
     const Real* factors;
@@ -63,17 +63,17 @@ struct DepthwiseChannels {
   // The scratch memory of a call.
   struct Scratch {
     int64_t taps;
-    int64_t pitch;  // from tap to tap
+    int64_t pitch;  // between taps
     Real* weights;  // [taps, channels]
-    Real* bias;     // zeros if there is none
-    double* sums;   // [taps, channels of a few steps]
-    Term* terms;    // of a row, then of a position
+    Real* bias;     // zeros if absent
+    double* sums;   // [taps, channels of kSteps steps]
+    Term* terms;    // for a row, then for a position
     int64_t size;
 
     Scratch(const ConvolutionSizes& sizes, void* memory)
         : taps(volume(sizes.kernel)), pitch(round_up(sizes.groups, kStep)) {
       ScratchParts parts(memory);
-      // A step of the last row may begin within it, and end behind it.
+      // A step of the last row may begin within it and end after it.
       weights = parts.take<Real>(taps * pitch + kStep);
       bias = parts.take<Real>(pitch + kStep);
       sums = parts.take<double>(taps * kSteps * kStep);
@@ -115,7 +115,7 @@ struct DepthwiseChannels {
     return step;
   }
 
-  // At last, so that the products' sum has no roundings of its size.
+  // Added last, so that partial sums are not rounded at the bias's magnitude.
   static Step with_bias(const Step& sum, const Real* bias) {
     Step all;
     for (int64_t v = 0; v < kVectors; ++v) {

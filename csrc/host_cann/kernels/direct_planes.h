@@ -18,21 +18,21 @@
 namespace aclnn_host {
 namespace {
 
-// How channels are laid out for the loops: as planes, in which every tap of the kernel is a plain
-// offset, so that a whole channel is one long vector loop whatever its rows' length.
+// The layout of channels for the loops: planes, in which every kernel tap is a constant offset, so
+// that a whole channel is one long vector loop whatever its row length.
 //
-// x is padded with zeros, and split by the remainder of its positions by the stride: o and tap k
-// meet in the plane of remainder k * dilation % stride at o + k * dilation / stride. Planes have
-// the extents of y, and of the largest offset behind it, or more. y has the same pitch, zeros in
-// its gaps, and so many zeros in front that o - offset stays within memory.
+// x is padded with zeros, and split by the remainder of its positions modulo the stride: o and tap
+// k correspond to the element o + k * dilation / stride of the plane with remainder k * dilation %
+// stride. Planes have at least the extents of y plus the largest offset. y has the same pitch,
+// zeros in its gaps, and enough zeros in front that o - offset stays within memory.
 struct Planes {
   Values extents;
-  Values remainders;  // how many there are in each dimension, the remainders of the first taps
-  int64_t plane;      // elements of one
+  Values remainders;  // number of planes per dimension, for the first taps' remainders
+  int64_t plane;      // elements of one plane
   int64_t dst;        // elements from the first to the last of y
   int64_t reach;      // at least the largest offset
 
-  // Rows are multiples of `lanes` for those who take several at a time.
+  // Rows are multiples of `lanes` for loops that take several rows at a time.
   Planes(const ConvolutionSizes& sizes, int64_t lanes) {
     for (int d = 0; d < 3; ++d) {
       const int64_t period = sizes.stride[d] / std::gcd(sizes.stride[d], sizes.dilation[d]);
@@ -66,18 +66,18 @@ struct Span {
   }
 };
 
-// The elements of one type: planes of channels in scratch memory, and how they come and go.
+// The operations for one element type: planes of channels in scratch memory, and conversions.
 template <class T>
 struct DirectPlanes {
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
   using V = at::vec::Vectorized<Real>;
   static constexpr int64_t kLanes = V::size();
-  // Sums of a weight's gradient that a loop has in registers.
+  // Sums of a weight's gradient that a loop keeps in registers.
   static constexpr int64_t kMaxSums = 8;
-  // Elements after which these go to double; their planes fit the L1 cache together.
+  // Elements after which the sums go into a double; their planes fit into the L1 cache together.
   static constexpr int64_t kSegment = 4096;
 
-  // A factor and what it is multiplied with, element by element.
+  // A factor and the elements that it multiplies.
   struct Term {
     const Real* from;
     Real factor;
@@ -90,8 +90,8 @@ struct DirectPlanes {
   using Columns = TapColumns<Real>;
   using Column = typename Columns::Column;
 
-  // Whether rows are taken several at a time: there are some, their taps lie one below the other,
-  // and what vectors have behind a row's end is little.
+  // True if several rows are computed at a time: there are several, their taps form columns, and
+  // vectors waste little beyond a row's end.
   static bool has_columns(const ConvolutionSizes& sizes) {
     if (sizes.dst[1] < 2 || sizes.stride[1] != 1 || sizes.dilation[1] != 1 ||
         !Columns::has(sizes.kernel[1])) {
@@ -105,26 +105,26 @@ struct DirectPlanes {
     bool in_columns;
     Planes planes;
     int64_t taps;
-    int64_t src_pitch;  // from plane to plane
-    int64_t dst_pitch;  // from channel to channel
+    int64_t src_pitch;  // between planes
+    int64_t dst_pitch;  // between channels
     Tap* tap;
     Term* terms;
     Column* columns;
-    const Real** bases;  // of the taps of a row of the kernel
+    const Real** bases;  // of the taps of a kernel row
     double* sums;
     Real* result;
     Real* src;
     Real* dst;
     int64_t size;
 
-    // Vectors may reach past the last element.
+    // Vectors may extend past the last element.
     static int64_t padded(int64_t count) { return count / kLanes * kLanes + 2 * kLanes; }
 
     Scratch(const ConvolutionSizes& sizes, void* memory)
         : in_columns(has_columns(sizes)),
           planes(sizes, in_columns ? kLanes : 1),
           taps(volume(sizes.kernel)) {
-      // Several rows at a time reach past the last one.
+      // Several rows at a time extend past the last one.
       const int64_t behind = in_columns ? Columns::kRows * planes.extents[2] : 0;
       src_pitch = padded(planes.plane + behind);
       dst_pitch = padded(planes.reach + planes.plane + behind);
@@ -162,7 +162,7 @@ struct DirectPlanes {
     }
     Real* dst_plane(int64_t channel) const { return dst + channel * dst_pitch + planes.reach; }
 
-    // What is not in x or y stays zero from item to item.
+    // Elements outside x or y stay zero for all items.
     void clear_src(const ConvolutionSizes& sizes) const {
       std::fill_n(src, sizes.src_channels * planes.count() * src_pitch, Real(0));
     }
@@ -175,7 +175,7 @@ struct DirectPlanes {
     return Scratch(sizes, nullptr).size;
   }
 
-  // Elements that are converted at a time.
+  // Elements converted at a time.
   static constexpr int64_t kStep = std::is_same_v<T, Real> ? kLanes : 2 * kLanes;
 
   static void widen_step(const T* from, Real* to) {
@@ -207,7 +207,7 @@ struct DirectPlanes {
   static void widen(const T* from, int64_t stride, Real* to, int64_t n) {
     if (stride == 1 && n >= kStep) {
       for_each_step(n, [&](int64_t i) { widen_step(from + i, to + i); });
-    } else if (stride == 2) {  // a constant, which the compiler can make vectors of
+    } else if (stride == 2) {  // a constant, so that the compiler vectorises
       for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Real>(from[i * 2]);
     } else {
       for (int64_t i = 0; i < n; ++i) to[i] = static_cast<Real>(from[i * stride]);
@@ -267,8 +267,8 @@ struct DirectPlanes {
     }
   }
 
-  // Asks for what is read next, item `next` or nothing if that is not before `end`; the hardware
-  // does not foresee the leap from one image of a channel to the next.
+  // Prefetches the next item, unless `next` is not before `end`; the hardware prefetcher does not
+  // predict the jump from one image of a channel to the next.
   static void prefetch(const T* from, int64_t count, int64_t item, int64_t next, int64_t end) {
     if (next >= end) return;
     constexpr int64_t kLine = 64 / sizeof(T);
@@ -276,7 +276,7 @@ struct DirectPlanes {
     for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + i, 0, 2);
   }
 
-  // Item `next`, if it is before `end`, is read after this one.
+  // Item `next`, if it is before `end`, will be read after this one.
   static void read_src(const ConvolutionSizes& sizes, const Scratch& scratch, const void* src,
                        int64_t item, int64_t next, int64_t end) {
     const int64_t count = sizes.src_channels * volume(sizes.src);

@@ -7,8 +7,8 @@
 namespace aclnn_host {
 
 // A kernel over n contiguous elements of one type: out[i] = f(first[i], second[i]); `second` is
-// null for a function of one argument. `out` may be an input. `coefficients` points at what the
-// operator's header declares. With `streaming`, out will not be read soon: it should bypass the
+// null for a unary function. `out` may alias an input. `coefficients` points to the struct that the
+// operator's header declares. With `streaming`, out will not be read soon and should bypass the
 // caches.
 using ElementwiseKernel = void (*)(const void* coefficients, const void* first, const void* second,
                                    void* out, int64_t n, bool streaming);
@@ -16,7 +16,7 @@ using ElementwiseKernel = void (*)(const void* coefficients, const void* first, 
 // One for each floating type.
 using FloatKernels = KernelsByType<ElementwiseKernel>;
 
-// What a kernel reads whose formula has no numbers of the caller's.
+// The coefficients of a kernel without any.
 template <class Real>
 struct NoCoefficients {};
 

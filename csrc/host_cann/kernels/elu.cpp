@@ -9,16 +9,16 @@
 namespace aclnn_host {
 namespace {
 
-// Each function computes a pair of vectors' worth of elements of type T; kernels/elu.h has the
-// formulas, and the order of the operations is that of CANN's kernels.
+// Each function computes a pair of vectors of elements of type T; kernels/elu.h has the formulas.
+// The order of operations is that of CANN's kernels.
 template <class T>
 using Coefficients = EluCoefficients<RealOf<T>>;
 
-// key > 0 or nan, or `with_zero` and 0: value * factor; else if_not.
+// key > 0 or NaN, or `with_zero` and 0: value * factor; otherwise if_not.
 template <bool with_zero = false, class V>
 inline V scaled_where_positive(const V& key, const V& value, const V& factor, const V& if_not) {
 #if defined(CPU_CAPABILITY_AVX512)
-  // The comparison's mask enables the product: no vector of it, no blending.
+  // Masks the product with the comparison, which avoids a blend.
   if constexpr (std::is_same_v<V, Float>) {
     constexpr int kComparison = with_zero ? _CMP_NLT_UQ : _CMP_NLE_UQ;
     const __mmask16 mask = _mm512_cmp_ps_mask(key, _mm512_setzero_ps(), kComparison);
@@ -28,7 +28,7 @@ inline V scaled_where_positive(const V& key, const V& value, const V& factor, co
   return V::blendv(value * factor, if_not, with_zero ? key < V(0) : key <= V(0));
 }
 
-// Where x <= 0 counts, so is the exponent; see is_falling().
+// The exponent is <= 0 wherever x <= 0; see is_falling().
 template <class T>
 struct Forward {
   using V = VectorOf<T>;
@@ -38,7 +38,7 @@ struct Forward {
   explicit Forward(const Coefficients<T>& c)
       : scale(c.scale), negative(c.negative_scale, c.input_scale) {}
 
-  // Both branches have 0 for 0; the upper keeps its sign.
+  // Both branches give 0 for 0; the upper one keeps its sign.
   V operator()(const V& x) const { return scaled_where_positive<true>(x, x, scale, negative(x)); }
 };
 
@@ -111,7 +111,7 @@ struct BackwardFromResult {
   }
 };
 
-// The exponent is nowhere positive where it counts, and the factors are what ScaledExpm1 takes.
+// The exponent is not positive where it is used, and the factors are in ScaledExpm1's range.
 template <class Real>
 bool is_falling(const EluCoefficients<Real>& c) {
   return c.input_scale >= Real(1e-6) && c.input_scale <= Real(1e30) &&

@@ -5,7 +5,7 @@
 
 namespace aclnn_host {
 
-// What the kernels of ELU and SELU read; Real is double for DOUBLE tensors, else float.
+// Coefficients of the ELU and SELU kernels; Real is double for DOUBLE tensors, else float.
 template <class Real>
 struct EluCoefficients {
   Real scale;           // of the branch x > 0
@@ -13,14 +13,14 @@ struct EluCoefficients {
   Real input_scale;
 };
 
-// The formulas of CANN's documents; 0 belongs to the second line, and nan to the first.
+// The formulas of CANN's documents; 0 belongs to the second line, NaN to the first.
 struct EluKernels {
   // x > 0 : scale * x
-  // x <= 0: negative_scale * expm1(input_scale * x); both give 0 for 0 if negative_scale is
-  //         finite, and that of the first keeps its sign
+  // x <= 0: negative_scale * expm1(input_scale * x). Both give 0 for 0 if negative_scale is
+  //         finite, and the first one keeps the sign of 0.
   FloatKernels forward;
   // x > 0 : scale * x
-  // x <= 0: -negative_scale. What is left of ELU when alpha or input_scale is inf or nan.
+  // x <= 0: -negative_scale. The limit of ELU if alpha or input_scale is inf or NaN.
   FloatKernels threshold;
   // x > 0 : g * scale
   // x <= 0: g * input_scale * negative_scale * exp(x * input_scale)

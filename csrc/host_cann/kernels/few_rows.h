@@ -13,8 +13,8 @@
 namespace aclnn_host {
 namespace {
 
-// A left matrix of so few rows multiplies a right one where it lies: a panel of it would take
-// longer to make. As many sums as a tile has are made at a time.
+// A left matrix of at most this many rows multiplies the right one in place: packing a panel would
+// take longer. Computes as many sums at a time as a tile has.
 constexpr int64_t kFewRows = 4;
 constexpr int64_t kMaxVectors = 8;
 
@@ -22,9 +22,8 @@ constexpr int64_t vectors_of(int64_t rows) {
   return std::min(kMaxVectors, kRows * kVectors / rows);
 }
 
-// out[rows][count] = left[depth][rows] x right, whose rows begin at the places, or added to it. Of
-// the last vector of a row some elements may be another's: they are read, but nothing is made of
-// them.
+// out[rows][count] = left[depth][rows] x right, or added to out; the rows of right begin at
+// `places`. The last vector of a row may read elements beyond it, which do not affect the result.
 template <class T, int64_t rows, int64_t vectors>
 void multiply_few(const float* left, const float* right, std::span<const int64_t> places,
                   int64_t count, float* out, int64_t stride, bool adds) {
@@ -65,7 +64,7 @@ using FewRows = void (*)(const float*, const float*, std::span<const int64_t>, i
                          int64_t, bool);
 using FewRowsByVectors = std::array<FewRows, kMaxVectors>;
 
-// By the number of vectors, from 1.
+// Indexed by the number of vectors, from 1.
 template <class T, int64_t rows, size_t... vectors>
 constexpr FewRowsByVectors few_rows_by_vectors(std::index_sequence<vectors...>) {
   return {multiply_few<T, rows, vectors + 1>...};
@@ -77,7 +76,7 @@ constexpr std::array<FewRowsByVectors, kFewRows> few_rows(std::index_sequence<ro
 template <class T>
 constexpr auto kFew = few_rows<T>(std::make_index_sequence<kFewRows>());
 
-// The same for any count of columns.
+// The same for any number of columns.
 template <class T>
 void multiply_few(int64_t rows, const float* left, const float* right,
                   std::span<const int64_t> places, int64_t count, float* out, int64_t stride,

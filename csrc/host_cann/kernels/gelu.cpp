@@ -9,8 +9,8 @@ namespace aclnn_host {
 namespace {
 
 // Phi(-z) = exp(-z^2 / 2) * t * P(t) with t = 1 / (1 + kStep * z), for z >= 0. The coefficients of
-// P minimise the largest relative error: 2^-25 for float and 2^-19 for the 16-bit types, roundings
-// not counted.
+// P minimise the largest relative error: 2^-25 for float and 2^-19 for the 16-bit types, without
+// rounding errors.
 template <class T>
 struct Tail {
   static constexpr float kStep = 0.33f;
@@ -27,7 +27,7 @@ struct Tail<T> {
        0.1796775758266449f, -0.17882655560970306f, 0.0467824749648571f});
 };
 
-// The normal distribution at x: exp(-x^2 / 2), and its share below x.
+// The normal distribution at x: exp(-x^2 / 2), and its distribution function.
 template <class T>
 struct Normal {
   using V = VectorOf<T>;
@@ -98,7 +98,7 @@ struct TanhBackward {
     const V slope = at::vec::fmadd(square, V(static_cast<RealOf<T>>(kGeluCubic)), linear);
     const V derivative = at::vec::fmadd(square, V(static_cast<RealOf<T>>(3 * kGeluCubic)), linear);
     const Sigmoid<T> s(x * slope);
-    // In this order a large x meets 0 and not inf.
+    // In this order, a large x is multiplied by 0 and does not overflow.
     return g * at::vec::fmadd(s.value * s.complement * x, derivative, s.value);
   }
 };

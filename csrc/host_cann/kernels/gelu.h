@@ -5,8 +5,8 @@
 
 namespace aclnn_host {
 
-// The formulas of CANN's documents; they have no coefficients. Phi is the distribution function of
-// the normal distribution and phi its density.
+// The formulas of CANN's documents, without coefficients. Phi is the distribution function of the
+// normal distribution and phi its density.
 struct GeluKernels {
   FloatKernels forward;   // x * Phi(x)
   FloatKernels backward;  // g * (Phi(x) + x * phi(x))
@@ -19,7 +19,7 @@ struct GeluKernels {
 constexpr double kGeluLinear = 1.5957691216057307117597842397375;
 constexpr double kGeluCubic = 0.044715 * kGeluLinear;
 
-// Of a larger x^2, 1 - s or s is 0 in every type.
+// For a larger x^2, 1 - s or s is 0 in every type.
 constexpr double kGeluGreatestSquare = 1e6;
 
 // The kernels in one version; kernels/gelu.cpp defines it once per CPU capability.

@@ -11,8 +11,8 @@ struct Forward {
 
   explicit Forward(NoCoefficients<RealOf<T>>) {}
 
-  // The share of x is exactly 0 and 1 in the outer branches; -inf counts as -3, for 0 times inf is
-  // nan.
+  // The factor of x is exactly 0 and 1 in the outer branches; -inf is replaced by -3, because 0
+  // times inf is NaN.
   V operator()(const V& x) const {
     const V share = at::vec::clamp(x + V(3), V(0), V(6)) * V(RealOf<T>(1) / 6);
     return at::vec::clamp_min(x, V(-3)) * share;

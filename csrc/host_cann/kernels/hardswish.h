@@ -5,15 +5,15 @@
 
 namespace aclnn_host {
 
-// The formulas of CANN's documents; they have no coefficients.
+// The formulas of CANN's documents, without coefficients.
 struct HardswishKernels {
   // x >= 3 : x
-  // x <= -3: -0, as PyTorch has it
+  // x <= -3: -0, as in PyTorch
   // else   : x * (x + 3) / 6
   FloatKernels forward;
-  // g * slope, and a nan has slope 1.
+  // g * slope; a NaN has slope 1.
   // x < -3       : slope 0
-  // -3 <= x <= 3 : slope x / 3 + 0.5, as (x + 1.5) / 3, which does not cancel
+  // -3 <= x <= 3 : slope x / 3 + 0.5, as (x + 1.5) / 3, which avoids cancellation
   // else         : slope 1
   FloatKernels backward;
   // The same, but slope 0 at -3 and 1 at 3.

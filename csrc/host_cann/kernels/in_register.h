@@ -8,7 +8,7 @@
 namespace aclnn_host {
 namespace {
 
-// Keeps a vector that was loaded in a register: GCC loads it again wherever it is used.
+// Keeps a loaded vector in a register; otherwise GCC reloads it at every use.
 template <class V>
 inline V in_register(V vector) {
 #if defined(CPU_CAPABILITY_AVX512)

@@ -20,7 +20,7 @@ struct Kernels : RowLoops<T> {
   using RowLoops<T>::for_each_rows;
   using RowLoops<T>::number_at;
 
-  // Where a sum overflows in float, large finite elements still have a mean.
+  // Large finite elements have a finite mean even if their sum overflows in float.
   static void sum(const RowTile& tile, const void* x, double* sums) {
     for (int64_t row = 0; row < tile.rows; ++row) {
       const T* from = static_cast<const T*>(x) + row * tile.stride;
@@ -80,8 +80,8 @@ struct Kernels : RowLoops<T> {
       const T* gradient = static_cast<const T*>(dy) + row * tile.stride;
       const T* value = static_cast<const T*>(x) + row * tile.stride;
       V m[kRows], r[kRows];
-      // One pair of each sum, so that those of four rows stay in registers: they do not wait for
-      // one another.
+      // One pair per sum, so that the sums of four rows stay in registers; they are independent
+      // chains.
       Vs sum[kRows], product[kRows];
       for (int64_t k = 0; k < kRows; ++k) {
         m[k] = number_at(mean, row + k);
@@ -99,7 +99,7 @@ struct Kernels : RowLoops<T> {
           const Vs xhat{(v.first - m[k]) * r[k], (v.second - m[k]) * r[k]};
           const Vs all{fmadd(a.first, xhat.first, product[k].first),
                        fmadd(a.second, xhat.second, product[k].second)};
-          // Lanes without an element have 0, of which an infinite r makes nan.
+          // Lanes without an element hold 0, which an infinite r turns into NaN.
           product[k] = where_live<T>(all, product[k], count...);
           sum[k] = {sum[k].first + a.first, sum[k].second + a.second};
         }

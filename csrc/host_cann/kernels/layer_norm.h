@@ -6,9 +6,9 @@
 
 namespace aclnn_host {
 
-// The kernels for elements x, y, dy, dx of one type. They compute in Real, double for DOUBLE and
-// float for the others; mean, rstd, gamma, beta and their gradients are of that type. D is the
-// length of a whole row, of which a tile may be a part.
+// The kernels for elements x, y, dy, dx of one type. They compute in Real (double for DOUBLE,
+// otherwise float); mean, rstd, gamma, beta and their gradients have that type. D is the length of
+// a whole row; a tile may be a part of it.
 //
 //   xhat = (x - mean) * rstd
 //   y    = xhat * gamma + beta
@@ -25,11 +25,11 @@ struct LayerNormKernels {
   // sums[row] = sum of a, products[row] = sum of a * xhat
   void (*sums_of_products)(const RowTile& tile, const void* dy, const void* x, const void* mean,
                            const void* rstd, const void* gamma, double* sums, double* products);
-  // The means of these are where their sums were. Writes dx.
+  // The means have replaced the sums. Writes dx.
   void (*gradient)(const RowTile& tile, const void* dy, const void* x, const void* mean,
                    const void* rstd, const void* gamma, const double* means,
                    const double* mean_products, void* dx);
-  // Adds the tile's share to dgamma and dbeta.
+  // Adds the tile's contribution to dgamma and dbeta.
   void (*weight_gradients)(const RowTile& tile, const void* dy, const void* x, const void* mean,
                            const void* rstd, void* dgamma, void* dbeta);
 };

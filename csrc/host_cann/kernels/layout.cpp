@@ -18,12 +18,12 @@ struct Kernels {
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
   using V = Vectorized<Real>;
   static constexpr int64_t kLanes = V::size();
-  // Numbers that are added to one in Real, before double takes over.
+  // Terms summed in Real before the sum goes into a double.
   static constexpr int64_t kSegment = 64;
   // A tile's rows are a cache line.
   static constexpr int kTile = 64 / sizeof(T);
 
-  // Calls body(begin, count) for one side of tile after tile. at::vec's mask of 31 lanes overflows.
+  // Calls body(begin, count) for one side, tile by tile. (at::vec's mask of 31 lanes overflows.)
   template <class Body>
   static void for_each_step(int64_t size, Body body) {
     for (int64_t i = 0, count; i < size; i += count) {
@@ -32,7 +32,7 @@ struct Kernels {
     }
   }
 
-  // Flattened, so that at::vec's functions leave no symbols, compiled as they are for wide vectors.
+  // Flattened, so that at::vec's functions, compiled here for wide vectors, leave no symbols.
   [[gnu::flatten]] static void transpose(const void* from, int64_t from_stride, void* to,
                                          int64_t to_stride, int64_t rows, int64_t columns) {
     const auto* const source = static_cast<const T*>(from);
@@ -47,7 +47,7 @@ struct Kernels {
                                   static_cast<int>(wide));
       }
     };
-    // Along the side whose rows are further apart: the other's stay in the caches meanwhile.
+    // Iterates along the side with the larger stride, so that the other side's rows stay cached.
     if (from_stride > to_stride) {
       for_each_step(rows, [&](int64_t row, int64_t high) {
         for_each_step(columns,
@@ -60,7 +60,7 @@ struct Kernels {
     }
   }
 
-  // Two vectors of Real, of as many elements.
+  // Two vectors of Real.
   struct Pair {
     V first;
     V second;
@@ -96,7 +96,7 @@ struct Kernels {
       Real lanes[kPair];
       (sums[0].first + sums[0].second).store(lanes);
       (sums[1].first + sums[1].second).store(lanes + kLanes);
-      // Several sums at a time: one after the other they take longer than a short row.
+      // Several sums at a time: in sequence they take longer than a short row.
       constexpr int64_t kParts = kPair < 8 ? kPair : 8;
       double parts[kParts] = {};
       for (int64_t k = 0; k < kPair; k += kParts) {

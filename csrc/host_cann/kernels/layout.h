@@ -7,14 +7,14 @@
 
 namespace aclnn_host {
 
-// What turns a matrix, for elements of one type: images between channels-first and channels-last;
-// and sums along either side of one.
+// Layout kernels for one element type: transposition of images between channels-first and
+// channels-last, and sums along either side of a matrix.
 struct LayoutKernels {
-  // Rows of `from` and of `to` are `from_stride` and `to_stride` elements apart:
+  // The rows of `from` and `to` are `from_stride` and `to_stride` elements apart:
   // to[column][row] = from[row][column].
   void (*transpose)(const void* from, int64_t from_stride, void* to, int64_t to_stride,
                     int64_t rows, int64_t columns);
-  // Sums of n elements, and of a matrix' columns, to which its rows are added.
+  // Sums n elements; and adds a matrix's rows to sums of its columns.
   double (*sum)(const void* from, int64_t n);
   void (*add_rows)(const void* from, int64_t rows, int64_t columns, double* sums);
 };

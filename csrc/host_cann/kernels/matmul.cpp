@@ -15,15 +15,15 @@ namespace {
 template <class T>
 constexpr bool kIsFloat = std::is_same_v<T, float>;
 
-// A block of the left matrix fits into a second-level cache beside what passes through it, a panel
-// of one tile's width into the first; a block of the right one into what the threads share.
+// A block of the left matrix fits into the L2 cache together with the data that passes through it,
+// a panel of one tile's width into the L1 cache; a block of the right matrix into the shared cache.
 constexpr int64_t kDepth = kSegmentWords;  // in words
 constexpr int64_t kBlockRows = 96;
 constexpr int64_t kBlockColumns = 512;
 static_assert(kBlockRows % kRows == 0 && kBlockColumns % kColumns == 0);
-// Rows of sums in FLOAT, of results that are not.
+// Rows of sums in FLOAT, for results of another type.
 constexpr int64_t kSumRows = 4 * kBlockRows;
-// Lines between the one that is read and the one that memory is asked for.
+// Distance in lines of the prefetch.
 constexpr int64_t kAhead = 4;
 
 template <class T>
@@ -34,7 +34,7 @@ int64_t words(int64_t depth) {
 struct Panels {
   float* right;
   float* left;
-  float* sums;  // of results that are not FLOAT
+  float* sums;  // for results that are not FLOAT
 };
 
 template <class Result>
@@ -43,7 +43,7 @@ Panels take_panels(ScratchParts& parts) {
           parts.take<float>(kIsFloat<Result> ? 0 : kSumRows * kBlockColumns)};
 }
 
-// Asks memory for elements that lie side by side, to be read or, with `kWrites`, written.
+// Prefetches contiguous elements, for reading or, with `kWrites`, for writing.
 template <int kWrites, class T>
 void ask_for(const T* from, int64_t count) {
   constexpr int64_t kLine = 64 / sizeof(T);
@@ -65,7 +65,7 @@ void compute_tile(int64_t rows, int64_t columns, int64_t depth, const float* lef
   for (int64_t i = 0; i < rows; ++i) std::memcpy(out + i * stride, whole + i * kColumns, size);
 }
 
-// to[k][i] = the word k of lines that have the depth side by side.
+// to[k][i] = word k of the lines, which are contiguous along the depth.
 void transpose_words(const float* from, int64_t stride, int64_t count, int64_t depth, float* to,
                      int64_t to_stride) {
   transpose(from, stride, count, depth, to, to_stride);
@@ -77,7 +77,7 @@ void transpose_words(const BFloat16* from, int64_t stride, int64_t count, int64_
   if (stride % 2 == 0 && reinterpret_cast<uintptr_t>(from) % sizeof(float) == 0) {
     transpose(reinterpret_cast<const float*>(from), stride / 2, count, whole, to, to_stride);
   } else {
-    // By way of lines that are aligned.
+    // Through aligned lines.
     constexpr int64_t kLines = 16;
     float lines[kLines * kDepth];
     for (int64_t i = 0; i < count; i += kLines) {
@@ -95,7 +95,7 @@ void transpose_words(const BFloat16* from, int64_t stride, int64_t count, int64_
   }
 }
 
-// Calls body(line, the one after it or null, its word) for the lines of the depth, word by word.
+// Calls body(line, the next line or null, its word) for the lines of the depth, word by word.
 template <class T, class Body>
 void for_each_word(const T* line, int64_t stride, int64_t depth, Body body) {
   for (int64_t k = 0; k < depth; k += kWord<T>, line += kWord<T> * stride) {
@@ -115,7 +115,7 @@ void pack_left(const MatrixView<T>& from, int64_t rows, int64_t depth, float* to
     }
     return;
   }
-  // All panels together, so that memory is read in its order.
+  // All panels together, so that memory is read sequentially.
   for_each_word(from.data, from.column_stride, depth, [&](const T* line, const T* next, int64_t k) {
     const auto after = [&](int64_t i) { return next != nullptr ? next + i : nullptr; };
     for (int64_t i = 0; i < whole; i += kRows) {
@@ -134,7 +134,7 @@ void pack_right(const MatrixView<T>& from, int64_t columns, int64_t depth, float
   const int64_t panel_size = words<T>(depth) * kColumns;
   int64_t packed = 0;
   if (from.column_stride == 1) {
-    // All whole panels together, so that memory is read in its order.
+    // All whole panels together, so that memory is read sequentially.
     packed = columns / kColumns * kColumns;
     for_each_word(from.data, from.row_stride, depth, [&](const T* line, const T* next, int64_t k) {
       float* place = to + k * kColumns;
@@ -160,7 +160,7 @@ void pack_right(const MatrixView<T>& from, int64_t columns, int64_t depth, float
   }
 }
 
-// A part of a matrix that memory is asked for, a share at a time, before it is packed.
+// A part of a matrix that is prefetched piece by piece before it is packed.
 class Ahead {
  public:
   Ahead() = default;
@@ -194,10 +194,10 @@ class Ahead {
   int64_t length_ = 0;
   int64_t stride_ = 0;
   int64_t share_ = 0;
-  int64_t at_ = 0;  // in a line
+  int64_t at_ = 0;  // within a line
 };
 
-// Sums in FLOAT, `stride` from row to row.
+// Sums in FLOAT; rows are `stride` apart.
 struct Sums {
   float* data;
   int64_t stride;
@@ -205,7 +205,7 @@ struct Sums {
   float* row(int64_t i) const { return data + i * stride; }
 };
 
-// What is computed at a time: some rows and columns, and a segment of their sums.
+// One unit of work: some rows and columns, and a segment of their sums.
 template <class T>
 struct Block {
   MatrixView<T> left;
@@ -215,7 +215,7 @@ struct Block {
   int64_t column;
   int64_t columns;
   int64_t depth;
-  bool adds;  // to the sums of the segments before
+  bool adds;  // to the sums of earlier segments
   bool is_last;
 
   int64_t tiles(int64_t of_rows) const {
@@ -287,8 +287,7 @@ void add_bias(const MatrixView<Result>& bias, int64_t rows, int64_t columns, con
   }
 }
 
-// Of the block some rows, kBlockRows at most. While tiles are computed memory is asked for what
-// comes next.
+// Computes at most kBlockRows rows of the block, and prefetches the next data meanwhile.
 template <class T, class Result>
 void multiply_rows(const MatrixProduct<T, Result>& p, const Block<T>& block, int64_t row,
                    const Panels& panels, const Sums& sums, Ahead& next_right, Ahead next_left) {
@@ -311,8 +310,7 @@ void multiply_rows(const MatrixProduct<T, Result>& p, const Block<T>& block, int
   }
 }
 
-// Of vectors in pairs; behind the sums there may be others. Memory is asked for elements so far
-// ahead.
+// Narrows pairs of vectors; memory after the sums may be read. Prefetches `ahead` elements ahead.
 void narrow(const float* from, int64_t count, BFloat16* to, int64_t ahead) {
   using Elements = at::vec::Vectorized<c10::BFloat16>;
   for (int64_t i = 0; i < count; i += Elements::size()) {
@@ -327,7 +325,7 @@ Result* result_of(const MatrixProduct<T, Result>& p, const Block<T>& block) {
   return p.out + block.row * p.out_stride + block.column;
 }
 
-// Where a block's sums are made: FLOAT in the result, others in memory of their own.
+// The memory of a block's sums: the result if it is FLOAT, otherwise separate memory.
 template <class T, class Result>
 Sums place_of_sums(const MatrixProduct<T, Result>& p, const Block<T>& block, const Panels& panels) {
   if constexpr (kIsFloat<Result>) {

@@ -19,10 +19,10 @@ struct MatrixView {
   }
 };
 
-// out = left x right + bias; in rows of `out` the columns lie side by side. Of several terms the
-// products are added up: the matrices of the next one are so many elements further on. The bias is
-// added to what they come to, so that their sum has no roundings of its size. With `adds`, which
-// results of FLOAT and DOUBLE may have, all is added to what `out` has, as further terms would be.
+// out = left x right + bias; rows of `out` are contiguous. Several terms are summed: the matrices
+// of the next one are left_term and right_term elements further on. The bias is added to the sum of
+// the products, so that partial sums are not rounded at its magnitude. With `adds`, for FLOAT and
+// DOUBLE results, everything is added to `out`, like further terms.
 template <class T, class Result = T>
 struct MatrixProduct {  // no size is 0
   int64_t rows;
@@ -32,7 +32,7 @@ struct MatrixProduct {  // no size is 0
   MatrixView<T> right;
   Result* out;
   int64_t out_stride;
-  // For each row or column one, the stride of the other dimension is 0; without data there is none.
+  // For a bias per row or column, the stride of the other dimension is 0. No bias if data is null.
   MatrixView<Result> bias{};
   int64_t terms = 1;
   int64_t left_term = 0;
@@ -40,9 +40,9 @@ struct MatrixProduct {  // no size is 0
   bool adds = false;
 };
 
-// Every sum is made in the order of the terms and the depth, in segments of so many words of 32
-// bits, wherever a product is divided by rows and columns: so its bits depend on nothing else. Sums
-// of BFLOAT16 are made in FLOAT, and rounded once if the result is BFLOAT16, too.
+// Every sum follows the order of the terms and the depth, in segments of this many 32-bit words,
+// however a product is divided by rows and columns, so its bits depend on nothing else. BFLOAT16 is
+// summed in FLOAT, and rounded once if the result is BFLOAT16.
 constexpr int64_t kSegmentWords = 256;
 
 template <class T, class Result = T>
@@ -52,13 +52,13 @@ struct MatmulKernel {
 };
 
 struct MatmulKernels {
-  // Into how many rows and columns a product is best divided: multiples of these.
+  // Products are best divided at multiples of this many rows and columns.
   int64_t row_step;
   int64_t column_step;
   MatmulKernel<float> float32;
   MatmulKernel<double> float64;
-  // With AVX512 and on aarch64 only for CPUs that have AVX512_BF16 or FEAT_BF16 too
-  // (has_bfloat16_products). The other versions multiply it in FLOAT, and only tests call them.
+  // With AVX512 and on aarch64, only for CPUs that also have AVX512_BF16 or FEAT_BF16
+  // (has_bfloat16_products). Other versions multiply in FLOAT and are called by tests only.
   MatmulKernel<BFloat16> bfloat16;
   MatmulKernel<BFloat16, float> bfloat16_sums;
 };

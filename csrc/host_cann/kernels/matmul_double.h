@@ -11,9 +11,9 @@
 #include "host_cann/kernels/scratch.h"
 #include "host_cann/kernels/sizes.h"
 
-// Products of DOUBLE. Their bits must not depend on how a product is divided among threads, which
-// no BLAS promises. DOUBLE serves checks of gradients more than training, so there is one tile; at
-// an edge it is computed whole and only its part of the result is stored.
+// Products of DOUBLE. Their bits must not depend on the division among threads, which no BLAS
+// guarantees. DOUBLE is used for gradient checks more than for training, so there is one tile
+// shape; edge tiles are computed in full and stored in part.
 namespace aclnn_host {
 namespace {
 namespace of_double {
@@ -34,7 +34,7 @@ inline Panels take_panels(ScratchParts& parts) {
   return {parts.take<double>(kBlockColumns * kDepth), parts.take<double>(kRows * kDepth)};
 }
 
-// to[k][i] = from[i][k] for i up to `width`, and 0 from `count` on.
+// to[k][i] = from[i][k] for i up to `width`; 0 from `count` on.
 inline void pack(const double* from, int64_t stride, int64_t step, int64_t count, int64_t width,
                  int64_t depth, double* to) {
   for (int64_t k = 0; k < depth; ++k, to += width) {
@@ -43,7 +43,7 @@ inline void pack(const double* from, int64_t stride, int64_t step, int64_t count
   }
 }
 
-// out = left[depth][kRows] x right[depth][kColumns], added to what is there if it `adds`.
+// out = left[depth][kRows] x right[depth][kColumns]; `adds` accumulates.
 inline void tile(const double* left, const double* right, int64_t depth, double* out,
                  int64_t stride, bool adds) {
   V sums[kRows][2];

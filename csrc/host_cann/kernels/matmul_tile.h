@@ -20,8 +20,8 @@ namespace {
 using V = at::vec::Vectorized<float>;
 constexpr int64_t kLanes = V::size();
 
-// A tile of the result stays in registers: 24 vectors of 32, or 12 of 16, and the next of the right
-// matrix beside them.
+// A tile of the result stays in registers: 24 of 32 vectors, or 12 of 16, plus the next vectors of
+// the right matrix.
 #if defined(CPU_CAPABILITY_AVX512) || defined(__aarch64__)
 constexpr int64_t kRows = 12;
 #else
@@ -30,8 +30,8 @@ constexpr int64_t kRows = 6;
 constexpr int64_t kVectors = 2;
 constexpr int64_t kColumns = kVectors * kLanes;
 
-// What is multiplied at a time is a word of 32 bits: a FLOAT, or two BFLOAT16 that follow each
-// other in the depth, the first in the low half. Both are held as FLOAT.
+// The unit of multiplication is a 32-bit word: a FLOAT, or two BFLOAT16 adjacent in the depth, the
+// first in the low half. Both are held as FLOAT.
 template <class T>
 constexpr int64_t kWord = sizeof(float) / sizeof(T);
 
@@ -43,14 +43,14 @@ inline V multiply_add(float, const V& factor, const V& next, const V& sum) {
 // sum + both products of the words.
 inline V multiply_add(BFloat16, const V& factor, const V& next, const V& sum) {
 #if defined(CPU_CAPABILITY_AVX512)
-  // Not its intrinsic: the compiler must not use AVX512_BF16 for anything else.
+  // Assembly, not the intrinsic, so that the compiler does not use AVX512_BF16 elsewhere.
   __m512 result = sum;
   asm("vdpbf16ps %2, %1, %0"
       : "+v"(result)
       : "v"(static_cast<__m512>(factor)), "v"(static_cast<__m512>(next)));
   return result;
 #elif defined(__aarch64__)
-  // The directive is for the assembler alone.
+  // The directive affects the assembler only.
   float32x4_t result = sum;
   asm(".arch_extension bf16\n\tbfdot %0.4s, %1.8h, %2.8h"
       : "+w"(result)
@@ -66,8 +66,8 @@ inline V multiply_add(BFloat16, const V& factor, const V& next, const V& sum) {
 #endif
 }
 
-// The rows of a right matrix, kColumns words of each: in segments of one length, in which they are
-// `step` apart; `jump` is from segment to segment.
+// The rows of a right matrix, kColumns words each, in segments of equal length; rows are `step`
+// apart, segments `jump`.
 struct TileRows {
   const float* data;
   int64_t segments;
@@ -75,11 +75,12 @@ struct TileRows {
   int64_t step;
   int64_t jump;
 
-  // Rows that lie one after the other.
+  // Contiguous rows.
   static TileRows panel(const float* data, int64_t depth) { return {data, 1, depth, kColumns, 0}; }
 };
 
-// Some rows and columns of the result: left[depth][rows] x right[depth][columns], in words.
+// Computes some rows and columns of the result: left[depth][rows] x right[depth][columns], in
+// words.
 template <class T, int64_t rows, int64_t vectors>
 void tile(const float* left, const TileRows& right, float* out, int64_t stride, bool adds) {
   V sums[rows][vectors];
@@ -87,9 +88,9 @@ void tile(const float* left, const TileRows& right, float* out, int64_t stride, 
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < vectors; ++j) sums[i][j] = V(0);
   }
-  // One loop over all segments: between two loops the sums would not stay in registers.
+  // One loop over all segments: between two loops the sums would leave the registers.
   const float* from = right.data;
-  int64_t rest = right.length;  // of the segment
+  int64_t rest = right.length;  // in the segment
   for (int64_t k = right.segments * right.length; k > 0; --k, left += rows) {
     V next[vectors];
     for (int64_t j = 0; j < vectors; ++j) next[j] = V::loadu(from + j * kLanes);
@@ -110,7 +111,7 @@ void tile(const float* left, const TileRows& right, float* out, int64_t stride, 
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < vectors; ++j) {
       float* const to = out + i * stride + j * kLanes;
-      // At last, so that errors do not grow with the length of the whole sum.
+      // Added last, so that errors do not grow with the length of the whole sum.
       if (adds) sums[i][j] = V::loadu(to) + sums[i][j];
       sums[i][j].store(to);
     }
@@ -119,7 +120,7 @@ void tile(const float* left, const TileRows& right, float* out, int64_t stride, 
 
 using Tile = void (*)(const float*, const TileRows&, float*, int64_t, bool);
 
-// By the number of rows, from 1.
+// Indexed by the number of rows, from 1.
 template <class T, int64_t vectors, size_t... rows>
 constexpr std::array<Tile, kRows> tiles(std::index_sequence<rows...>) {
   return {tile<T, rows + 1, vectors>...};
@@ -129,13 +130,13 @@ constexpr auto kNarrow = tiles<T, 1>(std::make_index_sequence<kRows>());
 template <class T>
 constexpr auto kWide = tiles<T, kVectors>(std::make_index_sequence<kRows>());
 
-// The tile for so many rows and columns. It writes whole vectors.
+// The function for this many rows and columns. It writes whole vectors.
 template <class T>
 Tile tile_for(int64_t rows, int64_t columns) {
   return (columns <= kLanes ? kNarrow<T> : kWide<T>)[static_cast<size_t>(rows - 1)];
 }
 
-// The words of elements and of those next to them in the depth, if any.
+// The words of elements, together with their neighbours in the depth, if any.
 template <int64_t fixed = 0>
 void copy_words(const float* line, const float*, int64_t count, float* to) {
   std::memcpy(to, line, static_cast<size_t>(fixed != 0 ? fixed : count) * sizeof(float));
@@ -152,7 +153,7 @@ void copy_words(const BFloat16* line, const BFloat16* next, int64_t count, float
 
 using Four [[gnu::vector_size(16)]] = float;
 
-// The elements at these places of two vectors that stand behind one another.
+// Shuffles the concatenation of two vectors by `places`.
 template <int... places>
 Four shuffle(Four a, Four b) {
 #ifdef __clang__
@@ -163,7 +164,7 @@ Four shuffle(Four a, Four b) {
 #endif
 }
 
-// to[line][i] = from[i][line]: rows of `from` are `from_stride` apart, lines of `to` `to_stride`.
+// to[line][i] = from[i][line]; rows are `from_stride` apart in `from`, lines `to_stride` in `to`.
 inline void turn_4(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
   Four rows[4];
   for (int i = 0; i < 4; ++i) std::memcpy(&rows[i], from + i * from_stride, sizeof(Four));
@@ -177,7 +178,7 @@ inline void turn_4(const float* from, int64_t from_stride, float* to, int64_t to
   for (int i = 0; i < 4; ++i) std::memcpy(to + i * to_stride, &lines[i], sizeof(Four));
 }
 
-// The same for so many rows and lines: in squares of 16, then of 4, then one by one.
+// The same for any size: in squares of 16, then of 4, then single elements.
 [[gnu::flatten]] inline void transpose(const float* from, int64_t from_stride, int64_t count,
                                        int64_t lines, float* to, int64_t to_stride) {
   constexpr int64_t kSquare = 16;

@@ -1,5 +1,5 @@
-// Positions in images of three dimensions. All names are internal to the file that includes this
-// one, because kernels are compiled once per CPU capability.
+// Positions in 3-D images. All names have internal linkage in the including file, because kernels
+// are compiled once per CPU capability.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace {
 // A size, or another number, for each spatial dimension.
 using Values = std::array<int64_t, 3>;
 
-// The elements of an image or a kernel.
+// The number of elements of an image or a kernel.
 constexpr int64_t volume(const Values& sizes) {
   return sizes[0] * sizes[1] * sizes[2];
 }

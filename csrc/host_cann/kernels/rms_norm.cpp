@@ -70,7 +70,7 @@ struct Kernels : RowLoops<T> {
           Vs& last = sum[k][which];
           const Vs all{fmadd(d.first * g.first, a.first * r[k], last.first),
                        fmadd(d.second * g.second, a.second * r[k], last.second)};
-          // Lanes without an element have 0, which an infinite r makes nan.
+          // Lanes without an element hold 0, which an infinite r turns into NaN.
           last = where_live<T>(all, last, count...);
         }
       };

@@ -9,9 +9,9 @@
 
 namespace aclnn_host {
 
-// The kernels for elements x, y, dy, dx of one type. They compute in Real, double for DOUBLE and
-// float for the others; rstd, gamma and dgamma are of that type. D is the length of a whole row, of
-// which a tile may be a part: columns is at most RowTile::kMostColumns.
+// The kernels for elements x, y, dy, dx of one type. They compute in Real (double for DOUBLE,
+// otherwise float); rstd, gamma and dgamma have that type. D is the length of a whole row; a tile
+// may be a part of it, with at most RowTile::kMostColumns columns.
 //
 //   xhat = x * rstd
 //   y    = xhat * gamma
@@ -25,7 +25,7 @@ struct RmsNormKernels {
   // sums[row] = sum of dy * gamma * xhat
   void (*sum_of_products)(const RowTile& tile, const void* dy, const void* x, const void* rstd,
                           const void* gamma, double* sums);
-  // Writes dx and adds the tile's share to dgamma.
+  // Writes dx and adds the tile's contribution to dgamma.
   void (*gradients)(const RowTile& tile, const void* dy, const void* x, const void* rstd,
                     const void* gamma, const double* means, void* dx, void* dgamma);
 };

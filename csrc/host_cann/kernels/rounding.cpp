@@ -5,13 +5,13 @@
 namespace aclnn_host {
 namespace {
 
-// Scalar code without branches, which the compiler vectorises for the capability.
+// Branch-free scalar code, which the compiler vectorises for the capability.
 
 constexpr uint32_t kSign = 0x80000000;
 constexpr uint32_t kInfinity = 0x7f800000;
 
-// The bits of a float without their lowest kDropped, to nearest even. A carry out of the mantissa
-// makes the next power of two, or inf.
+// Rounds away the lowest kDropped bits of a float, to nearest even. A carry out of the mantissa
+// correctly gives the next power of two, or inf.
 template <int kDropped>
 inline uint32_t drop(uint32_t bits) {
   const uint32_t odd = (bits >> kDropped) & 1;
@@ -26,8 +26,8 @@ void round_dropping(float* values, int64_t n) {
   }
 }
 
-// FP16 has 10 bits of mantissa down to 2^-14 and the multiples of 2^-24 below, which are the
-// distance between floats in [0.5, 1); it ends before 65520.
+// FP16 has 10 bits of mantissa down to 2^-14, and multiples of 2^-24 (the ulp of floats in [0.5,
+// 1)) below; values from 65520 on overflow.
 void round_half(float* values, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const auto bits = std::bit_cast<uint32_t>(values[i]);
@@ -36,7 +36,7 @@ void round_half(float* values, int64_t n) {
     const float small = std::bit_cast<float>(magnitude) + 0.5f - 0.5f;
     uint32_t rounded =
         magnitude < std::bit_cast<uint32_t>(0x1p-14f) ? std::bit_cast<uint32_t>(small) : normal;
-    // Neither inf nor nan comes below inf here.
+    // Inf and NaN are not below kInfinity here.
     if (rounded > std::bit_cast<uint32_t>(65504.0f) && rounded < kInfinity) rounded = kInfinity;
     values[i] = std::bit_cast<float>(rounded | (bits & kSign));
   }

@@ -6,11 +6,12 @@
 
 namespace aclnn_host {
 
-// Rounds n floats in place to numbers of a narrower format: to nearest even, overflow to inf; inf
-// and nan stay.
+// Rounds n floats in place to a narrower format: to nearest even, overflow to inf; inf and NaN are
+// kept.
 using RoundingKernel = void (*)(float* values, int64_t n);
 
-// One per format. HF32 is FP32 with fewer bits of mantissa: 11 on Atlas A2 and A3, 10 on Ascend950.
+// One kernel per format. HF32 is FP32 with fewer bits of mantissa: 11 on Atlas A2 and A3, 10 on
+// Ascend950.
 struct RoundingKernels {
   RoundingKernel half;
   RoundingKernel bfloat16;

@@ -4,12 +4,11 @@
 
 namespace aclnn_host {
 
-// A rectangle of a matrix: `rows` rows of `columns` elements, `stride` elements from row to row.
-// What there is once for every row, `rstd`, has no gaps; sums stand `sum_stride` apart. With
-// `streaming`, the matrix is much larger than the caches: results bypass them, and while they are
-// written, the elements of the next rows are asked for.
+// A rectangle of a matrix: `rows` rows of `columns` elements, `stride` elements apart. Per-row
+// values such as `rstd` are contiguous; sums are `sum_stride` apart. With `streaming`, the matrix
+// is much larger than the caches: results bypass them, and the next rows are prefetched meanwhile.
 struct RowTile {
-  // So that few numbers are added to one.
+  // Limits the number of terms per sum.
   static constexpr int64_t kMostColumns = 2048;
 
   int64_t rows;
@@ -18,7 +17,7 @@ struct RowTile {
   int64_t sum_stride;
   bool streaming = false;
 
-  // From an element to that of the tile below.
+  // From an element to the corresponding one of the tile below.
   template <class T>
   int64_t next_bytes() const {
     return rows * stride * static_cast<int64_t>(sizeof(T));

@@ -8,8 +8,8 @@
 namespace aclnn_host {
 namespace {
 
-// Parts of a scratch memory, one after the other, each at a multiple of 64 bytes; of none to find
-// its size.
+// Allocates consecutive parts of scratch memory, each 64-byte aligned; from a null pointer, it only
+// computes their total size.
 class ScratchParts {
  public:
   explicit ScratchParts(void* memory) : memory_(static_cast<char*>(memory)) {}

@@ -5,8 +5,8 @@
 
 namespace aclnn_host {
 
-// SELU on integers, scalar code: they exist for conformance, not for speed. The
-// coefficients are EluCoefficients<float>. Null for other types than INT32 and INT8.
+// SELU on integers, scalar code: they exist for conformance, not for speed. The coefficients are
+// EluCoefficients<float>. Null for types other than INT32 and INT8.
 //   forward : computed in FP32 and truncated toward zero; INT32 saturates, INT8 wraps around.
 //   backward: integer -> FP16 -> FP32, computed, -> FP16 -> integer, to nearest even and
 //   saturating.

@@ -5,7 +5,7 @@
 
 namespace aclnn_host {
 
-// The formulas of CANN's documents, with s = 1 / (1 + exp(-x)); they have no coefficients.
+// The formulas of CANN's documents, with s = 1 / (1 + exp(-x)), without coefficients.
 struct SiluKernels {
   FloatKernels forward;   // x * s
   FloatKernels backward;  // g * s * (1 + x * (1 - s))

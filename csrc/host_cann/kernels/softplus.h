@@ -5,14 +5,14 @@
 
 namespace aclnn_host {
 
-// What the kernels of Softplus read; Real is double for DOUBLE tensors, else float.
+// Coefficients of the Softplus kernels; Real is double for DOUBLE tensors, else float.
 template <class Real>
 struct SoftplusCoefficients {
   Real beta;
   Real threshold;
 };
 
-// The formulas of CANN's documents, with v = beta * x; a nan takes the second line.
+// The formulas of CANN's documents, with v = beta * x; a NaN takes the second line.
 struct SoftplusKernels {
   // v > threshold: x
   // else         : log(1 + exp(v)) / beta, as (max(v, 0) + log1p(exp(-|v|))) / beta

@@ -11,21 +11,21 @@
 namespace aclnn_host {
 namespace {
 
-// Sums over a kernel's taps that lie one below the other, for four rows of results at a time: each
-// row that is loaded then counts for as many of them as it meets. Rows begin at multiples of
-// `pitch`, which is one of the vectors' size.
+// Sums over columns of kernel taps, for four rows of results at a time: each loaded row is used for
+// all of them that it contributes to. Rows begin at multiples of `pitch`, a multiple of the vector
+// length.
 template <class Real>
 struct TapColumns {
   using V = at::vec::Vectorized<Real>;
   static constexpr int64_t kLanes = V::size();
   static constexpr int64_t kRows = 4;
   static constexpr int64_t kMaxTaps = 7;
-  // Vectors for sums, so that they, a few rows and a factor stay in registers.
+  // Vectors for sums: as many as leave registers for a few rows and a factor.
   static constexpr int64_t kSums = sizeof(V) == 64 ? 21 : 10;
 
   static constexpr bool has(int64_t taps) { return taps == 3 || taps == 5 || taps == 7; }
 
-  // For the sums of results: tap j reads `from` j rows further down.
+  // For sums of results: tap j reads `from`, j rows further down.
   struct Column {
     const Real* from;
     Real factors[kMaxTaps];
@@ -33,7 +33,7 @@ struct TapColumns {
 
   // Rows of results: at least kRows of them, each of at least a vector.
   struct Rows {
-    int64_t begin;  // the first one's, in what the columns read
+    int64_t begin;  // of the first one, in the columns' memory
     Real* to;
     int64_t pitch;
     int64_t count;
@@ -51,13 +51,13 @@ struct TapColumns {
     }
   }
 
-  // The same rows of two images: `columns` are the other one's, of each column of taps.
+  // Corresponding rows of two images; `columns` belong to the other image, one per column of taps.
   struct RowPairs {
     const Real* dst;
     const Real* const* columns;
     int64_t pitch;
     int64_t count;
-    int64_t width;  // a multiple of a vector
+    int64_t width;  // a multiple of the vector length
   };
 
   // Adds the sum over x and y of dst[i] * columns[c][i + j * pitch], where i = x + y * pitch, to
@@ -71,7 +71,7 @@ struct TapColumns {
   }
 
  private:
-  // The last rows and vectors overlap with those before. Not inlined, which costs GCC its
+  // The last rows and vectors overlap earlier ones. Not inlined: inlining makes GCC spill
   // registers.
   template <int64_t kTaps>
   [[gnu::noinline]] static void add_rows(const Column* columns, int64_t count, Real bias,
@@ -91,7 +91,7 @@ struct TapColumns {
     }
   }
 
-  // Rows of results from `to` on, which read from `at` on.
+  // Computes rows of results from `to` on, reading from `at` on.
   template <int64_t kTaps, int64_t kVectors>
   static void add_block(const Column* columns, int64_t count, Real bias, int64_t pitch, int64_t at,
                         Real* to, int64_t to_pitch) {
@@ -128,7 +128,7 @@ struct TapColumns {
     }
   }
 
-  // As many columns at a time as leave their sums in registers.
+  // As many columns at a time as keep their sums in registers.
   template <int64_t kTaps>
   static void multiply_columns(const RowPairs& rows, int64_t columns, double* sums) {
     constexpr int64_t kMost = std::min<int64_t>(kSums / kTaps, 3);
@@ -139,7 +139,7 @@ struct TapColumns {
     for (; c < columns; ++c) multiply_rows<kTaps, 1>(rows, c, columns, sums + c);
   }
 
-  // Of the columns from `first` on. Not inlined either.
+  // The columns from `first` on. Not inlined, for the same reason.
   template <int64_t kTaps, int64_t kColumns>
   [[gnu::noinline]] static void multiply_rows(const RowPairs& rows, int64_t first, int64_t columns,
                                               double* to) {

@@ -10,8 +10,8 @@
 namespace aclnn_host {
 namespace {
 
-// The ElementwiseKernel of a function: Function<T>, made of its coefficients, computes a vector's
-// worth of elements of type T from one or two.
+// The ElementwiseKernel of a function: Function<T>, constructed from its coefficients, computes one
+// vector of elements of type T from one or two.
 template <template <class> class Function, template <class> class Coefficients, class T>
 void kernel(const void* coefficients, const void* first, const void* second, void* out, int64_t n,
             bool streaming) {

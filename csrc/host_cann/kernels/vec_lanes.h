@@ -17,14 +17,13 @@
 namespace aclnn_host {
 namespace {
 
-// What elements of type T are computed in.
+// The compute type for elements of type T.
 template <class T>
 using RealOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 template <class T>
 using VectorOf = at::vec::Vectorized<RealOf<T>>;
 
-// The step of every loop: two vectors of the compute type, as many elements as one vector of a
-// 16-bit type has.
+// The step of every loop: two vectors of the compute type, which is one vector of a 16-bit type.
 template <class V>
 struct Pair {
   V first;
@@ -40,7 +39,8 @@ inline Pair<V> map(const Pair<V>& a, const Pair<V>& b, F f) {
   return {f(a.first, b.first), f(a.second, b.second)};
 }
 
-// Writes past the caches where the CPU can; `to` is aligned to the vector. See streaming.h.
+// A store that bypasses the caches where the CPU supports it; `to` must be aligned. See
+// streaming.h.
 template <class V>
 inline void store_streaming(const V& value, void* to) {
 #if defined(CPU_CAPABILITY_AVX512)
@@ -58,12 +58,12 @@ inline void store_streaming(const V& value, void* to) {
 #endif
 }
 
-// The same number, and the default nan for any other: one whose lower bits are zero.
+// The same value; a NaN becomes the canonical one, with zero lower bits.
 inline float with_default_nan(float value) {
   return std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : value;
 }
 inline double with_default_nan(double value) {
-  return value;  // is never narrowed
+  return value;  // not needed for types that are never narrowed
 }
 #if defined(CPU_CAPABILITY_AVX512)
 inline at::vec::Vectorized<float> with_default_nan(const at::vec::Vectorized<float>& value) {
@@ -72,9 +72,9 @@ inline at::vec::Vectorized<float> with_default_nan(const at::vec::Vectorized<flo
 }
 #endif
 
-// How a step of elements becomes numbers to compute with, and how these are rounded back.
-// Which lane an element is in is the same for all that is loaded or stored with one T: the elements
-// themselves, and the numbers of the compute type (`_real`) that belong to them.
+// Conversion of a step of elements to the compute type, and rounding back. For one T, the mapping
+// of elements to lanes is the same for everything loaded or stored: the elements themselves, and
+// values of the compute type (`_real`) that belong to them.
 template <class T>
 struct Lanes {
   using V = VectorOf<T>;
@@ -104,8 +104,7 @@ struct Lanes {
   }
 };
 
-// Elements of 16 bits fill one vector, which `Order` widens, narrows, and puts numbers in the order
-// of.
+// 16-bit elements fill one vector; `Order` widens and narrows it, and permutes values accordingly.
 template <class T, class Order>
 struct NarrowLanes {
   using V = at::vec::Vectorized<float>;
@@ -151,7 +150,7 @@ struct InOrder {
 };
 
 #if defined(CPU_CAPABILITY_AVX512)
-// Halves of a vector are widened as they are loaded: taking a loaded vector apart costs more.
+// Loads and widens each half: splitting a loaded vector costs more.
 template <>
 struct Lanes<c10::Half> : NarrowLanes<c10::Half, InOrder<c10::Half>> {
   using NarrowLanes::load;
@@ -164,7 +163,7 @@ struct Lanes<c10::Half> : NarrowLanes<c10::Half, InOrder<c10::Half>> {
 };
 
 // The first vector has the even elements, the second the odd ones. Two BFLOAT16 share a 32-bit
-// lane: shifting and masking separates them into floats more cheaply than widening in order does.
+// lane: a shift and a mask convert them to float, which is cheaper than widening in order.
 struct EvenOdd {
   using V = at::vec::Vectorized<float>;
   using Elements = at::vec::Vectorized<c10::BFloat16>;
@@ -175,9 +174,9 @@ struct EvenOdd {
             V(_mm512_castsi512_ps(_mm512_and_si512(pair, _mm512_set1_epi32(0xffff0000))))};
   }
 
-  // To nearest even, in the upper half of the lane; the lower half is left over. A nan stays one
-  // because its lower bits are zero: the kernels' nans come from BFLOAT16 inputs, from operations
-  // (the default nan), or from floats that with_default_nan() or stage 1 has seen to.
+  // Rounds to nearest even, in the upper half of the lane; the lower half is garbage. A NaN stays
+  // NaN only because its lower bits are zero: the kernels' NaNs come from BFLOAT16 inputs, from
+  // operations (the default NaN), or from floats canonicalised by with_default_nan() or stage 1.
   static __m512i round(__m512 value) {
     const __m512i bits = _mm512_castps_si512(value);
     const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(1 << 16));
@@ -186,7 +185,7 @@ struct EvenOdd {
   }
 
   static Elements narrow(const Pair<V>& pair) {
-    // odd & 0xffff0000 | even >> 16, by the truth table of c ? a : b.
+    // odd & 0xffff0000 | even >> 16, with the truth table of c ? a : b.
     return Elements(_mm512_ternarylogic_epi32(round(pair.second),
                                               _mm512_srli_epi32(round(pair.first), 16),
                                               _mm512_set1_epi32(0xffff0000), 0xe4));

@@ -10,9 +10,9 @@
 namespace aclnn_host {
 namespace {
 
-// Asks for the step `bytes` after the one at `from`: with much arithmetic between the loads, the
-// CPU's own prefetching, which ends with every page, leaves the memory waiting. Beyond the end of
-// the memory it does nothing.
+// Prefetches the step `bytes` after the one at `from`: with much arithmetic between loads, the
+// hardware prefetcher, which stops at page boundaries, is too slow. Past the end of the memory this
+// has no effect.
 template <class T>
 inline void prefetch(const T* from, int64_t bytes) {
   constexpr int64_t kLine = 64;
@@ -21,8 +21,8 @@ inline void prefetch(const T* from, int64_t bytes) {
   }
 }
 
-// Calls body(i, count...) for the steps of n elements, which begin at i; the last may have a count,
-// the others are whole.
+// Calls body(i, count...) for the steps of n elements, which begin at i; only the last step may
+// have a count, all others are whole.
 template <class T, class Body>
 inline void for_each_step(int64_t n, Body body) {
   constexpr int64_t kCount = Lanes<T>::kCount;
@@ -47,15 +47,15 @@ struct StreamingStores {
   }
 };
 
-// Calls body(i, store, count...) for steps whose results go to `to` + i. With `streaming`, those
-// that are whole bypass the caches, and the first may have a count, up to where `to` is aligned.
+// Calls body(i, store, count...) for steps whose results go to `to` + i. With `streaming`, whole
+// steps bypass the caches, and the first may have a count, up to where `to` is aligned.
 template <class T, class Body>
 inline void for_each_result(T* to, int64_t n, bool streaming, Body body) {
   constexpr int64_t kCount = Lanes<T>::kCount;
   constexpr uintptr_t kAlignment = sizeof(VectorOf<T>);
   int64_t i = 0;
   const auto misaligned = reinterpret_cast<uintptr_t>(to) % kAlignment;
-  // An alignment that elements which straddle it never reach.
+  // Misaligned elements never reach an aligned address.
   if (!streaming || misaligned % sizeof(T) != 0) {
     for (; i + kCount <= n; i += kCount) body(i, CachedStores());
   } else {

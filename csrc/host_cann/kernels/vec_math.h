@@ -1,16 +1,16 @@
 // Included by kernels only: compiled once per CPU capability, all names internal to the file.
 //
-// Exponentials of v for elements of type T. 16-bit types are computed in float, with as few
-// operations as their precision allows: the fewer, the nearer a kernel gets to the memory's speed.
-// Relative errors where the result is a normal number of float, before the rounding to 16 bits;
-// u = 2^-24, and e = |v| 2^-28, with FMA:
+// Exponentials of v for elements of type T. 16-bit types are computed in float with the fewest
+// operations that their precision allows, to come close to the memory bandwidth. Relative errors
+// where the result is a normal float, before the rounding to 16 bits; u = 2^-24, and e = |v| 2^-28,
+// with FMA:
 //
 //           float   FLOAT16          BFLOAT16         double
 //   exp     2 u     2^-23 + 2 u + e  as FLOAT16       1 ULP, by at::vec
 //   expm1   2.5 u   2^-21 + 3 u + e  2^-16 + 3 u + e  1 ULP
 //   log1p   3 u     2^-22 + 3 u      2^-16 + 3 u      1 ULP
 //
-// ScaledExpm1 has no e. docs/precision.md says how they come about. Without FMA, e is |v| 2^-24.
+// ScaledExpm1 has no e. docs/precision.md derives these bounds. Without FMA, e is |v| 2^-24.
 #pragma once
 
 #include <array>
@@ -28,8 +28,8 @@ using Double = at::vec::Vectorized<double>;
 template <class T>
 concept Narrow = sizeof(T) == 2;
 
-// Adding 1.5 * 2^23 rounds to an integer, which then stands in the lowest bits; 127 makes it the
-// exponent of a float there.
+// Adding 1.5 * 2^23 rounds to an integer, which is then in the lowest bits; adding 127 makes it the
+// exponent field of a float.
 constexpr float kShift = 12582912.0f + 127.0f;
 
 // x * 2^n for integral n in [-160, 160], rounded once even where the result is subnormal.
@@ -37,7 +37,7 @@ inline Float scale_by_power(const Float& x, const Float& n) {
 #if defined(CPU_CAPABILITY_AVX512)
   return _mm512_scalef_ps(x, n);
 #else
-  // 2^n may itself be out of range, so it is applied in two halves: x stays normal after the first.
+  // 2^n itself may overflow, so it is applied in two halves: x stays normal after the first.
   using Int = at::vec::Vectorized<int32_t>;
   const auto power = [](const Float& k) {
     const Int biased = at::vec::convert_to_int_of_same_size(k) + Int(127);
@@ -73,7 +73,7 @@ struct Reduced {
   Float r;
 };
 
-// |v| is at most 105; nan stays nan.
+// |v| is at most 105; NaN is kept.
 template <class T>
 inline Reduced reduce(const Float& v) {
   using at::vec::fmadd;
@@ -94,7 +94,7 @@ template <>
 constexpr auto kExpm1<c10::BFloat16> = std::to_array(
     {0.9999850988388062f, 0.5000125169754028f, 0.16766713559627533f, 4.166658595204353e-2f});
 
-// expm1(r); for float the polynomial is good to 2^-26.
+// expm1(r); for float the polynomial is accurate to 2^-26.
 template <class T>
 inline Float expm1_of_reduced(const Float& r) {
   if constexpr (Narrow<T>) {
@@ -106,7 +106,7 @@ inline Float expm1_of_reduced(const Float& r) {
   }
 }
 
-// exp(r) for the 16-bit types: 2^-23.
+// exp(r) for the 16-bit types, accurate to 2^-23.
 inline Float exp_of_reduced(const Float& r) {
   constexpr float kP[] = {1.0f,
                           0.9999997019767761f,
@@ -121,9 +121,9 @@ inline Float exp_of_reduced(const Float& r) {
 constexpr float kLeastExponent = -105;
 constexpr float kGreatestExponent = 90;
 
-// ---- What the kernels call ----------------------------------------------------------------------
+// ---- Functions for the kernels ------------------------------------------------------------------
 
-// exp(v) for v <= 90 or nan; elsewhere any value.
+// exp(v) for v <= 90 or NaN; unspecified elsewhere.
 template <class T>
 inline VectorOf<T> exp_of_nonpositive(const VectorOf<T>& v) {
   if constexpr (std::is_same_v<T, double>) {
@@ -145,8 +145,8 @@ inline VectorOf<T> exp(const VectorOf<T>& v) {
   }
 }
 
-// sum + exp(v) for v <= 0 or nan, for sums that become 1 or more: what is less than about 2^-126
-// counts as that.
+// sum + exp(v) for v <= 0 or NaN, for final sums of at least 1: terms below about 2^-126 are
+// clamped to it.
 template <class T>
 inline VectorOf<T> add_exp_of_nonpositive(const VectorOf<T>& sum, const VectorOf<T>& v) {
   if constexpr (std::is_same_v<T, double>) {
@@ -175,7 +175,7 @@ constexpr auto kLog1p<c10::BFloat16> =
     std::to_array({0.9999915957450867f, -0.4993613660335541f, 0.3252066671848297f,
                    -0.21004867553710938f, 0.10122227668762207f, -0.023869149386882782f});
 
-// sum + log(1 + e) for e from 0 to 1 or nan.
+// sum + log(1 + e) for e from 0 to 1 or NaN.
 template <class T>
 inline VectorOf<T> add_log1p(const VectorOf<T>& sum, const VectorOf<T>& e) {
   if constexpr (std::is_same_v<T, double>) {
@@ -185,11 +185,11 @@ inline VectorOf<T> add_log1p(const VectorOf<T>& sum, const VectorOf<T>& e) {
   }
 }
 
-// Below this, expm1 is -1 anyway, and 2^n stays within the normal numbers.
+// Below this, expm1 is -1 anyway, and 2^n stays normal.
 constexpr float kLeastForExpm1 = -20;
 
-// factor * expm1(input_scale * x) without cancellation near 0, where x <= 0 or nan; elsewhere any
-// value. input_scale is from 1e-6 to 1e30, and factor finite.
+// factor * expm1(input_scale * x) without cancellation near 0, for x <= 0 or NaN; unspecified
+// elsewhere. input_scale is from 1e-6 to 1e30, and factor finite.
 template <class T>
 class ScaledExpm1 {
   using V = VectorOf<T>;
@@ -214,8 +214,8 @@ class ScaledExpm1 {
   V input_scale_;
 };
 
-// The 16-bit types have input_scale within the factor that makes powers of e those of 2, v / ln 2 =
-// n + f, and `factor` within the coefficients: two operations fewer of 16.
+// For 16-bit types, input_scale is merged into the factor that converts powers of e to powers of 2,
+// v / ln 2 = n + f, and `factor` into the coefficients: two operations fewer of 16.
 template <Narrow T>
 class ScaledExpm1<T> {
  public:
@@ -256,7 +256,7 @@ inline VectorOf<T> expm1(const VectorOf<T>& v) {
   } else {
     const Float least(kLeastExponent), greatest(kGreatestExponent), one(1);
     const Reduced x = reduce<T>(at::vec::clamp(v, least, greatest));
-    // 2^n (q + 1) - 1 with 2^n taken out in two factors, because 2^128 is not a float although
+    // 2^n (q + 1) - 1, with 2^n applied in two factors, because 2^128 is not a float although
     // exp(v) may be.
     const Float half = (x.n * Float(0.5f)).floor();
     const Float rest = x.n - half;
@@ -267,7 +267,7 @@ inline VectorOf<T> expm1(const VectorOf<T>& v) {
   }
 }
 
-// 1 / (1 + exp(-v)), and what is missing to 1; neither cancels.
+// 1 / (1 + exp(-v)) and 1 minus it, both without cancellation.
 template <class T>
 struct Sigmoid {
   using V = VectorOf<T>;

@@ -9,7 +9,7 @@
 namespace aclnn_host {
 namespace {
 
-// What kernels over rows share.
+// Shared by kernels over rows.
 template <class T>
 struct RowLoops {
   using Real = RealOf<T>;
@@ -17,8 +17,8 @@ struct RowLoops {
   using Vs = Pair<V>;
   using L = Lanes<T>;
 
-  // Adds up what term(sum, i, count...) makes of a sum and the elements of the step at i. Two pairs
-  // of sums: one would make every step wait for the one before.
+  // Accumulates term(sum, i, count...) over the steps at i, in two pairs of sums: with one, every
+  // step would wait for the one before.
   template <class Term>
   static double sum_over(int64_t n, Term term) {
     Vs sums[] = {{V(0), V(0)}, {V(0), V(0)}};
@@ -40,8 +40,8 @@ struct RowLoops {
     return at::vec::vec_reduce_all<Real>([](const V& a, const V& b) { return a + b; }, sum);
   }
 
-  // Calls body(row, integral_constant of a number of rows) for all rows of a tile: four at a time,
-  // which share what there is once for every column, if their results are aligned alike.
+  // Calls body(row, integral_constant of a number of rows) for all rows of a tile: four at a time
+  // if their results are equally aligned, so that they share the loads of per-column values.
   template <class Body>
   static void for_each_rows(const RowTile& tile, Body body) {
     constexpr int64_t kTogether = 4;
@@ -54,7 +54,7 @@ struct RowLoops {
     for (; row < tile.rows; ++row) body(row, std::integral_constant<int64_t, 1>());
   }
 
-  // A number of which there is one for every row.
+  // The value of a row, from an array with one per row.
   static V number_at(const void* numbers, int64_t row) {
     return V(with_default_nan(static_cast<const Real*>(numbers)[row]));
   }

@@ -12,19 +12,19 @@
 namespace aclnn_host {
 namespace {
 
-// The images of a block of windows fit into a second-level cache beside what passes through it, a
-// panel of windows into the first: so many columns, and about so many rows.
+// The images of a block of windows fit into the L2 cache together with the data that passes through
+// it, a panel of windows into the L1 cache: this many columns, and about this many rows.
 constexpr int64_t kBlockColumns = 512;
 constexpr int64_t kBlockDepth = 256;
 static_assert(kBlockColumns % kColumns == 0);
-// Elements behind them, over which vectors may reach.
+// Elements after them, which vectors may overwrite.
 constexpr int64_t kSlack = 16;
 static_assert(kLanes <= kSlack);
 
-// Channels between the one that is read and the one that memory is asked for.
+// Prefetch distance in channels.
 constexpr int64_t kAhead = 3;
 
-// Copies elements that lie side by side, a few at a time, which a call would take longer for.
+// Copies a few contiguous elements; a call of memcpy would take longer.
 inline void copy(const float* from, float* to, int64_t count) {
   if (count < kLanes) {
     for (int64_t i = 0; i < count; ++i) to[i] = from[i];
@@ -34,7 +34,7 @@ inline void copy(const float* from, float* to, int64_t count) {
   V::loadu(from + count - kLanes).store(to + count - kLanes);
 }
 
-// The same with a number added to each.
+// The same, adding a number to each.
 inline void copy_plus(float number, const float* from, float* to, int64_t count) {
   if (count < kLanes) {
     for (int64_t i = 0; i < count; ++i) to[i] = from[i] + number;
@@ -45,27 +45,27 @@ inline void copy_plus(float number, const float* from, float* to, int64_t count)
   (V::loadu(from + count - kLanes) + all).store(to + count - kLanes);
 }
 
-// Windows of one line that are columns of one panel.
+// Consecutive windows of one line in one panel.
 struct Run {
   int64_t column;  // in the block
   int64_t count;
-  int64_t out;  // its place in the result, beside a channel's
+  int64_t out;  // offset in the result's channel
 };
 
-// Windows of one line: for each element of the kernel, what they meet lies side by side.
+// Windows of one line: the elements for one kernel element are contiguous.
 struct Stretch {
   int64_t column;  // in the block
   int64_t count;
-  int64_t from;  // in the lines
+  int64_t from;  // offset in the lines
 };
 
-// A vector of them, which may reach over the next.
+// A vector to copy, which may extend over the next.
 struct Move {
-  int64_t from;  // in the lines
-  int64_t to;    // in the panel
+  int64_t from;  // offset in the lines
+  int64_t to;    // offset in the panel
 };
 
-// Windows of one plane of an image, from a line on.
+// Windows of one plane of an image, starting at a line.
 struct Plane {
   int64_t image;
   int64_t z;
@@ -73,15 +73,15 @@ struct Plane {
   int64_t lines;
 };
 
-// The lines of images, with the zeros around them, that a block of windows is made of. Those of one
-// plane of windows and one plane of taps lie together; in a line, elements that are one stride
-// apart lie side by side.
+// The image lines, with surrounding zeros, that a block of windows is built from. Lines of one
+// plane of windows and one plane of taps are adjacent; within a line, elements one stride apart are
+// contiguous.
 struct LineSizes {
-  int64_t remainders;  // by the stride
-  int64_t pitch;       // of the elements of one remainder
-  int64_t lines;       // of a plane of taps
+  int64_t remainders;  // modulo the stride
+  int64_t pitch;       // between remainders
+  int64_t lines;       // per plane of taps
   int64_t tap_planes;
-  int64_t planes;  // of windows
+  int64_t planes;  // planes of windows
 
   explicit LineSizes(const Correlation& c) {
     const int64_t width = std::min(kBlockColumns, c.positions[2]);
@@ -99,8 +99,8 @@ struct LineSizes {
   int64_t count() const { return planes * plane(); }
 };
 
-// Some windows, in the order of the images and positions, as a right matrix: in panels of kColumns,
-// each [channel, tap][column], made one at a time.
+// A range of windows, in the order of images and positions, as a right matrix: in panels of
+// kColumns, each [channel, tap][column], built one at a time.
 class WindowBlock {
  public:
   WindowBlock(const Correlation& c, int64_t groups, ScratchParts& parts)
@@ -117,22 +117,21 @@ class WindowBlock {
         moves_(parts.take<Move>(kBlockColumns)),
         move_begins_(parts.take<int64_t>(kBlockColumns / kColumns + 1)) {}
 
-  // How many channels it has at a time.
+  // The number of channels in memory at a time.
   int64_t channels() const { return channels_; }
   int64_t columns() const { return columns_; }
   std::span<const Stretch> stretches() const { return {stretches_, stretch_count_}; }
-  // Where the elements are that meet the windows of a stretch, for each channel and element of the
-  // kernel: in the lines, beside a stretch's begin. Vectors may reach behind it.
+  // Offsets in the lines, relative to a stretch's begin, of the elements for each channel and
+  // kernel element. Vectors may extend past them.
   std::span<const int64_t> places() const {
     return {places_, static_cast<size_t>(read_ * c_.tap_count())};
   }
   const float* lines() const { return lines_; }
 
-  // Becomes the windows from `begin` on, all before `end` or as many as it holds; returns where
-  // they end.
+  // Moves to the windows from `begin` on, up to `end` or as many as fit; returns their end.
   int64_t place(int64_t begin, int64_t end) {
     const int64_t width = c_.positions[2];
-    // Of long lines it is a part of one.
+    // A part of one line, if lines are long.
     const bool long_lines = width >= kBlockColumns;
     end = std::min({end, begin + kBlockColumns,
                     long_lines ? (begin / width + 1) * width : begin + kBlockColumns});
@@ -156,7 +155,7 @@ class WindowBlock {
     return end;
   }
 
-  // Reads so many channels of the images.
+  // Reads this many channels of the images.
   void read(const float* images, int64_t count) {
     read_ = count;
     for (int64_t i = 0; i < count; ++i) {
@@ -164,7 +163,7 @@ class WindowBlock {
     }
   }
 
-  // The panel of the columns from this one on.
+  // The panel of the columns starting here.
   TileRows panel(int64_t column) {
     const int64_t taps = c_.tap_count();
     if (columns_ - column < kColumns) std::fill_n(panel_, read_ * taps * kColumns, 0.0f);
@@ -180,7 +179,7 @@ class WindowBlock {
     return TileRows::panel(panel_, read_ * taps);
   }
 
-  // Takes a row of the result, with its bias, to its place in a channel.
+  // Stores a row of the result, plus its bias, in a channel.
   void store(const float* row, float bias, float* channel) const {
     for (const Run* run = runs_; run < runs_ + run_count_; ++run) {
       const float* const from = row + run->column;
@@ -195,7 +194,7 @@ class WindowBlock {
   }
 
  private:
-  // Windows of one line from `at` on, at most so many; returns their count.
+  // Adds at most `most` windows of one line from `at` on; returns their number.
   int64_t place_line(int64_t at, int64_t column, int64_t most) {
     const int64_t x = at % c_.positions[2];
     const int64_t y = at / c_.positions[2] % c_.positions[1];
@@ -223,7 +222,7 @@ class WindowBlock {
     return count;
   }
 
-  // Reads one channel, given of the first image.
+  // Reads one channel, given that of the first image.
   void fill_lines(const float* channel, float* lines) const {
     const int64_t image_size = groups_ * c_.channels * volume(c_.image);
     for (int64_t i = 0; i < plane_count_; ++i) {
@@ -247,7 +246,7 @@ class WindowBlock {
     }
   }
 
-  // A line's elements that a block reads.
+  // Prefetches the elements of a line that a block reads.
   void prefetch(const float* line) const {
     const int64_t count = std::min(c_.image[2], sizes_.pitch * c_.stride[2]);
     const float* const first = line + first_x_ * c_.stride[2];
@@ -259,7 +258,7 @@ class WindowBlock {
     const int64_t begin = first_x_ * stride + c_.taps.min_offset(2);
     if (stride == 1) return fill_line<1>(line, begin, 1, to);
     for (int64_t remainder = 0; remainder < sizes_.remainders; ++remainder, to += sizes_.pitch) {
-      if (stride == 2) {  // a constant, which the compiler can make vectors of
+      if (stride == 2) {  // a constant, so that the compiler vectorises
         fill_line<2>(line, begin + remainder, 2, to);
       } else {
         fill_line<0>(line, begin + remainder, stride, to);
@@ -267,8 +266,8 @@ class WindowBlock {
     }
   }
 
-  // Elements of a line that are a stride apart, from `first` on, which may be before or behind it.
-  // 0 stands for any stride.
+  // Copies elements of a line that are a stride apart, from `first` on, which may lie outside the
+  // line. kStride 0 means any stride.
   template <int kStride>
   void fill_line(const float* line, int64_t first, int64_t any, float* to) const {
     const int64_t stride = kStride == 0 ? any : kStride;
@@ -286,7 +285,7 @@ class WindowBlock {
     for (int64_t i = end; i < pitch; ++i) to[i] = 0;
   }
 
-  // What a vector reaches over is written after it. 0 stands for any count.
+  // Elements that a vector overwrites are written afterwards. kCount 0 means any count.
   template <int kCount>
   void move(const Move* moves, int64_t any) const {
     const int64_t count = kCount == 0 ? any : kCount;
@@ -309,10 +308,10 @@ class WindowBlock {
   Run* const runs_;
   Stretch* const stretches_;
   Move* const moves_;
-  int64_t* const move_begins_;  // of each panel
-  int64_t first_x_ = 0;         // of all runs, in long lines
+  int64_t* const move_begins_;  // per panel
+  int64_t first_x_ = 0;         // of all runs, for long lines
   int64_t columns_ = 0;
-  int64_t read_ = 0;  // channels
+  int64_t read_ = 0;  // number of channels read
   int64_t plane_count_ = 0;
   int64_t run_count_ = 0;
   size_t stretch_count_ = 0;

@@ -19,14 +19,14 @@ struct Range {
   int64_t end;
 };
 
-// A part's share of items, of which it takes whole steps.
+// A part's share of the items, in whole steps.
 inline Range share(int64_t items, int64_t part, int64_t parts, int64_t step = 1) {
   const int64_t steps = divide_up(items, step);
   return {steps * part / parts * step, std::min(items, steps * (part + 1) / parts * step)};
 }
 
-// The elements of a kernel that meet an image, in each dimension: first, first + step, ...; and
-// where they meet it, beside a window's begin: offset, offset + offset_step, ...
+// The kernel elements that apply to an image, in each dimension: first, first + step, ...; and
+// their offsets from a window's begin: offset, offset + offset_step, ...
 struct Taps {
   Values first{};
   Values step{1, 1, 1};
@@ -37,7 +37,7 @@ struct Taps {
   int64_t min_offset(int d) const {
     return std::min(offset[d], offset[d] + (count[d] - 1) * offset_step[d]);
   }
-  // From the least to the greatest.
+  // The distance from the smallest to the largest offset.
   int64_t reach(int d) const { return (count[d] - 1) * std::abs(offset_step[d]); }
   int64_t beyond_min(int d, int64_t i) const {
     return offset[d] + i * offset_step[d] - min_offset(d);
@@ -47,8 +47,8 @@ struct Taps {
 // Channels of images become others: out[row] = sum over channel, tap of weight[row][channel][tap] *
 // image[channel][position * stride + offset of the tap].
 struct Correlation {
-  int64_t channels;  // of a group
-  int64_t rows;      // of a group
+  int64_t channels;  // per group
+  int64_t rows;      // per group
   Values image;
   Values stride;
   Values positions;
@@ -57,7 +57,7 @@ struct Correlation {
   Values out;
   Values out_first;
   Values out_step;
-  // Elements of the weight from a row to the next, and from a channel.
+  // Strides of the weight between rows, and between channels.
   int64_t weight_row;
   int64_t weight_channel;
 
@@ -82,8 +82,7 @@ inline Correlation forward_correlation(const ConvolutionSizes& sizes) {
           .weight_channel = taps};
 }
 
-// Of src every so many positions, by the stride, from `phase` on: they meet the same
-// elements of the kernel.
+// Every stride-th position of src from `phase` on: they use the same kernel elements.
 inline Correlation backward_data_correlation(const ConvolutionSizes& sizes, const Values& phase) {
   const int64_t taps = volume(sizes.kernel);
   Correlation c{.channels = sizes.dst_channels,
@@ -117,7 +116,7 @@ inline Correlation backward_data_correlation(const ConvolutionSizes& sizes, cons
   return c;
 }
 
-// Calls body(correlation, weight) for those that make an image, and where their weight is packed.
+// Calls body(correlation, location of its packed weight) for the correlations that make an image.
 template <class Body>
 void for_each_correlation(const ConvolutionSizes& sizes, bool forward, Body body) {
   if (forward) return body(forward_correlation(sizes), int64_t{0});

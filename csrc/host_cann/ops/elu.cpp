@@ -1,4 +1,4 @@
-// aclnnElu, aclnnInplaceElu, aclnnEluBackward; docs/emulation/operators.md says where they deviate
+// aclnnElu, aclnnInplaceElu, aclnnEluBackward; docs/emulation/operators.md lists the deviations
 // from CANN.
 
 #include "host_cann/kernels/elu.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr Product kAll = Product::kAscend310P;
 
-// FP32 and the 16-bit types reach every product in the forward, BF16 and DOUBLE by way of AICPU.
+// The forward supports FP32 and 16-bit dtypes on every product, BF16 and DOUBLE through AICPU.
 constexpr DtypeRule kForwardTypes[] = {
     {ACL_FLOAT, kAll}, {ACL_FLOAT16, kAll}, {ACL_DOUBLE, kAll}, {ACL_BF16, kAll}};
 constexpr DtypeRule kBackwardTypes[] = {{ACL_FLOAT, kAll},
@@ -31,7 +31,7 @@ struct Scalars {
   Named<const aclScalar*> input_scale;
 };
 
-// The kernels' coefficients; a nan among them is made the default one, whose lower bits are zero.
+// The kernels' coefficients. Canonicalises NaNs, so that their lower bits are zero.
 template <class Real>
 EluCoefficients<Real> coefficients_of(const Scalars& scalars) {
   const auto canonical = [](Real value) {
@@ -58,7 +58,7 @@ aclnnStatus make_executor(const char* api, const FloatKernels& kernels, const Sc
                                    tensors, workspace_size, executor);
 }
 
-// aclnnElu and, with out = self, aclnnInplaceElu; `tensors` are the prototype's.
+// aclnnElu and, with out = self, aclnnInplaceElu; `tensors` are in the prototype's order.
 aclnnStatus forward(const char* api, Argument self, const Scalars& scalars, Argument out,
                     std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
                     aclOpExecutor** executor) {

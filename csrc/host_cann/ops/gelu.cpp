@@ -1,5 +1,5 @@
-// aclnnGelu, aclnnGeluBackward, aclnnGeluV2, aclnnGeluBackwardV2; docs/emulation/operators.md says
-// where they deviate from CANN.
+// aclnnGelu, aclnnGeluBackward, aclnnGeluV2, aclnnGeluBackwardV2; docs/emulation/operators.md lists
+// the deviations from CANN.
 
 #include "host_cann/kernels/gelu.h"
 
@@ -20,7 +20,7 @@ constexpr DtypeRule kTypes[] = {{ACL_FLOAT, kAll},
                                 {ACL_FLOAT16, kAll},
                                 {ACL_BF16, Product::kAscend910B},
                                 {ACL_DOUBLE, Product::kHost}};
-constexpr uint64_t kMaxRank = 8;  // of aclnnGelu and aclnnGeluBackward
+constexpr uint64_t kMaxRank = 8;  // for aclnnGelu and aclnnGeluBackward
 
 aclnnStatus forward(const char* api, const FloatKernels& kernels, const aclTensor* in,
                     const aclTensor* out, uint64_t* workspace_size, aclOpExecutor** executor) {
@@ -37,8 +37,8 @@ aclnnStatus backward(const char* api, const FloatKernels& kernels, const aclTens
                                    {gradient, value, out}, workspace_size, executor);
 }
 
-// The gradients' checkers look at what the two inputs are promoted to alone, so that integers pass
-// beside a floating type, and BFLOAT16 beside FLOAT or FLOAT16 on every product.
+// The gradients' checkers test only the promoted dtype of the two inputs: they accept integers with
+// a floating-point dtype, and BFLOAT16 with FLOAT or FLOAT16 on every product.
 void check_promoted(Checks& checks, Argument gradient, Argument value) {
   if (!checks.ok()) return;
   const aclDataType first = gradient.tensor->view.dtype, second = value.tensor->view.dtype;
@@ -96,7 +96,7 @@ aclnnStatus aclnnGeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
         .not_null(result);
     check_promoted(checks, gradient, value);
     if (!checks.ok()) return checks.status();
-    // CANN's checker does not look at gradInput's dtype: the result is cast to it.
+    // CANN does not check gradInput's dtype: the result is cast to it.
     const aclDataType promoted = promote_type(gradOutput->view.dtype, self->view.dtype);
     const aclDataType dtype = gradInput->view.dtype;
     checks

@@ -1,5 +1,5 @@
 // aclnnHardswish, aclnnInplaceHardswish, aclnnHardswishBackward, aclnnHardswishBackwardV2;
-// docs/emulation/operators.md says where they deviate from CANN.
+// docs/emulation/operators.md lists the deviations from CANN.
 
 #include "host_cann/kernels/hardswish.h"
 
@@ -16,7 +16,7 @@ constexpr DtypeRule kTypes[] = {{ACL_FLOAT, Product::kAscend910},
                                 {ACL_FLOAT16, Product::kAscend910},
                                 {ACL_BF16, Product::kAscend910B},
                                 {ACL_DOUBLE, Product::kHost}};
-constexpr uint64_t kMaxRank = 8;  // of the gradients
+constexpr uint64_t kMaxRank = 8;  // for the gradients
 
 aclnnStatus make_executor(const char* api, FloatKernels HardswishKernels::* kernels,
                           std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
@@ -26,8 +26,8 @@ aclnnStatus make_executor(const char* api, FloatKernels HardswishKernels::* kern
                                    NoCoefficients<float>(), tensors, workspace_size, executor);
 }
 
-// aclnnHardswishBackward and its V2, whose checkers ask for the dtypes of `first` and `second`, the
-// gradient and the value in either order.
+// aclnnHardswishBackward and its V2. Their checkers test the dtypes of `first` and `second`, which
+// are the gradient and the value in either order.
 aclnnStatus backward(const char* api, FloatKernels HardswishKernels::* kernels, Argument gradient,
                      Argument value, Argument result, Argument first, Argument second,
                      uint64_t* workspace_size, aclOpExecutor** executor) {

@@ -1,5 +1,5 @@
-// aclnnLayerNorm, aclnnLayerNormBackward; docs/emulation/operators.md says where they deviate from
-// CANN. One file, because the two divide rows in the same way.
+// aclnnLayerNorm, aclnnLayerNormBackward; docs/emulation/operators.md lists the deviations from
+// CANN. They share a file because they divide rows in the same way.
 
 #include "host_cann/kernels/layer_norm.h"
 
@@ -25,7 +25,7 @@ constexpr DtypeRule kTypes[] = {{ACL_FLOAT16, kAll},
                                 {ACL_FLOAT, kAll},
                                 {ACL_BF16, Product::kAscend910B},
                                 {ACL_DOUBLE, Product::kHost}};
-// The gradient's checker has one set for all products.
+// The gradient's checker uses one set for all products.
 constexpr DtypeRule kBackwardTypes[] = {
     {ACL_FLOAT16, kAll}, {ACL_FLOAT, kAll}, {ACL_BF16, kAll}, {ACL_DOUBLE, Product::kHost}};
 constexpr uint64_t kMaxRank = 8;
@@ -44,14 +44,14 @@ void check_dtype(Checks& checks, Argument argument, DtypeRules rules) {
   if (argument.tensor != nullptr) checks.dtype_in(argument, rules);
 }
 
-// weight and bias have input's dtype, or FLOAT.
+// Requires weight and bias to have input's dtype, or FLOAT.
 void check_weight_dtype(Checks& checks, Argument weight, Argument input, DtypeRules rules) {
   if (weight.tensor == nullptr) return;
   checks.dtype_in(weight, rules);
   if (checks.ok() && weight.tensor->view.dtype != ACL_FLOAT) checks.same_dtype(weight, input);
 }
 
-// How many dimensions are normalised.
+// Checks the number of normalised dimensions.
 void check_normalized_rank(Checks& checks, Argument input, const aclIntArray& shape) {
   checks.require(shape.size >= 1 && shape.size <= kMaxRank,
                  "normalizedShape has %llu sizes, expected 1 to %llu",
@@ -64,7 +64,7 @@ void check_normalized_rank(Checks& checks, Argument input, const aclIntArray& sh
                  shape_text(shape_of(input)).c_str(), static_cast<unsigned long long>(shape.size));
 }
 
-// The last dimensions of `argument`, or all of a weight, are the normalised ones.
+// Requires the last dimensions of `argument`, or all of a weight's, to be the normalised ones.
 void check_normalized(Checks& checks, Argument argument, const aclIntArray& shape, bool all) {
   if (!checks.ok() || argument.tensor == nullptr) return;
   const Dims expected(shape.values.get(), shape.size);
@@ -85,8 +85,8 @@ void check_count(Checks& checks, Argument argument, int64_t count, const char* w
                  shape_text(shape_of(argument)).c_str(), static_cast<long long>(count), what);
 }
 
-// Ascend950 looks at the shape of mean or rstd, if there is one with elements: input's, with a 1 in
-// place of every normalised size.
+// Ascend950 checks the shape of a non-empty mean or rstd: input's, with 1 in place of every
+// normalised size.
 void check_statistic(Checks& checks, Argument argument, Argument input, const aclIntArray& shape) {
   if (!checks.ok() || checks.product() != Product::kAscend950) return;
   if (argument.tensor == nullptr || element_count(shape_of(argument)) == 0) return;
@@ -105,8 +105,8 @@ struct Counts {
   int64_t columns;
 };
 
-// Rows and columns of input; -1 if there are too many to count, which addressable() refuses unless
-// the other number is 0, and nothing there to compute.
+// Rows and columns of input; -1 if the count overflows. addressable() refuses such sizes, unless
+// the other count is 0 and there is nothing to compute.
 Counts rows_and_columns(Argument input, const aclIntArray& shape) {
   const Dims& sizes = shape_of(input);
   const uint64_t rows = sizes.size() - shape.size;
@@ -116,11 +116,11 @@ Counts rows_and_columns(Argument input, const aclIntArray& shape) {
 
 // ---- What both plans share ----------------------------------------------------------------------
 
-// They stay in the cache from their sums to their results, as RmsNorm's.
+// As in RmsNorm, rows stay in the cache from their sums to their results.
 constexpr Group kGroup = {4096, 1};
 constexpr Group kGradGroup = {16384, 4};
 
-// A tensor argument that may be absent, in the type the kernels compute with.
+// A tensor argument that may be absent, in the kernels' dtype.
 class Part {
  public:
   Part() = default;
@@ -134,7 +134,7 @@ class Part {
   std::optional<Packed> packed_;
 };
 
-// Of gamma or beta: the elements, or as many times what counts for an absent one.
+// gamma or beta; an absent one is filled with its neutral value.
 class Weight {
  public:
   Weight() = default;
@@ -187,7 +187,7 @@ struct LayerNormPlan {
   double epsilon;
   Packed input, out;
   Weight weight, bias;
-  // mean and rstd that nobody asks for are kept here.
+  // Memory for a mean and rstd that the caller does not request.
   Part outputs[2];
   uint64_t kept[2] = {0, 0};
   uint64_t sums = 0;
@@ -234,7 +234,7 @@ struct LayerNormPlan {
                                         : part_of<void>(workspace, kept[i]));
     }
     const auto [mean, rstd] = std::pair(statistics[0], statistics[1]);
-    if (division.columns == 0) {  // as CANN has it
+    if (division.columns == 0) {  // as in CANN
       if (outputs[0]) std::fill_n(mean, division.rows, Real(0));
       if (outputs[1]) {
         std::fill_n(rstd, division.rows, std::numeric_limits<Real>::quiet_NaN());
@@ -301,15 +301,15 @@ struct LayerNormBackwardPlan {
   TensorView tensors[kMaxTensors];
   size_t tensor_count = kMaxTensors;
   Division division;
-  Packed inputs[4];  // gradOut to rstd
+  Packed inputs[4];  // gradOut, ..., rstd
   Weight weight;
   Part grad_input;
   Part weight_gradients[2];
   uint64_t sums = 0;            // of a, and of a * xhat
-  uint64_t partial = 0;         // dgamma and dbeta of up to kRowsPerSum rows of each block
-  uint64_t totals[2] = {0, 0};  // dgamma, and dbeta, of each block
+  uint64_t partial = 0;         // dgamma and dbeta of up to kRowsPerSum rows, per block
+  uint64_t totals[2] = {0, 0};  // dgamma, and dbeta, per block
 
-  // `mask` says which outputs are wanted.
+  // `mask` selects the outputs.
   LayerNormBackwardPlan(const std::array<const aclTensor*, kMaxTensors>& arguments,
                         const bool* mask, int64_t rows, int64_t columns, Workspace& workspace)
       : division(rows, columns,
@@ -370,7 +370,7 @@ struct LayerNormBackwardPlan {
       for (size_t i = 0; i < 2; ++i) {
         total[i] = part_of<double>(workspace, totals[i]) + block * columns;
       }
-      int64_t added = 0;  // rows in of_rows
+      int64_t added = 0;  // rows added to of_rows
       for (int64_t row = begin; row < end; row += division.rows_per_group) {
         const int64_t count = std::min(division.rows_per_group, end - row);
         if (dx != nullptr) {
@@ -516,7 +516,7 @@ aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
     checks.require(outputMask->size == 3, "outputMask has %llu values, expected 3",
                    static_cast<unsigned long long>(outputMask->size));
     if (!checks.ok()) return checks.status();
-    // Those that are asked for.
+    // The requested outputs.
     Argument asked[3];
     for (size_t i = 0; i < 3; ++i) {
       asked[i] = {outputs[i].name, outputMask->values[i] ? outputs[i].tensor : nullptr};

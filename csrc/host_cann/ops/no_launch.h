@@ -14,7 +14,7 @@
 
 namespace aclnn_host {
 
-// A call without any work. Its outputs come last.
+// A call without any work. The last tensors are its outputs.
 struct NoLaunchPlan {
   static constexpr size_t kMaxTensors = std::tuple_size_v<decltype(DtypeRow::dtypes)>;
 
@@ -33,7 +33,7 @@ struct NoLaunchPlan {
   aclnnStatus compute(void*) { return OK; }
 };
 
-// Whether there is no failure so far, and the last `outputs` arguments have no element.
+// True if no check has failed and the last `outputs` arguments are empty.
 inline bool launches_nothing(const Checks& checks, std::initializer_list<Argument> arguments,
                              size_t outputs) {
   return checks.ok() && std::all_of(arguments.end() - outputs, arguments.end(), [](Argument each) {
@@ -41,7 +41,7 @@ inline bool launches_nothing(const Checks& checks, std::initializer_list<Argumen
          });
 }
 
-// The rest of stage 1 of such a call.
+// Completes stage 1 of such a call.
 inline aclnnStatus make_no_launch_executor(const char* api, Checks& checks,
                                            std::initializer_list<Argument> arguments,
                                            size_t outputs, uint64_t* workspace_size,

@@ -1,4 +1,4 @@
-// aclnnRmsNorm, aclnnRmsNormGrad; docs/emulation/operators.md says where they deviate from CANN.
+// aclnnRmsNorm, aclnnRmsNormGrad; docs/emulation/operators.md lists the deviations from CANN.
 
 #include "host_cann/kernels/rms_norm.h"
 
@@ -39,8 +39,8 @@ constexpr DtypeRow kGradTypes[] = {
 
 constexpr uint64_t kMaxRank = 8;
 
-// ---- The checks of shapes: all give 561002 ------------------------------------------------------
-// Texts are put together only for a check that fails.
+// ---- The checks of shapes: all return 561002 ---------------------------------------------------
+// Texts are formatted only for a failed check.
 
 const Dims& shape_of(Argument argument) {
   return argument.tensor->view.shape;
@@ -55,7 +55,7 @@ int64_t product_of(const Dims& shape, uint64_t begin, uint64_t end) {
   return element_count(Dims(shape.begin() + begin, end - begin)).value_or(-1);
 }
 
-// x's dimensions before those that gamma has.
+// The number of x's dimensions before those of gamma.
 uint64_t leading_rank(Argument x, Argument gamma) {
   return shape_of(x).size() - shape_of(gamma).size();
 }
@@ -96,7 +96,7 @@ void check_same_shape(Checks& checks, Argument argument, Argument other) {
                         shape_text(shape_of(other)).c_str(), other.name);
 }
 
-// `argument`, gamma or dgamma, has the shape of x's last dimensions.
+// Requires `argument`, gamma or dgamma, to have the shape of x's last dimensions.
 void check_trailing(Checks& checks, Argument argument, Argument x) {
   if (!checks.ok()) return;
   const Dims& shape = shape_of(x);
@@ -124,7 +124,7 @@ void check_rstd(Checks& checks, bool fits, Argument rstd, Argument x, Argument g
                         shape_text(shape).c_str(), shape_text(shape_of(gamma)).c_str());
 }
 
-// What the forward writes: x's sizes or 1.
+// The rstd of the forward, an output: each size is x's or 1.
 void check_rstd_out(Checks& checks, Argument rstd, Argument x, Argument gamma) {
   if (!checks.ok()) return;
   const Dims& given = shape_of(rstd);
@@ -134,8 +134,8 @@ void check_rstd_out(Checks& checks, Argument rstd, Argument x, Argument gamma) {
   check_rstd(checks, fits, rstd, x, gamma);
 }
 
-// What the gradient reads: the leading sizes of x, without dimensions of size 1 at their end, or
-// with more dimensions after them.
+// The rstd of the gradient, an input: the leading sizes of x, without trailing dimensions of size
+// 1, or with additional dimensions.
 void check_rstd_in(Checks& checks, Argument rstd, Argument x, Argument gamma) {
   if (!checks.ok()) return;
   const Dims& given = shape_of(rstd);
@@ -147,7 +147,7 @@ void check_rstd_in(Checks& checks, Argument rstd, Argument x, Argument gamma) {
   check_rstd(checks, fits, rstd, x, gamma);
 }
 
-// An empty x, of an output that is not; `since` is the first product that takes it.
+// Rejects an empty x with a non-empty output; `since` is the first product that accepts it.
 void check_empty(Checks& checks, Argument x, Product since, const char* where) {
   if (!checks.ok() || count_of(x) != 0 || checks.product() >= since) return;
   checks.require_tiling(false,
@@ -158,14 +158,14 @@ void check_empty(Checks& checks, Argument x, Product since, const char* where) {
 
 // ---- How the work is divided --------------------------------------------------------------------
 
-// They stay in a core's L1 cache from their sums to their results; for the gradient in its L2
-// cache, because rows that kernels work on together share the reading of gamma and dgamma. In parts
-// of the memory's speed, 4096 columns, FLOAT and BFLOAT16, groups of one row: 0.78, 0.67; of
-// four: 1.10, 0.91; of eight BFLOAT16 rows: 0.92. The forward of FLOAT16, one row: 0.97; four:
-// 0.93.
+// Rows stay in a core's L1 cache from their sums to their results; for the gradient in its L2
+// cache, because rows that kernels process together share the loads of gamma and dgamma. As
+// fractions of the memory bandwidth, 4096 columns, FLOAT and BFLOAT16, groups of one row: 0.78,
+// 0.67; of four: 1.10, 0.91; of eight BFLOAT16 rows: 0.92. The forward of FLOAT16, one row: 0.97;
+// four: 0.93.
 constexpr Group kGroup = {4096, 1};
 constexpr Group kGradGroup = {16384, 4};
-// `matrices` of x's size are read and written.
+// `matrices` matrices of x's size are read and written.
 Division division_of(Argument x, Argument gamma, int64_t matrices, Group group) {
   const auto size = static_cast<int64_t>(aclDataTypeSize(x.tensor->view.dtype));
   return {product_of(shape_of(x), 0, leading_rank(x, gamma)), count_of(gamma), matrices * size,
@@ -174,8 +174,8 @@ Division division_of(Argument x, Argument gamma, int64_t matrices, Group group) 
 
 // ---- aclnnRmsNorm -------------------------------------------------------------------------------
 
-// Ascend910's kernel of FLOAT16 rounds x * rstd to FLOAT16 before it multiplies by gamma, unless a
-// row is too long to be normalised at once. (hicann/ops-nn, rms_norm_whole_reduce_sum.h, and
+// Ascend910's FLOAT16 kernel rounds x * rstd to FLOAT16 before multiplying by gamma, unless a row
+// is too long to be normalised at once. (hicann/ops-nn, rms_norm_whole_reduce_sum.h, and
 // Tiling4RmsNorm with the 256 KiB of that product's unified buffer.)
 constexpr int64_t kMostColumnsAtOnce = 21728;
 
@@ -191,10 +191,10 @@ struct RmsNormPlan {
   size_t tensor_count = kMaxTensors;
   Division division;
   double epsilon;
-  bool rounds_xhat;  // to x's type
+  bool rounds_xhat;  // to x's dtype
   Packed packed[kMaxTensors];
   uint64_t sums = 0;
-  uint64_t ones = 0;  // as many as columns, or as rows of a group, if rounds_xhat
+  uint64_t ones = 0;  // one per column, or per row of a group, if rounds_xhat
 
   RmsNormPlan(Argument x, Argument gamma, double epsilon, Argument y, Argument rstd,
               Product product, Workspace& workspace)
@@ -281,15 +281,15 @@ struct RmsNormGradPlan {
   double dgamma_of_no_rows;
   Packed packed[kMaxTensors];
   uint64_t sums = 0;
-  uint64_t partial = 0;  // dgamma of up to kRowsPerSum rows of each block
-  uint64_t totals = 0;   // dgamma of each block
+  uint64_t partial = 0;  // dgamma of up to kRowsPerSum rows, per block
+  uint64_t totals = 0;   // dgamma per block
 
   RmsNormGradPlan(Argument dy, Argument x, Argument rstd, Argument gamma, Argument dx,
                   Argument dgamma, Product product, Workspace& workspace)
       : tensors{dy.tensor->view,    x.tensor->view,  rstd.tensor->view,
                 gamma.tensor->view, dx.tensor->view, dgamma.tensor->view},
         division(division_of(x, gamma, 3, kGradGroup)),
-        // PyTorch has 0.
+        // PyTorch returns 0.
         dgamma_of_no_rows(product == Product::kAscend950 ? std::numeric_limits<double>::quiet_NaN()
                                                          : 0) {
     const aclDataType dtype = tensors[kX].dtype;
@@ -338,7 +338,7 @@ struct RmsNormGradPlan {
       double* const means = part<double>(workspace, sums) + block * division.sums_per_block();
       Real* const rows_sum = part<Real>(workspace, partial) + block * columns;
       double* const total = part<double>(workspace, totals) + block * columns;
-      int64_t added = 0;  // rows in rows_sum
+      int64_t added = 0;  // rows added to rows_sum
       for (int64_t row = begin; row < end; row += division.rows_per_group) {
         const int64_t count = std::min(division.rows_per_group, end - row);
         division.for_each_segment(count, [&](int64_t segment, int64_t i, const RowTile& tile) {
@@ -399,7 +399,7 @@ aclnnStatus aclnnRmsNormGetWorkspaceSize(const aclTensor* x, const aclTensor* ga
     check_same_shape(checks, out, in);
     check_rstd_out(checks, rstd, in, scale);
     check_trailing(checks, scale, in);
-    // CANN narrows the C double before it looks.
+    // CANN narrows the C double before the check.
     checks.require_tiling(!(static_cast<float>(epsilon) < 0), "epsilon is %g, expected >= 0",
                           epsilon);
     check_empty(checks, in, Product::kHost, "host");

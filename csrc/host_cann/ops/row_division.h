@@ -1,4 +1,4 @@
-// What the normalisations of rows share: how the work is divided among threads.
+// Shared by the normalisations over rows: the division of work among threads.
 #pragma once
 
 #include <algorithm>
@@ -15,19 +15,19 @@
 
 namespace aclnn_host {
 
-// By the shape alone, so that the number of threads changes no bit.
+// Depends on the shape alone, so that the number of threads does not affect any bit.
 
 constexpr int64_t kMaxBlocks = 64;
 constexpr int64_t kMinRowsPerBlock = 32;
 constexpr int64_t kMinElementsPerBlock = 16384;
-// Rows that are added up in Real before the sum goes into a double.
+// Rows that are summed in Real before the sum is added to a double.
 constexpr int64_t kRowsPerSum = 64;
-// Rows of a group: of so many elements, but at least so many rows.
+// The size of a group of rows: a number of elements, but at least a number of rows.
 struct Group {
   int64_t elements;
   int64_t least_rows;
 };
-// In the cache of all cores if the cores share the rows.
+// Fits the shared cache if the cores share the rows.
 constexpr Group kSharedGroup = {1 << 19, 4};
 
 template <class Real>
@@ -35,9 +35,9 @@ void add(const Real* values, int64_t n, double* sums) {
   for (int64_t i = 0; i < n; ++i) sums[i] += values[i];
 }
 
-// x as a matrix of R rows and D columns. Rows form groups, which are read from memory once: sums
-// first, then results. Groups form blocks, which threads work on apart. Where there are too few
-// rows for that, there is one block, and threads work on segments of its rows.
+// x as a matrix of R rows and D columns. Rows form groups, which are loaded from memory once: first
+// for the sums, then for the results. Groups form blocks, which threads process independently. With
+// too few rows for that, there is one block, and threads process segments of its rows.
 struct Division {
   int64_t rows;
   int64_t columns;
@@ -47,7 +47,7 @@ struct Division {
   int64_t rows_per_group;
   bool streaming;
 
-  // `element_bytes` are those of an element's place in all matrices that are read or written.
+  // `element_bytes` is the size of one element summed over all matrices that are read or written.
   Division(int64_t rows, int64_t columns, int64_t element_bytes, Group group)
       : rows(rows),
         columns(columns),
@@ -65,7 +65,7 @@ struct Division {
     rows_per_group = std::clamp(group.elements / width, group.least_rows, kRowsPerSum);
   }
 
-  // A block's sums: of every segment of every row of a group.
+  // Sums of a block: one for every segment of every row of a group.
   int64_t sums_per_block() const { return rows_per_group * segments; }
 
   // Calls body(block, first row, last row + 1).
@@ -79,7 +79,7 @@ struct Division {
       }
     };
     if (blocks == 1) {
-      run(0, 1);  // and leave the threads to the segments
+      run(0, 1);  // leave the threads to the segments
     } else {
       at::parallel_for(
           0, blocks,
@@ -109,8 +109,8 @@ struct Division {
     }
   }
 
-  // Adds the sums of all blocks, `columns` of each, into the first block's place, block by block,
-  // and rounds them; without rows they are `of_no_rows`.
+  // Adds the blocks' sums of `columns` columns into the first block's, in order, and rounds them;
+  // without rows they are `of_no_rows`.
   template <class Real>
   void add_blocks(double* totals, Real* sums, Real of_no_rows) const {
     if (rows == 0) {
@@ -127,7 +127,7 @@ struct Division {
                      });
   }
 
-  // The mean over each of `count` rows, in the place of its first segment's sum.
+  // Replaces the sum of the first segment by the mean, for each of `count` rows.
   void sums_to_means(double* sums, int64_t count) const {
     for (int64_t row = 0; row < count; ++row) {
       double* const sum = sums + row * segments;
@@ -137,7 +137,7 @@ struct Division {
   }
 };
 
-// What a normalisation computes in.
+// The compute dtype of a normalisation.
 inline aclDataType real_type(aclDataType dtype) {
   return dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
 }

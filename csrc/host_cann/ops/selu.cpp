@@ -39,7 +39,7 @@ aclnnStatus make_executor(const char* api, const FloatKernels& floating, Element
                                    kSelu<float>, tensors, workspace_size, executor);
 }
 
-// aclnnSelu and, with out = self, aclnnInplaceSelu; `tensors` are the prototype's.
+// aclnnSelu and, with out = self, aclnnInplaceSelu; `tensors` are in the prototype's order.
 aclnnStatus forward(const char* api, Argument self, Argument out,
                     std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
                     aclOpExecutor** executor) {

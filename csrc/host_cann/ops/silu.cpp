@@ -1,4 +1,4 @@
-// aclnnSilu, aclnnSiluBackward; docs/emulation/operators.md says where they deviate from CANN.
+// aclnnSilu, aclnnSiluBackward; docs/emulation/operators.md lists the deviations from CANN.
 
 #include "host_cann/kernels/silu.h"
 
@@ -15,7 +15,7 @@ constexpr DtypeRule kTypes[] = {{ACL_FLOAT16, kAll},
                                 {ACL_FLOAT, kAll},
                                 {ACL_BF16, Product::kAscend910B},
                                 {ACL_DOUBLE, Product::kHost}};
-constexpr uint64_t kMaxRank = 8;  // of the backward
+constexpr uint64_t kMaxRank = 8;  // for the backward
 
 aclnnStatus make_executor(const char* api, FloatKernels SiluKernels::* kernels,
                           std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,

@@ -1,5 +1,4 @@
-// aclnnSoftplus, aclnnSoftplusBackward; docs/emulation/operators.md says where they deviate from
-// CANN.
+// aclnnSoftplus, aclnnSoftplusBackward; docs/emulation/operators.md lists the deviations from CANN.
 
 #include "host_cann/kernels/softplus.h"
 
@@ -33,7 +32,7 @@ struct Scalars {
   Named<const aclScalar*> threshold;
 };
 
-// A nan is made the default one, whose lower bits are zero.
+// Canonicalises a NaN, so that its lower bits are zero.
 template <class Real>
 Real value_of(const Named<const aclScalar*>& scalar) {
   const Real value = std::is_same_v<Real, double> ? static_cast<Real>(scalar.value->to_double())
@@ -59,7 +58,7 @@ aclnnStatus make_executor(const char* api, const FloatKernels& kernels, aclDataT
                                    tensors, workspace_size, executor);
 }
 
-// The gradient of two dtypes is computed in FLOAT, with DOUBLE among them in that.
+// Gradients of mixed dtypes are computed in FLOAT, or in DOUBLE if one is DOUBLE.
 aclDataType working_type(aclDataType gradient, aclDataType value) {
   if (gradient == value) return gradient;
   return gradient == ACL_DOUBLE || value == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;

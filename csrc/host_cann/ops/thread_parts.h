@@ -1,4 +1,4 @@
-// How work is divided among threads.
+// Division of work among threads.
 #pragma once
 
 #include <algorithm>
@@ -11,20 +11,20 @@
 
 namespace aclnn_host {
 
-// Into how many parts so many products are divided: as many as there are threads, if each has
-// enough to be worth waking.
+// The number of parts for this many multiplications: one per thread, if each has enough work to
+// justify waking it.
 inline int64_t part_count(double products) {
   constexpr double kGrain = 1 << 17;
   return std::clamp<int64_t>(static_cast<int64_t>(products / kGrain), 1, at::get_num_threads());
 }
 
-// Where one of so many parts of `size` begins, or the one before ends: at a multiple of `step`.
+// The beginning of part `part` of `parts` (and the end of the one before): a multiple of `step`.
 inline int64_t begin_of(int64_t part, int64_t parts, int64_t size, int64_t step) {
   return std::min(size, divide_up(size, step) * part / parts * step);
 }
 
-// A matrix product in at most so many pieces, of the longer side first. Their bits are those of the
-// whole.
+// A matrix product divided into at most `parts` pieces, along the longer side first. The bits are
+// those of the undivided product.
 struct ProductPieces {
   int64_t row_parts = 1;
   int64_t column_parts = 1;

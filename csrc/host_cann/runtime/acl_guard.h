@@ -5,8 +5,8 @@
 
 namespace aclnn_host {
 
-// Runs the body of an ABI function; what it throws becomes a status, for no exception may reach a
-// C caller.
+// Runs the body of an ABI function and turns an exception into a status, because no exception may
+// reach a C caller.
 template <class Body>
 aclError guarded(const char* api, Body&& body) noexcept {
   try {
@@ -18,7 +18,7 @@ aclError guarded(const char* api, Body&& body) noexcept {
   }
 }
 
-// What a check for a required output pointer says.
+// The failure of a check for a required output pointer.
 inline aclError null_argument(const char* api, const char* argument) noexcept {
   return fail(ACL_ERROR_INVALID_PARAM, "%s: %s is a null pointer", api, argument);
 }

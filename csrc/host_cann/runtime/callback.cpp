@@ -18,7 +18,7 @@
 namespace aclnn_host {
 namespace {
 
-// A callback on its way from a stream to the thread that calls aclrtProcessReport.
+// A callback that a stream hands to the thread that calls aclrtProcessReport.
 struct Report {
   aclrtCallback function;
   void* data;
@@ -27,7 +27,7 @@ struct Report {
   aclError status = ACL_SUCCESS;
 };
 
-// Which thread serves which stream, and what waits for it.
+// The thread that serves each stream, and the callbacks that wait for each thread.
 struct Reports {
   std::mutex mutex;
   std::condition_variable changed;
@@ -40,7 +40,7 @@ Reports& reports() {
   return PerProcess<Reports>::get();
 }
 
-// Calls the user's function; one that throws makes the task fail.
+// Calls the user's function; an exception makes the task fail.
 aclError call(const char* api, void (*function)(void*), void* argument) noexcept {
   try {
     function(argument);
@@ -66,8 +66,8 @@ class HostFunctionTask final : public Task {
   void* const arguments_;
 };
 
-// Hands a callback to the thread that serves the stream; a blocking one holds the stream up until
-// that thread has called it. On the null stream the calling thread calls it itself.
+// Hands a callback to the thread that serves the stream; a blocking one holds the stream until that
+// thread has called it. On the null stream the calling thread calls it directly.
 class CallbackTask final : public Task {
  public:
   CallbackTask(const Report& report, bool blocks) : report_(report), blocks_(blocks) {}
@@ -80,7 +80,7 @@ class CallbackTask final : public Task {
       const auto server = state.threads.find(report_.stream);
       if (server == state.threads.end()) return not_subscribed(kApi);
       if (blocks_ && server->second == static_cast<uint64_t>(pthread_self())) {
-        lock.unlock();  // an inline stream: who shall call it stands here
+        lock.unlock();  // inline stream: the calling thread is the server
         return call(kApi, report_.function, report_.data);
       }
       const auto report = std::make_shared<Report>(report_);
@@ -95,11 +95,11 @@ class CallbackTask final : public Task {
 
  private:
   static constexpr const char* kApi = "aclrtLaunchCallback";
-  const Report report_;  // of which every run hands a copy over
+  const Report report_;  // copied for every run
   const bool blocks_;
 };
 
-// Lets go of the waiting reports for which wanted(report) holds. The caller holds the lock.
+// Cancels the waiting reports for which wanted(report) holds. The caller holds the lock.
 template <class Wanted>
 void cancel(Reports& state, Wanted&& wanted) {
   for (auto& [thread, waiting] : state.waiting) {

@@ -4,8 +4,8 @@
 
 namespace aclnn_host {
 
-// Lets go of the callbacks of one stream that wait for aclrtProcessReport, or of all streams': they
-// are not called, and who waits for them fails.
+// Cancels the callbacks of one stream, or of all streams, that wait for aclrtProcessReport: they
+// are not called, and threads that wait for them get a failure.
 void cancel_reports(aclrtStream stream);
 void cancel_all_reports() noexcept;
 

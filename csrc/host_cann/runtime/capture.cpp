@@ -1,4 +1,4 @@
-// Capture: what streams are given becomes a model.
+// Stream capture: records the work given to streams as a model.
 #include "host_cann/runtime/capture.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace aclnn_host {
 namespace {
 
-// What aclmdlRICaptureThreadExchangeMode sets for the calling thread.
+// The mode that aclmdlRICaptureThreadExchangeMode sets for the calling thread.
 thread_local aclmdlRICaptureMode thread_mode = ACL_MODEL_RI_CAPTURE_MODE_GLOBAL;
 
 bool is_mode(aclmdlRICaptureMode mode) {
@@ -31,7 +31,7 @@ aclError invalidated(const char* api, const Capture& capture) {
               api, capture.problem);
 }
 
-// Changes a capture. One that was changed in part, for want of memory, is of no use.
+// Changes a capture, and invalidates it if memory runs out in the middle of the change.
 template <class Change>
 void change(Capture& capture, Change&& make) {
   try {
@@ -42,7 +42,7 @@ void change(Capture& capture, Change&& make) {
   }
 }
 
-// Counts a step of a stream, which comes after all that the stream has done or waited for.
+// Counts a step of a stream; it depends on everything that the stream has done or waited for.
 void step(Capture& capture, aclrtStream stream) {
   ++capture.streams[stream][stream];
 }
@@ -64,7 +64,7 @@ aclError add_task(const char* api, Capture& capture, aclrtStream stream,
   return ACL_SUCCESS;
 }
 
-// A captured stream that the origin does not wait for; null if there is none.
+// Returns a captured stream that was not joined to the origin, or null.
 aclrtStream find_unjoined(const Capture& capture) {
   const Progress& joined = capture.streams.at(capture.origin);
   for (const auto& [stream, progress] : capture.streams) {
@@ -76,8 +76,8 @@ aclrtStream find_unjoined(const Capture& capture) {
   return nullptr;
 }
 
-// Sets a capture's streams free, and hands its model out, which events that were recorded in the
-// capture would otherwise keep. The caller holds the mutex.
+// Removes a capture's streams from the table and returns its model, which recorded events would
+// otherwise keep alive. The caller holds the mutex.
 std::shared_ptr<CapturedModel> release(Captures& state, Capture& capture) {
   std::erase_if(state.streams, [&](const auto& each) { return each.second.get() == &capture; });
   state.count();
@@ -85,7 +85,8 @@ std::shared_ptr<CapturedModel> release(Captures& state, Capture& capture) {
   return std::move(capture.model);
 }
 
-// Why a capture whose streams are free yields no model, in api's name, or success.
+// Returns the error, in api's name, for a capture that yields no model, or success. The capture's
+// streams have been released.
 aclError judge(const char* api, const Capture& capture, std::thread::id thread) {
   if (thread != capture.thread && capture.mode != ACL_MODEL_RI_CAPTURE_MODE_RELAXED) {
     return fail(ACL_ERROR_RT_STREAM_CAPTURE_WRONG_THREAD,
@@ -110,7 +111,7 @@ aclError judge(const char* api, const Capture& capture, std::thread::id thread) 
   return ACL_SUCCESS;
 }
 
-// The capture has failed: its model is none.
+// Destroys the model of a failed capture.
 void discard(aclmdlRI handle, const CapturedModel& model) {
   models().remove(handle);
   end_task_groups(model);
@@ -126,7 +127,8 @@ aclError begin(const char* api, aclrtStream stream, aclmdlRICaptureMode mode) {
   if (!is_mode(mode)) return unknown_mode(api, mode);
   auto& state = captures();
   const std::lock_guard lock(state.mutex);
-  const auto object = require_stream(api, stream);  // with the lock: who ends it comes later
+  // Under the lock, so that the stream cannot end in between.
+  const auto object = require_stream(api, stream);
   if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
   if (state.streams.contains(stream)) {
     return fail(ACL_ERROR_RT_STREAM_CAPTURED,
@@ -213,8 +215,8 @@ aclError get_info(const char* api, aclrtStream stream, aclmdlRICaptureStatus* st
   return ACL_SUCCESS;
 }
 
-// Whether a capture of this context forbids the calling thread what waits for the device, by the
-// table of aclmdlRICaptureThreadExchangeMode. The caller holds the mutex.
+// True if a capture of this context forbids the calling thread to call functions that wait for the
+// device, by the table of aclmdlRICaptureThreadExchangeMode. The caller holds the mutex.
 bool forbids(const Captures& state, aclrtContext context) {
   const auto self = std::this_thread::get_id();
   for (const auto& [stream, capture] : state.streams) {
@@ -228,8 +230,7 @@ bool forbids(const Captures& state, aclrtContext context) {
   return false;
 }
 
-// Has a stream take part in a record's capture, and wait for the record. The caller holds the
-// mutex.
+// Adds a stream to a record's capture and makes it wait for the record. The caller holds the mutex.
 aclError join(const char* api, Captures& state, aclrtStream stream, const CapturedRecord& record) {
   Capture& capture = *record.capture;
   if (const aclError status = admit(api, capture, stream)) return status;

@@ -17,23 +17,23 @@
 
 namespace aclnn_host {
 
-// How many steps of which streams a point in a capture comes after.
+// A point in a capture: for each stream, the number of its steps that precede the point.
 using Progress = std::map<aclrtStream, uint64_t>;
 
-// What is between aclmdlRICaptureBegin and aclmdlRICaptureEnd. Guarded by Captures::mutex.
+// The state between aclmdlRICaptureBegin and aclmdlRICaptureEnd. Guarded by Captures::mutex.
 struct Capture {
   aclmdlRI handle;
-  std::shared_ptr<CapturedModel> model;  // until the capture has ended
+  std::shared_ptr<CapturedModel> model;  // null once the capture has ended
   aclrtContext context;
-  aclrtStream origin;  // the stream that it began on
+  aclrtStream origin;  // the stream on which the capture began
   aclmdlRICaptureMode mode;
-  std::thread::id thread;  // the one that began it
-  // The streams that are captured, and what the next step of each comes after: a stream is joined
-  // when the origin's next step comes after all of its steps.
+  std::thread::id thread;  // the thread that began it
+  // The captured streams, each with the progress that its next step depends on. A stream is joined
+  // when the origin's next step depends on all of its steps.
   std::map<aclrtStream, Progress> streams;
-  const char* problem = nullptr;  // why no model can come of it, if none can
+  const char* problem = nullptr;  // why the capture is invalid; null if it is valid
   bool ended = false;
-  std::optional<RecordedGroup> group;  // of tasks, that is being recorded
+  std::optional<RecordedGroup> group;  // the task group being recorded
 };
 
 // A record of an event on a captured stream.
@@ -42,15 +42,15 @@ struct CapturedRecord {
   Progress progress;
 };
 
-// The captures of the process.
+// All captures of the process.
 struct Captures {
   std::mutex mutex;
-  std::map<aclrtStream, std::shared_ptr<Capture>> streams;  // those that are captured
-  std::map<aclrtStream, GroupUpdate> updates;               // those that collect an update
-  std::atomic<size_t> busy = 0;  // the number of both: a launch takes no lock while it is 0
+  std::map<aclrtStream, std::shared_ptr<Capture>> streams;  // captured streams
+  std::map<aclrtStream, GroupUpdate> updates;               // streams that collect an update
+  std::atomic<size_t> busy = 0;  // size of both maps: a launch takes no lock while it is 0
   static void after_fork() noexcept {}
 
-  // To be called after a change of streams or updates.
+  // Call after changing streams or updates.
   void count() noexcept { busy = streams.size() + updates.size(); }
 };
 
@@ -58,39 +58,40 @@ inline Captures& captures() {
   return PerProcess<Captures>::get();
 }
 
-// The capture that a stream belongs to, or null. The caller holds the mutex.
+// Returns the capture that a stream belongs to, or null. The caller holds the mutex.
 std::shared_ptr<Capture> capture_of(const Captures& state, aclrtStream stream);
 
-// Whether a stream that is captured may be given another step; a message in api's name if not. The
-// caller holds the mutex.
+// Checks that a captured stream may receive another step; fails in api's name otherwise. The caller
+// holds the mutex.
 aclError admit(const char* api, Capture& capture, aclrtStream stream);
 
-// Takes a task that is not to be run now, since its stream is captured or collects an update. The
-// status says whether it was accepted; nullopt, with the task where it was, if it is to be run.
+// Takes a task instead of running it, if its stream is captured or collects an update, and returns
+// whether it was accepted. Returns nullopt and leaves the task if it is to be run.
 std::optional<aclError> divert(const char* api, aclrtStream stream, std::unique_ptr<Task>& task,
                                TaskKind kind);
 
-// 107027, in api's name, for a stream, or a device one of whose streams, is being captured, so that
+// Fails with 107027, in api's name, if the stream, or any stream of the device, is being captured:
 // it cannot be waited for, queried or ended.
 aclError refuse_captured(const char* api, aclrtStream stream);
 aclError stream_is_captured(const char* api) noexcept;
 aclError refuse_captured_device(const char* api, int32_t device);
 
-// `status` in api's name, if a capture's mode forbids the calling thread what waits for the device.
+// Returns `status`, in api's name, if a capture's mode forbids the calling thread to wait for the
+// device.
 aclError refuse_in_mode(const char* api, aclError status);
 
-// Records an event on a stream. Null, and *status 0, if the stream is not being captured.
+// Records an event on a stream. Returns null, with *status 0, if the stream is not being captured.
 std::shared_ptr<CapturedRecord> capture_record(const char* api, aclrtStream stream,
                                                aclError* status);
 
-// Has a stream wait for a record, and be captured with it; nullopt if its capture is over.
+// Makes a stream wait for a record and join its capture; nullopt if the capture is over.
 std::optional<aclError> capture_wait(const char* api, aclrtStream stream,
                                      const CapturedRecord& record);
 
-// Whether the capture of a record is not over; the record may be null.
+// True while the record's capture is going on; the record may be null.
 bool is_pending(const std::shared_ptr<CapturedRecord>& record);
 
-// A stream has ended: no model comes of its capture.
+// Invalidates the capture of a stream that has ended.
 void end_capture_of(aclrtStream stream);
 
 }  // namespace aclnn_host

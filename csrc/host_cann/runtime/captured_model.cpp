@@ -20,7 +20,7 @@
 namespace aclnn_host {
 namespace {
 
-// How long a model's destruction waits for its executions, in milliseconds; as long as CANN's.
+// Timeout for a model's destruction to wait for its executions, in milliseconds; CANN's value.
 constexpr int32_t kDestroyPatience = 10000;
 
 constexpr size_t kLongestName = 512;
@@ -44,7 +44,7 @@ class ExecutionTask final : public Task {
   const std::shared_ptr<CapturedModel> model_;
 };
 
-// Looks the model of a handle up.
+// Finds the model of a handle.
 aclError find_model(const char* api, aclmdlRI handle, std::shared_ptr<CapturedModel>* model) {
   if (handle == nullptr) return null_argument(api, "modelRI");
   *model = models().find(handle);
@@ -54,7 +54,7 @@ aclError find_model(const char* api, aclmdlRI handle, std::shared_ptr<CapturedMo
               handle);
 }
 
-// The same of a model whose capture must be over.
+// The same, and fails if the model's capture is not over.
 aclError find_complete(const char* api, aclmdlRI handle, std::shared_ptr<CapturedModel>* model) {
   if (const aclError status = find_model(api, handle, model)) return status;
   if ((*model)->is_complete()) return ACL_SUCCESS;
@@ -85,8 +85,8 @@ aclError execute_async(const char* api, aclmdlRI handle, aclrtStream stream) {
   return submit(api, stream, std::make_unique<ExecutionTask>(std::move(model)));
 }
 
-// A stream for one execution. Its worker is waited for if it is known to be done, and otherwise
-// ends by itself.
+// A stream for one execution. The destructor joins its worker if the work is known to be done;
+// otherwise the worker ends by itself.
 struct OwnStream {
   explicit OwnStream(int32_t device) : stream(std::make_shared<Stream>(thread_context(), device)) {}
   ~OwnStream() {
@@ -143,9 +143,9 @@ aclError destroy(const char* api, aclmdlRI handle) {
   return first;
 }
 
-// Writes the steps as events of chrome://tracing: a row for each stream, a place for each task.
+// Writes the steps as events of chrome://tracing: one row per stream, one slot per task.
 void write_steps(std::ostream& out, const CapturedModel& model) {
-  std::map<aclrtStream, size_t> streams;  // counted as they come
+  std::map<aclrtStream, size_t> streams;  // numbered by first appearance
   size_t index = 0;
   for (const auto& step : model.steps()) {
     const size_t stream = streams.emplace(step.stream, streams.size()).first->second;
@@ -205,7 +205,8 @@ void CapturedModel::replace(size_t first,
   for (size_t i = 0; i < tasks.size(); ++i) {
     std::shared_ptr<Task> task = tasks[i];
     const std::lock_guard lock(mutex_);
-    steps_[first + i].task.swap(task);  // the old one ends without the lock, or when it has run
+    // Destroys the old task outside the lock, or once it has run.
+    steps_[first + i].task.swap(task);
   }
 }
 

@@ -17,12 +17,12 @@
 
 namespace aclnn_host {
 
-// The object behind an aclmdlRI: the tasks that streams were given while they were captured, in the
-// order of capture. That order is one in which they may run, for a task can only depend on what was
-// captured before it, so an execution runs them one after another, on one stream.
+// The object behind an aclmdlRI: the tasks given to streams during capture, in capture order. A
+// task can only depend on tasks captured before it, so an execution runs them in that order, on one
+// stream.
 class CapturedModel {
  public:
-  // A captured task, the function that brought it (a string literal) and the stream it was for.
+  // A captured task, the function that submitted it (a string literal) and its stream.
   struct Step {
     const char* api;
     aclrtStream stream;
@@ -35,27 +35,28 @@ class CapturedModel {
   int32_t device() const noexcept { return device_; }
   uint32_t id() const noexcept { return id_; }
 
-  // Capture: adds a task; how many there are; the end, from which on the model can be executed.
+  // Adds a captured task; returns their number; ends the capture, after which the model can be
+  // executed.
   void add(Step step);
   size_t size() const;
   void complete();
   bool is_complete() const;
 
-  // The steps as they are now.
+  // Returns a copy of the current steps.
   std::vector<Step> steps() const;
 
-  // Puts tasks in the places of those from `first` on. An execution under way takes the new ones
-  // where it has not come to the old ones yet.
+  // Replaces the tasks from `first` on. A running execution uses the new tasks from the step that
+  // it has reached.
   void replace(size_t first, const std::vector<std::shared_ptr<Task>>& tasks) noexcept;
 
-  // Runs all tasks, up to the first that fails, whose status it returns. One call at a time.
+  // Runs all tasks up to the first failure and returns its status. Calls are serialised.
   aclError run() noexcept;
 
-  // Tells the tasks that an execution was dropped.
+  // Notifies the tasks that an execution was dropped.
   void abandon(aclError status, const std::string& message) noexcept;
 
-  // An execution was asked for, or is over; and the wait until there is none. False at the
-  // deadline, or at once in a function that an execution calls.
+  // Counts an execution in, and out; and waits until none is left. False at the deadline, or at
+  // once if called inside an execution.
   void enter() noexcept;
   void leave() noexcept;
   bool wait_until_idle(const Deadline& deadline);
@@ -63,7 +64,7 @@ class CapturedModel {
   void set_name(std::string name);
   std::string name() const;
 
-  // What is called at the model's destruction.
+  // A function to call at the model's destruction.
   using Callback = std::pair<aclrtCallback, void*>;
   void add_callback(const Callback& callback);
   bool remove_callback(aclrtCallback function);
@@ -77,8 +78,8 @@ class CapturedModel {
 
   const int32_t device_;
   const uint32_t id_;
-  std::mutex turn_;           // held by the execution that runs
-  mutable std::mutex mutex_;  // guards what follows
+  std::mutex turn_;           // held by the running execution
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable idle_;
   std::vector<Step> steps_;
   bool complete_ = false;

@@ -1,5 +1,5 @@
-// The operator compiler: its options are remembered, and it compiles nothing. Operators called by
-// name are computed by those that are registered.
+// The operator compiler: stores its options and compiles nothing. Operators called by name are
+// computed by the registered implementation.
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -18,7 +18,7 @@
 namespace aclnn_host {
 namespace {
 
-// The options of the process, with the one default that programs ask for.
+// The options of the process, with the one default that programs query.
 struct Options {
   std::mutex mutex;
   std::map<aclCompileOpt, std::string> values{{ACL_OP_JIT_COMPILE, "disable"}};
@@ -31,15 +31,15 @@ Options& options() {
 
 std::atomic<NamedOperators> registered = nullptr;
 
-// What has ATen lies beside this library and registers its operators as it is loaded. The embedded
-// host CANN has nothing there. Returns what went wrong, which is empty if nothing did.
+// Loads the library that depends on ATen from beside this one; it registers its operators. The
+// embedded host CANN has no such library. Returns the error text, empty on success.
 const std::string& load_operators() {
   static const std::string problem = [] {
     Dl_info self;
     if (registered != nullptr) return std::string();
     if (dladdr(&registered, &self) == 0) return std::string("its folder is not known");
     const std::string path = self.dli_fname;
-    const size_t folder = path.rfind('/') + 1;  // 0 if there is none
+    const size_t folder = path.rfind('/') + 1;  // 0 without a folder
     const std::string library = path.substr(0, folder) + "libopapi.so";
     if (dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr) {
       return registered != nullptr ? std::string() : library + " has none";
@@ -50,7 +50,8 @@ const std::string& load_operators() {
   return problem;
 }
 
-// The first object of a list that is null or was destroyed; -1 if there is none.
+// Returns the index of the first object of a list that is null or was destroyed; -1 if there is
+// none.
 template <class T>
 int find_missing(std::span<T* const> objects) noexcept {
   for (size_t i = 0; i < objects.size(); ++i) {

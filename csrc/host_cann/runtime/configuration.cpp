@@ -18,8 +18,8 @@ namespace {
 constexpr off_t kMostBytes = 10 << 20;
 constexpr int kMostNested = 10;
 
-// Reads JSON (RFC 8259) and keeps nothing of it. Each function passes over what it is called for,
-// and says whether it was there.
+// Validates JSON (RFC 8259) and stores nothing. Each function skips one construct and returns
+// whether it was found.
 class Json {
  public:
   explicit Json(std::string_view text) : text_(text) {}
@@ -30,7 +30,7 @@ class Json {
     return at_ == text_.size();
   }
 
-  // The line, from 1 on, in which reading ended.
+  // The line at which parsing stopped, counted from 1.
   size_t line() const {
     return 1 + static_cast<size_t>(
                    std::count(text_.begin(), text_.begin() + static_cast<ptrdiff_t>(at_), '\n'));
@@ -131,7 +131,7 @@ class Json {
 
   std::string_view text_;
   size_t at_ = 0;
-  int objects_ = 0;  // that the place is in
+  int objects_ = 0;  // nesting depth
   int arrays_ = 0;
 };
 

@@ -10,10 +10,10 @@
 namespace aclnn_host {
 namespace {
 
-// A handle and not a pointer: another thread may end the context at any time.
+// A handle, not a pointer: another thread may end the context at any time.
 thread_local aclrtContext current = nullptr;
 
-// The process that loaded the library; a forked one is another.
+// The process that loaded the library; differs from getpid() in a forked child.
 const pid_t loaded_by = getpid();
 
 // System parameters of the process.
@@ -130,7 +130,7 @@ aclError aclrtGetCurrentContext(aclrtContext* context) {
   constexpr const char* kApi = "aclrtGetCurrentContext";
   return guarded(kApi, [&]() -> aclError {
     if (context == nullptr) return null_argument(kApi, "context");
-    if (current_device() < 0) return ACL_ERROR_RT_CONTEXT_NULL;  // an answer, no failure
+    if (current_device() < 0) return ACL_ERROR_RT_CONTEXT_NULL;  // a valid answer, not a failure
     *context = thread_context();
     return ACL_SUCCESS;
   });

@@ -11,12 +11,12 @@
 
 namespace aclnn_host {
 
-// A context: which device its threads use, and the system parameters set for it.
+// A context: the device that its threads use, and its system parameters.
 struct Context {
   explicit Context(int32_t id, bool is_primary) : device(id), primary(is_primary) {}
 
   const int32_t device;
-  const bool primary;  // aclrtSetDevice made it; it ends with the device
+  const bool primary;  // made by aclrtSetDevice; ends with the device
   std::mutex mutex;
   std::map<aclSysParamOpt, int64_t> options;  // guarded by mutex
 };
@@ -26,18 +26,18 @@ inline ContextTable& contexts() {
   return PerProcess<ContextTable>::get();
 }
 
-// The calling thread's context; null, with a message in api's name, when it has none.
+// Returns the calling thread's context; null, with a message in api's name, if it has none.
 std::shared_ptr<Context> require_context(const char* api);
 
-// The handle of the calling thread's context, and how a stream's worker takes over its stream's.
+// Gets the handle of the calling thread's context, and sets it for a stream's worker.
 aclrtContext thread_context() noexcept;
 void set_thread_context(aclrtContext context) noexcept;
 
-// What ACL_OPT_DETERMINISTIC asks for: of the calling thread's context or, where that says nothing,
-// of the process.
+// The value of ACL_OPT_DETERMINISTIC in the calling thread's context or, if unset there, in the
+// process.
 ACLNN_HOST_INTERNAL bool wants_determinism();
 
-// Whether the machine has the device, and what a check for it says.
+// True if the machine has the device; and the failure for one that it does not have.
 bool is_device(int32_t device) noexcept;
 aclError no_such_device(const char* api, int32_t device) noexcept;
 

@@ -16,10 +16,10 @@
 namespace aclnn_host {
 namespace {
 
-// What a copy demands of one of its ends.
+// The required location of one end of a copy.
 enum class Place { kHost, kDevice, kEither };
 
-// One end of a copy: a range, and the block it lies in, if any.
+// One end of a copy: a range and its block, if it lies in one.
 struct Range {
   const void* address = nullptr;
   size_t count = 0;
@@ -28,7 +28,7 @@ struct Range {
 
   bool on_device() const { return in_block && block.side == Side::kDevice; }
 
-  // Whether the block is still there: it may be freed while a copy waits in its stream.
+  // False if the block was freed, which can happen while a copy waits in its stream.
   bool alive() const {
     Block now;
     return !in_block ||
@@ -39,8 +39,8 @@ struct Range {
   uintptr_t begin() const { return reinterpret_cast<uintptr_t>(address); }
 };
 
-// Finds the range's block and checks it: device memory must be asked for as such, and a range must
-// not leave its block.
+// Finds and checks the range's block: device memory must have been allocated as such, and a range
+// must not exceed its block.
 aclError resolve(const char* api, const char* argument, const void* address, size_t count,
                  Place place, Range* range) {
   range->address = address;
@@ -71,8 +71,8 @@ struct Copy {
   Range src;
 };
 
-// The checks that both copies share, in CANN's order. count is not 0. A copy whose direction is
-// found from the addresses may have device memory on a side that the kind calls the host's.
+// Checks shared by both copies, in CANN's order. count is not 0. If the direction is deduced from
+// the addresses, device memory is allowed on a side that the kind calls host.
 aclError check_copy(const char* api, void* dst, size_t destMax, const void* src, size_t count,
                     aclrtMemcpyKind kind, aclrtMemcpyKind last_kind, bool finds_direction,
                     Copy* copy) {
@@ -109,13 +109,13 @@ aclError check_copy(const char* api, void* dst, size_t destMax, const void* src,
   return ACL_SUCCESS;
 }
 
-// Whether a range is host memory that may be gone when a device comes to it.
+// True for host memory that may be freed before a device reads it.
 bool is_pageable(const Range& range) {
   return !range.in_block && !is_registered(range.address, range.count);
 }
 
-// What captures forbid of a copy with pageable memory. CANN does such a copy at once, so that it
-// cannot be captured, and on other streams is what a capture's mode forbids.
+// Applies the rules of captures to a copy with pageable memory. CANN runs such a copy
+// synchronously: it cannot be captured, and on other streams the capture's mode may forbid it.
 aclError refuse_pageable(const char* api, const Copy& copy, aclrtStream stream) {
   if (!is_pageable(copy.dst) && !is_pageable(copy.src)) return ACL_SUCCESS;
   if (!is_captured(stream)) return refuse_in_mode(api, ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC);
@@ -126,7 +126,7 @@ aclError refuse_pageable(const char* api, const Copy& copy, aclrtStream stream) 
               is_pageable(copy.dst) ? copy.dst.address : copy.src.address);
 }
 
-// The status of work whose memory went before its turn came.
+// The failure of work whose memory was freed before it ran.
 aclError freed(const char* api, const char* argument) noexcept {
   return fail(
       ACL_ERROR_RT_COPY_DATA,
@@ -134,7 +134,7 @@ aclError freed(const char* api, const char* argument) noexcept {
       api, argument);
 }
 
-// Moves the bytes. What is in use cannot go, so it is checked then.
+// Copies the bytes. Rechecks the blocks, which cannot be freed while in use.
 aclError move(const char* api, const Copy& copy) {
   MemoryInUse in_use;
   in_use.add(copy.dst.address, copy.dst.count);
@@ -156,8 +156,8 @@ aclError set(const char* api, const Range& range, int32_t value) {
 
 class CopyTask final : public Task {
  public:
-  // A source in ordinary host memory may go as soon as the call returns, so its bytes are taken
-  // now; page-locked memory (aclrtMallocHost) must stay, as on a device.
+  // Ordinary host memory may be freed when the call returns, so the source is copied now;
+  // page-locked memory (aclrtMallocHost) must stay valid, as on a device.
   CopyTask(const Copy& copy, bool buffered) : copy_(copy) {
     if (!buffered) return;
     buffer_ = std::make_unique_for_overwrite<char[]>(copy.src.count);
@@ -189,7 +189,7 @@ class SetTask final : public Task {
   const int32_t value_;
 };
 
-// The checks that both memsets share. count is not 0.
+// Checks shared by both memsets. count is not 0.
 aclError check_set(const char* api, void* pointer, size_t maxCount, size_t count, Range* range) {
   if (pointer == nullptr) return null_argument(api, "devPtr");
   if (count > maxCount) {

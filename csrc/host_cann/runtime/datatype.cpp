@@ -45,16 +45,16 @@ aclFloat16 aclFloatToFloat16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
   const uint32_t magnitude = bits & 0x7FFFFFFF;
-  if (magnitude > 0x7F800000) {  // NaN: quiet, and what of its payload fits
+  if (magnitude > 0x7F800000) {  // NaN: quiet, keeping the payload bits that fit
     return static_cast<aclFloat16>(sign | 0x7E00 | (magnitude >> 13 & 0x3FF));
   }
-  if (magnitude < 0x38800000) {  // below 2^-14: count the units of 2^-24, rounded to nearest even
-    // 0.5f has an ulp of 2^-24, so that the addition does the rounding.
+  if (magnitude < 0x38800000) {  // below 2^-14: a multiple of 2^-24, rounded to nearest even
+    // The ulp of 0.5f is 2^-24, so the addition rounds.
     const float sum = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<aclFloat16>(sign | (std::bit_cast<uint32_t>(sum) - 0x3F000000));
   }
-  // Half a unit less one, plus the unit's own last bit: nearest, ties to even. A carry runs into
-  // the exponent, as it should.
+  // Adding half an ulp minus one, plus the last kept bit, rounds to nearest, ties to even. A carry
+  // correctly increments the exponent.
   const uint32_t rounded = magnitude + 0xFFF + (magnitude >> 13 & 1);
   const uint32_t narrow = (rounded - ((127 - 15) << 23)) >> 13;
   return static_cast<aclFloat16>(sign | (narrow < 0x7C00 ? narrow : 0x7C00));

@@ -8,10 +8,10 @@
 
 namespace aclnn_host {
 
-// The timeout, in milliseconds, that waits without limit.
+// The timeout, in milliseconds, that means no limit.
 constexpr int32_t kForever = -1;
 
-// A point in time up to which several waits may go on together.
+// A point in time that several waits share as their limit.
 class Deadline {
  public:
   explicit Deadline(int32_t timeout)
@@ -20,7 +20,7 @@ class Deadline {
 
   bool is_past() const { return !forever_ && std::chrono::steady_clock::now() >= end_; }
 
-  // The milliseconds that are left, as poll takes them: at most so many.
+  // The remaining milliseconds, at most `most`, in the form that poll takes.
   int left(int most) const {
     if (forever_) return most;
     const auto left =
@@ -28,7 +28,7 @@ class Deadline {
     return static_cast<int>(std::clamp<int64_t>(left.count(), 0, most));
   }
 
-  // Waits until ready() holds; false if the time is up before.
+  // Waits until ready() holds; returns false on timeout.
   template <class Ready>
   bool wait(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
             Ready&& ready) const {

@@ -17,7 +17,7 @@ bool is_there(const T* object) {
   return object != nullptr && object->is_alive();
 }
 
-// What a check for an object of the caller's says.
+// The failure of a check for an object that the caller passed.
 template <class T>
 aclError missing(const char* api, const char* argument, const T* object) noexcept {
   if (object == nullptr) return null_argument(api, argument);
@@ -26,7 +26,7 @@ aclError missing(const char* api, const char* argument, const T* object) noexcep
                           argument, static_cast<const void*>(object));
 }
 
-// A new object; null if there is no memory for it.
+// Makes an object; null if memory runs out.
 template <class T, class... Arguments>
 T* create(const char* api, Arguments&&... arguments) {
   T* made = nullptr;
@@ -54,7 +54,7 @@ aclError bad_list(const char* api, const char* argument, int count) {
                           argument, count);
 }
 
-// What all setters of attributes do; value() is called if `has_value`.
+// Shared by all setters of attributes; calls value() if `has_value`.
 template <class Value>
 aclError set(const char* api, aclopAttr* attr, const char* name, bool has_value, Value value) {
   return guarded(api, [&]() -> aclError {

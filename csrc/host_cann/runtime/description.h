@@ -11,11 +11,11 @@
 #include "acl/acl_op.h"
 #include "host_cann/runtime/descriptor.h"
 
-// What operators called by name (aclop) take: buffers, tensor descriptions, attributes.
+// The arguments of operators called by name (aclop): buffers, tensor descriptions, attributes.
 
 namespace aclnn_host {
 
-// BOOL and data types are integers in lists and numbers; all floats are double.
+// Numbers and lists store BOOL and data types as integers, and all floats as double.
 using AttributeValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
                                     std::vector<double>, std::vector<std::vector<int64_t>>>;
 

@@ -7,20 +7,20 @@
 
 namespace aclnn_host {
 
-// A base of the objects that callers hold pointers of: tensors, scalars, arrays, lists. A mark of
-// their type begins them, so that one that was destroyed, or is of another type, is refused and not
-// used. Not recognised are a pointer to what never was a descriptor, which must be readable, and
-// one whose memory a new object of the type has. kVariant tells types of a kind from one another.
+// Base of the objects behind callers' pointers: tensors, scalars, arrays, lists. Each begins with a
+// mark of its type, so that a destroyed object or one of another type is refused before use. Not
+// detected: a pointer to memory (which must be readable) that never was a descriptor, and one whose
+// memory holds a new object of the same type. kVariant distinguishes types of one kind.
 template <Object kKind, uint8_t kVariant = 0>
 class Descriptor : public Kept {
  public:
   bool is_alive() const noexcept {
-    // Volatile: to the compiler, an object that was destroyed has no members any more.
+    // Volatile, because the compiler may assume that a destroyed object is never read.
     return static_cast<const volatile uint64_t&>(mark_) == kMark;
   }
 
  private:
-  static constexpr uint64_t kMark = uint64_t{0xAC1D'E5C0'0000'0000} |  // no address
+  static constexpr uint64_t kMark = uint64_t{0xAC1D'E5C0'0000'0000} |  // not a valid address
                                     static_cast<uint64_t>(kKind) << 8 | kVariant;
 
   uint64_t mark_ = kMark;

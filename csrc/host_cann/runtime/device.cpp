@@ -21,10 +21,10 @@
 namespace aclnn_host {
 namespace {
 
-// What the process holds of the devices.
+// The process's state of each device.
 struct Devices {
   struct Device {
-    int64_t users = 0;               // aclrtSetDevice calls less aclrtResetDevice calls
+    int64_t users = 0;               // aclrtSetDevice calls minus aclrtResetDevice calls
     aclrtContext primary = nullptr;  // the context of the threads that called aclrtSetDevice
   };
 
@@ -39,7 +39,7 @@ Devices& devices() {
   return PerProcess<Devices>::get();
 }
 
-// The longest time an operator may be given on a device, in microseconds.
+// The longest timeout of an operator on a device, in microseconds.
 constexpr uint64_t kLongestOperator = uint64_t{547} * 1000 * 1000;
 
 aclError reset(const char* api, int32_t device, bool force) {
@@ -55,8 +55,8 @@ aclError reset(const char* api, int32_t device, bool force) {
     own = {};
     contexts().remove_if([&](const Context& context) { return context.device == device; });
   }
-  // Without the lock: a callback that still runs may set its device, and a thread that sets it anew
-  // gets a context and streams of its own.
+  // Outside the lock: a callback that still runs may call aclrtSetDevice, and a thread that sets
+  // the device again gets a new context and new streams.
   end_orphaned_streams();
   forget_overflow(device);
   forget_lost_work(device);
@@ -115,7 +115,7 @@ aclError aclrtGetDevice(int32_t* deviceId) {
   return guarded(kApi, [&]() -> aclError {
     if (deviceId == nullptr) return null_argument(kApi, "deviceId");
     const int32_t device = current_device();
-    if (device < 0) return ACL_ERROR_RT_CONTEXT_NULL;  // an answer, no failure
+    if (device < 0) return ACL_ERROR_RT_CONTEXT_NULL;  // a valid answer, not a failure
     *deviceId = device;
     return ACL_SUCCESS;
   });
@@ -130,7 +130,7 @@ aclError aclrtGetDeviceCount(uint32_t* count) {
   });
 }
 
-// Of the driver: torch_npu counts the devices by it, whatever the process may see.
+// A function of the driver: torch_npu counts the devices with it, regardless of the visible ones.
 extern "C" ACL_FUNC_VISIBILITY int drvGetDevNum(uint32_t* devices) {
   if (devices == nullptr) return ACL_ERROR_INVALID_PARAM;
   *devices = static_cast<uint32_t>(settings().devices);

@@ -15,16 +15,16 @@
 namespace aclnn_host {
 namespace {
 
-// A thread that never asks must not collect text for ever; the newest messages tell the most.
+// Bounds the store of a thread that never fetches its messages; the newest are kept.
 constexpr size_t kMaxMessages = 64;
 
 struct Messages {
   std::vector<std::string> lines;  // oldest first
-  std::string returned;            // what aclGetRecentErrMsg handed out last
+  std::string returned;            // the text that aclGetRecentErrMsg returned last
 };
 
-// Plain thread-locals, so that a call from a static destructor, after the thread's own end, still
-// finds them usable: the store is then gone and messages are dropped.
+// Plain thread-locals, still usable in a static destructor after the thread's end: the store is
+// gone by then, and messages are dropped.
 thread_local Messages* thread_messages = nullptr;
 thread_local bool thread_ended = false;
 thread_local aclError thread_last_error = ACL_SUCCESS;
@@ -38,7 +38,7 @@ struct ThreadEnd {
   }
 };
 
-// The thread's store, made on first use; null at the thread's end.
+// The thread's store, made on first use; null after the thread's end.
 Messages* messages() {
   if (thread_messages == nullptr && !thread_ended) {
     static thread_local ThreadEnd end;
@@ -54,7 +54,7 @@ void store(std::string line) {
   own->lines.push_back(std::move(line));
 }
 
-// aclnn statuses have their own channel: the runtime's last error holds acl and runtime codes only.
+// aclnn statuses are not stored: the runtime's last error holds acl and runtime codes only.
 void remember(int status) {
   const int family = status / 1000;
   const bool aclnn = family == 161 || family == 361 || family == 561;
@@ -79,7 +79,7 @@ int fail(int status, const char* format, ...) noexcept {
       store(std::move(line));
     }
   } catch (...) {
-    // Out of memory: the status alone has to do.
+    // Out of memory: only the status is reported.
   }
   va_end(arguments);
   return status;
@@ -124,7 +124,7 @@ void put_messages(const std::string& text) noexcept {
       begin = end + 1;
     }
   } catch (...) {
-    // Out of memory: the status alone has to do.
+    // Out of memory: only the status is reported.
   }
 }
 
@@ -136,7 +136,7 @@ int fail_again_on(int32_t device, int status, const std::string& text) noexcept 
   remember(status);
   note_failure(status, text.c_str());
   if (runs_task()) {
-    fail_as_another();  // a task tells its stream, and nobody else
+    fail_as_another();  // a task reports to its stream only
   } else {
     tell(status, text, device);
   }

@@ -28,9 +28,9 @@ constexpr uint32_t kEventFlags = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGR
                                  ACL_EVENT_TIME_LINE | ACL_EVENT_DEVICE_USE_ONLY |
                                  ACL_EVENT_EXTERNAL | ACL_EVENT_IPC;
 
-// One recording of an event: a place in a stream's order. Who waits for it holds it, so that a
-// later recording or the event's end changes nothing for him. A recording that its stream dropped
-// is settled too, with the reason; waiting for it fails.
+// One recording of an event: a position in a stream's order. A waiter holds a reference, so a later
+// recording or the event's end does not affect it. A recording dropped by its stream is settled
+// with the reason, and waiting for it fails.
 class Record {
  public:
   void settle(aclError status, const std::string& message) noexcept {
@@ -41,12 +41,12 @@ class Record {
     try {
       message_ = message;
     } catch (...) {
-      // Out of memory: the status alone has to do.
+      // Out of memory: only the status is reported.
     }
     changed_.notify_all();
   }
 
-  // Whether everything before the recording is done; what the stream failed with, if it did.
+  // Tells if all work before the recording is done, and returns the stream's failure, if any.
   aclError query(bool* settled) {
     std::unique_lock lock(mutex_);
     *settled = settled_;
@@ -62,7 +62,7 @@ class Record {
     return report(lock);
   }
 
-  // When the recording was done; false if it is not or was dropped.
+  // The time of completion; false if the recording is not done or was dropped.
   bool time(Clock::time_point* time) {
     const std::lock_guard lock(mutex_);
     *time = time_;
@@ -86,7 +86,7 @@ class Record {
   Clock::time_point time_;
 };
 
-// The functions that create events differ in what their events can do.
+// The function that created an event determines the event's capabilities.
 enum class Kind { kPlain, kWithFlag, kExWithFlag };
 
 struct Event {
@@ -97,7 +97,7 @@ struct Event {
     return record;
   }
 
-  // The last recording from now on.
+  // Makes a recording the event's last one.
   void set(std::shared_ptr<Record> recording) noexcept {
     const std::lock_guard lock(mutex);
     record = std::move(recording);
@@ -105,21 +105,21 @@ struct Event {
     changed.notify_all();
   }
 
-  // The record in a capture, if that was later than the last recording.
+  // The record in a capture, if it is newer than the last recording.
   std::shared_ptr<CapturedRecord> last_captured() {
     const std::lock_guard lock(mutex);
     return captured;
   }
 
-  // Whether streams that are captured may record, wait for and reset it: an external event they do
-  // whenever the model is executed, and another one ties streams of one capture together.
+  // True if captured streams record, wait for and reset the event whenever the model is executed.
+  // Other events only connect the streams of one capture.
   bool is_external() const { return (flags & ACL_EVENT_EXTERNAL) != 0; }
 
   const Kind kind;
   const uint32_t flags;
   std::atomic<int64_t> pending_waits = 0;
   std::mutex mutex;
-  std::condition_variable changed;  // there is another recording
+  std::condition_variable changed;  // signals a new recording
   std::shared_ptr<Record> record;   // the last recording; null before the first and after a reset
   std::shared_ptr<CapturedRecord> captured;
 };
@@ -161,12 +161,12 @@ class WaitTask final : public Task {
   }
 
  private:
-  const int32_t timeout_ = wait_timeout;  // as it was when the wait was asked for
+  const int32_t timeout_ = wait_timeout;  // its value when the wait was submitted
   const std::shared_ptr<Event> event_;
   const std::shared_ptr<Record> record_;
 };
 
-// Brings the event back to its first state, unless it was recorded anew since the task was queued.
+// Resets the event to its initial state, unless it was recorded again since the task was queued.
 class ResetTask final : public Task {
  public:
   explicit ResetTask(std::shared_ptr<Event> event)
@@ -182,8 +182,8 @@ class ResetTask final : public Task {
   const std::shared_ptr<Record> record_;
 };
 
-// What captured streams do to an external event, each time that their model is executed. It is then
-// a flag: a record sets it, a wait blocks until it is set, a reset clears it.
+// Tasks of captured streams on an external event, run at each execution of the model. The event is
+// then a flag: a record sets it, a wait blocks until it is set, a reset clears it.
 class ExternalRecordTask final : public Task {
  public:
   explicit ExternalRecordTask(std::shared_ptr<Event> event) : event_(std::move(event)) {}
@@ -247,7 +247,7 @@ class ExternalResetTask final : public Task {
   const std::shared_ptr<Event> event_;
 };
 
-// Looks the event of a handle up.
+// Finds the event of a handle.
 aclError find_event(const char* api, aclrtEvent event, std::shared_ptr<Event>* object) {
   if (event == nullptr) return null_argument(api, "event");
   *object = events().find(event);
@@ -275,7 +275,7 @@ aclError not_for_ex_events(const char* api) {
               api);
 }
 
-// What a captured stream cannot do with an event that was not made for it.
+// The failure of a captured stream that uses an event of a kind that captures do not accept.
 aclError not_for_captures(const char* api) {
   return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
               "%s: the stream is being captured, which takes events of aclrtCreateEventExWithFlag, "
@@ -283,7 +283,7 @@ aclError not_for_captures(const char* api) {
               api);
 }
 
-// 107028 for an event that is recorded in a capture, which never completes.
+// Fails with 107028 if the event is recorded in a capture, where it never completes.
 aclError refuse_captured_event(const char* api, Event& event) {
   if (!is_pending(event.last_captured())) return ACL_SUCCESS;
   return fail(ACL_ERROR_RT_EVENT_CAPTURED,
@@ -307,7 +307,7 @@ aclError record_in_capture(const char* api, const std::shared_ptr<Event>& event,
   return ACL_SUCCESS;
 }
 
-// Has a stream that is being captured wait for an event that was recorded in no capture.
+// Makes a captured stream wait for an event that was not recorded in a capture.
 aclError wait_in_capture(const char* api, aclrtStream stream, const std::shared_ptr<Event>& event) {
   if (event->is_external()) {
     return submit(api, stream, std::make_unique<ExternalWaitTask>(event));
@@ -332,15 +332,15 @@ aclError synchronize_event(const char* api, aclrtEvent event, int32_t timeout) {
   });
 }
 
-// Whether the event's last recording is done. An event never recorded is ready if it was made by
-// aclrtCreateEventExWithFlag, and otherwise not.
+// True if the event's last recording is done. An event that was never recorded counts as ready if
+// aclrtCreateEventExWithFlag made it.
 aclError query(const Event& event, const std::shared_ptr<Record>& record, bool* ready) {
   if (record != nullptr) return record->query(ready);
   *ready = event.kind == Kind::kExWithFlag;
   return ACL_SUCCESS;
 }
 
-// When the event's last recording was done.
+// The time at which the event's last recording completed.
 aclError time_of(const char* api, const char* argument, aclrtEvent event, Clock::time_point* time) {
   std::shared_ptr<Event> object;
   if (const aclError failure = find_event(api, event, &object)) return failure;
@@ -397,7 +397,7 @@ aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
     if (is_captured(stream)) return record_in_capture(kApi, object, stream);
     const auto record = std::make_shared<Record>();
     const aclError status = submit(kApi, stream, std::make_unique<RecordTask>(record));
-    if (status != ACL_SUCCESS) return status;  // the stream is none: the event is as it was
+    if (status != ACL_SUCCESS) return status;  // invalid stream: the event is unchanged
     object->set(record);
     return ACL_SUCCESS;
   });
@@ -421,8 +421,8 @@ aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
   constexpr const char* kApi = "aclrtStreamWaitEvent";
   return guarded(kApi, [&]() -> aclError {
     std::shared_ptr<Event> object = events().find(event);
-    // torch_npu destroys an event once it is complete, though a wait for it may still be in its
-    // queue: there is nothing to wait for then.
+    // torch_npu destroys an event once it is complete, although its queue may still hold a wait for
+    // it; such a wait has nothing to wait for.
     if (object == nullptr && EventTable::was_made(event)) return ACL_SUCCESS;
     if (object == nullptr) return find_event(kApi, event, &object);
     if (const auto captured = object->last_captured(); is_pending(captured)) {
@@ -430,7 +430,7 @@ aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
     }
     if (is_captured(stream)) return wait_in_capture(kApi, stream, object);
     auto record = object->last();
-    // The handle of the stream is checked even if there is nothing to wait for.
+    // Checks the stream's handle even if there is nothing to wait for.
     if (record == nullptr) (record = std::make_shared<Record>())->settle(ACL_SUCCESS, {});
     return submit(kApi, stream, std::make_unique<WaitTask>(object, std::move(record)));
   });

@@ -10,7 +10,7 @@
 namespace aclnn_host {
 namespace {
 
-// The float statuses of all devices that there may be (ACLNN_TORCH_DEVICES), by FloatStatus.
+// The float statuses of all possible devices (ACLNN_TORCH_DEVICES), by FloatStatus.
 constexpr size_t kMostDevices = 64;
 std::atomic<bool> overflowed[kMostDevices][2];
 
@@ -18,10 +18,10 @@ std::atomic<bool>& status_of(int32_t device, FloatStatus status) {
   return overflowed[device][static_cast<size_t>(status)];
 }
 
-// What aclrtSetDeviceSatMode chose, where the product leaves a choice.
+// The mode set by aclrtSetDeviceSatMode, for products that support both.
 std::atomic<aclrtFloatOverflowMode> chosen_mode = ACL_RT_OVERFLOW_MODE_INFNAN;
 
-// The mode that a product has alone; ACL_RT_OVERFLOW_MODE_UNDEF for one that has both.
+// The only mode of a product; ACL_RT_OVERFLOW_MODE_UNDEF if it has both.
 // (hicann/runtime, docs/zh/api_ref/25-02_Enumerations.md: aclrtFloatOverflowMode.)
 aclrtFloatOverflowMode only_mode(Product product) {
   switch (product) {
@@ -32,7 +32,7 @@ aclrtFloatOverflowMode only_mode(Product product) {
   }
 }
 
-// Whether its streams have a switch, off at first, for telling of overflows.
+// True if the product's streams have a switch, initially off, that enables overflow reports.
 // (docs/zh/api_ref/06_stream_management.md: aclrtSetStreamOverflowSwitch.)
 bool has_switch(Product product) {
   return product != Product::kAscend310P && product != Product::kAscend910;

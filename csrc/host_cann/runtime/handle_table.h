@@ -13,9 +13,9 @@
 
 namespace aclnn_host {
 
-// The objects of one kind that callers hold handles of. A handle is a number that is never used
-// again and no valid address, so that a stale or foreign one is always recognised, without touching
-// freed memory. Calls under way keep their object alive.
+// The objects of one kind behind callers' handles. A handle is a number that is never reused and
+// not a valid address, so a stale or foreign handle is always detected without touching freed
+// memory. Calls in progress keep their object alive.
 template <class T, Object kKind>
 class HandleTable {
  public:
@@ -25,9 +25,9 @@ class HandleTable {
   };
   using Entries = std::map<uint64_t, Entry>;  // by handle
 
-  // Gives the object a handle.
+  // Adds the object and returns its handle.
   void* insert(std::shared_ptr<T> object) {
-    // The kind stands in the top byte, where no address of user memory has anything.
+    // The kind is in the top byte, which is zero in every user-space address.
     const uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);
     const uint64_t handle = (static_cast<uint64_t>(kKind) + 1) << 56 | number << 4;
     const std::unique_lock lock(mutex_);
@@ -35,19 +35,19 @@ class HandleTable {
     return reinterpret_cast<void*>(handle);
   }
 
-  // The object, or null if the handle is none of this table's.
+  // Returns the object, or null if the handle is not in this table.
   std::shared_ptr<T> find(const void* handle) const {
     const std::shared_lock lock(mutex_);
     const auto entry = objects_.find(reinterpret_cast<uint64_t>(handle));
     return entry == objects_.end() ? nullptr : entry->second.object;
   }
 
-  // From 1 on, in the order in which the handles were made; 0 of a null pointer.
+  // The handle's number, counted from 1 in order of creation; 0 for a null pointer.
   static uint64_t number_of(const void* handle) noexcept {
     return (reinterpret_cast<uint64_t>(handle) & ~(uint64_t{0xff} << 56)) >> 4;
   }
 
-  // Whether the handle was one of this table's, and may have ended since.
+  // True if the table made this handle, even if it has ended since.
   static bool was_made(const void* handle) {
     const auto bits = reinterpret_cast<uint64_t>(handle);
     const uint64_t number = number_of(handle);
@@ -55,14 +55,14 @@ class HandleTable {
            number < next_.load(std::memory_order_relaxed);
   }
 
-  // Ends the handle; of several callers one gets the object.
+  // Removes the handle; of several concurrent callers, one gets the object.
   std::shared_ptr<T> remove(const void* handle) {
     const std::unique_lock lock(mutex_);
     const auto node = objects_.extract(reinterpret_cast<uint64_t>(handle));
     return node.empty() ? nullptr : node.mapped().object;
   }
 
-  // The objects for which wanted(object) holds.
+  // Returns the objects for which wanted(object) holds.
   template <class Wanted>
   std::vector<std::shared_ptr<T>> select(Wanted&& wanted) const {
     std::vector<std::shared_ptr<T>> found;
@@ -73,8 +73,8 @@ class HandleTable {
     return found;
   }
 
-  // Ends the handles of the objects for which wanted(object) holds, and returns those. It needs no
-  // memory: whoever gives things back cannot do without.
+  // Removes the objects for which wanted(object) holds, and returns them. Allocates nothing, so
+  // that releasing resources cannot fail.
   template <class Wanted>
   Entries remove_if(Wanted&& wanted) {
     Entries removed;
@@ -90,7 +90,7 @@ class HandleTable {
   static void after_fork() noexcept { forget_objects(kKind); }
 
  private:
-  // Shared by parent and child, so that a parent's handle is not met again in a child.
+  // Continues in a forked child, so that a child never reuses a parent's handle.
   static inline std::atomic<uint64_t> next_ = 1;
 
   mutable std::shared_mutex mutex_;

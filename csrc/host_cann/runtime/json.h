@@ -7,10 +7,10 @@
 #include <string_view>
 #include <type_traits>
 
-// Writers of JSON, each of which puts a value behind what `out` has.
+// JSON writers; each appends a value to `out`.
 namespace aclnn_host {
 
-// A string, of ASCII alone: other bytes need not be UTF-8.
+// A string in ASCII only: other bytes may not be valid UTF-8.
 inline void add_text(std::string& out, std::string_view text) {
   constexpr char kDigits[] = "0123456789abcdef";
   out += '"';
@@ -32,7 +32,7 @@ inline void add_text(std::string& out, std::string_view text) {
 template <class T>
 void add_number(std::string& out, T value) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (!std::isfinite(value)) {  // for which JSON has no number
+    if (!std::isfinite(value)) {  // JSON has no such number
       add_text(out, std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
       return;
     }

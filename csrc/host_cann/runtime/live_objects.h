@@ -6,7 +6,7 @@
 
 namespace aclnn_host {
 
-// Counts of the objects a caller must give back; a leak test compares them before and after.
+// Counts of the objects that a caller must release; leak tests compare them before and after.
 enum class Object {
   kTensor,
   kScalar,
@@ -18,20 +18,20 @@ enum class Object {
   kStream,
   kEvent,
   kContext,
-  kDescription,  // what operators called by name take: tensors, buffers, attributes
+  kDescription,  // arguments of operators called by name: tensors, buffers, attributes
   kPhysicalMemory,
-  kModel,      // what was captured from streams
-  kTaskGroup,  // tasks of a model that can be replaced
+  kModel,      // captured from streams
+  kTaskGroup,  // replaceable tasks of a model
   kCommunicator,
   kCount
 };
 
 ACLNN_HOST_INTERNAL void count_object(Object kind, int64_t change) noexcept;
 
-// Forgets the objects of a kind: a forked child has none of its parent's streams.
+// Resets the count of a kind: a forked child has none of its parent's streams.
 ACLNN_HOST_INTERNAL void forget_objects(Object kind) noexcept;
 
-// A member of this type counts the object that holds it.
+// Counts the object that holds a member of this type.
 template <Object kKind>
 struct Counted {
   Counted() noexcept { count_object(kKind, 1); }

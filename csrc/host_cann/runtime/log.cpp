@@ -10,7 +10,7 @@
 
 namespace {
 
-// How many values a format takes if all of them are strings; 0 if one is something else.
+// Returns the number of values of a format if all are strings, else 0.
 int string_count(std::string_view format) {
   int count = 0;
   for (size_t at = format.find('%'); at != std::string_view::npos; at = format.find('%', at + 1)) {
@@ -20,17 +20,17 @@ int string_count(std::string_view format) {
   return count;
 }
 
-// What torch_npu then calls operators for that libopapi.so has by name.
+// Operators of libopapi.so by name, which torch_npu then calls.
 constexpr std::string_view kComputedByName[] = {"acl_op::ge", "acl_op::npu_roi_align",
                                                 "acl_op::npu_roi_alignbk"};
 
 }  // namespace
 
-// torch_npu announces here that an aclnn function is missing and that it goes on to the operator
-// of the same meaning that is called by name (aclop). Where the host does not have that one either,
-// it would fail without the function's name, and perhaps on another thread, after which torch_npu
-// drops all work. There is no status to return, so an exception ends the call where it stands:
-// Python gets a RuntimeError. Older messages are dropped, lest they be taken for its text.
+// torch_npu logs here that an aclnn function is missing and that it falls back to the operator of
+// the same meaning called by name (aclop). If the host CANN does not have that operator either, the
+// fallback would fail without the function's name, perhaps on another thread, after which torch_npu
+// drops all work. This function has no status to return, so it throws, and Python gets a
+// RuntimeError. Older messages are dropped, so that they do not end up in its text.
 void aclAppLog(aclLogLevel logLevel, const char* func, const char* file, uint32_t line,
                const char* fmt, ...) {
   constexpr std::string_view kGoesOn = "not found. Will call %s";

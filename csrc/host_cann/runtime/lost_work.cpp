@@ -28,12 +28,12 @@ struct FailedQueue {
 
 struct FailedQueues {
   std::mutex mutex;
-  std::vector<FailedQueue> all;       // in the order of their failures
-  std::atomic<bool> has_any = false;  // read before every wait
+  std::vector<FailedQueue> all;       // in order of failure
+  std::atomic<bool> has_any = false;  // checked before every wait
   static void after_fork() noexcept {}
 };
 
-// Takes those out that are wanted so.
+// Removes the queues for which wanted(queue) holds.
 template <class Wanted>
 void erase(Wanted&& wanted) noexcept {
   FailedQueues* const queues = PerProcess<FailedQueues>::find();
@@ -43,13 +43,14 @@ void erase(Wanted&& wanted) noexcept {
   queues->has_any = !queues->all.empty();
 }
 
-// What waits fail with.
+// The status of a wait after work was lost.
 constexpr aclError kLostWork = ACL_ERROR_RT_AICORE_EXCEPTION;
 
-// Whether the calling thread has had a failure since it launched work. Only a queue's thread has.
+// True if the calling thread, a queue's, has failed since it last launched work.
 thread_local bool has_failed = false;
 
-// A stream's worker has the name of the thread that made it, so that the name alone does not tell.
+// A stream's worker inherits the name of the thread that created it, so the name alone is
+// ambiguous.
 bool is_queue_of_torch_npu() noexcept {
   char name[16];
   return !is_worker() && pthread_getname_np(pthread_self(), name, sizeof(name)) == 0 &&
@@ -61,13 +62,13 @@ bool is_queue_of_torch_npu() noexcept {
 void note_failure(int status, const char* text) noexcept {
   if (!is_queue_of_torch_npu()) return;
   const int32_t device = current_device();
-  if (device < 0) return;  // a thread that a queue's made
+  if (device < 0) return;  // a thread created by a queue's thread
   try {
     auto& queues = PerProcess<FailedQueues>::get();
     const auto self = std::this_thread::get_id();
     const std::lock_guard lock(queues.mutex);
     const auto is_own = [&](const FailedQueue& queue) { return queue.thread == self; };
-    if (std::ranges::any_of(queues.all, is_own)) return;  // the first one is told
+    if (std::ranges::any_of(queues.all, is_own)) return;  // only the first failure is reported
     queues.all.push_back(
         {self, device,
          std::string(text) + " (status " + std::to_string(status) +
@@ -87,7 +88,7 @@ void note_launch() noexcept {
   has_failed = false;
   erase([](const FailedQueue& queue) {
     if (queue.thread != std::this_thread::get_id()) return false;
-    tell(kLostWork, queue.text);  // there is nothing left to be told
+    tell(kLostWork, queue.text);  // torch_npu recovered from the failure
     return true;
   });
 }

@@ -26,11 +26,11 @@
 namespace aclnn_host {
 namespace {
 
-constexpr size_t kAlignment = 512;             // what torch_npu asks of a block
-constexpr size_t kGranule = 32;                // sizes are multiples of it, plus one as padding
-constexpr size_t kPage = 4096;                 // page-locked memory is whole pages
+constexpr size_t kAlignment = 512;  // alignment that torch_npu expects of a block
+constexpr size_t kGranule = 32;     // sizes are multiples of it, plus one granule of padding
+constexpr size_t kPage = 4096;      // page-locked memory consists of whole pages
 constexpr size_t kHugePage = size_t{2} << 20;  // alignment and unit of huge-page blocks
-constexpr uint32_t kPolicyBits = 0xFF;         // the rest of a policy are type flags
+constexpr uint32_t kPolicyBits = 0xFF;         // the other bits of a policy are type flags
 constexpr uint32_t kPolicyFlags =
     ACL_MEM_TYPE_LOW_BAND_WIDTH | ACL_MEM_TYPE_HIGH_BAND_WIDTH | ACL_MEM_ACCESS_USER_SPACE_READONLY;
 
@@ -38,17 +38,17 @@ size_t round_up(size_t size, size_t unit) {
   return (size + unit - 1) / unit * unit;
 }
 
-// Opens a block's pages to the process, or closes them, where strict mode has them closed; false if
-// the system refuses.
+// Makes a block's pages accessible or inaccessible to the process, in strict mode; false if the
+// system refuses.
 bool protect(const Block& block, int protection) noexcept {
   if (!settings().strict || block.side != Side::kDevice) return true;
   const size_t size = block.mapped > 0 ? block.mapped : block.size;
   return mprotect(reinterpret_cast<void*>(block.begin), size, protection) == 0;
 }
 
-// All blocks, by address. A forked child has the parent's memory, so it keeps this; the lock is
-// taken around fork(), lest the child inherit it locked by a thread it does not have. Memory is
-// never obtained, given back, copied or set while the lock is held.
+// All blocks, by address. A forked child has the parent's memory, so it keeps this table; the lock
+// is taken around fork(), so that the child does not inherit it locked by a thread that it does not
+// have. Memory is never allocated, freed, copied or set while the lock is held.
 class Blocks {
  public:
   static Blocks& get() {
@@ -56,7 +56,7 @@ class Blocks {
     return *all;
   }
 
-  // Sets the bytes aside on the device; false if it has too few.
+  // Reserves the bytes on the device; false if it has too few.
   bool reserve(int32_t device, size_t size) {
     const std::unique_lock lock(mutex_);
     size_t& used = used_[static_cast<size_t>(device)];
@@ -81,8 +81,8 @@ class Blocks {
     count_.store(blocks_.size(), std::memory_order_relaxed);
   }
 
-  // Takes out the block of that side that begins at the address, once nothing uses it; false if
-  // there is none.
+  // Removes the block of that side that begins at the address, once it has no users; false if there
+  // is no such block.
   bool remove(const void* address, Side side, Block* block) {
     std::unique_lock lock(mutex_);
     const auto found = find_unused(lock, reinterpret_cast<uintptr_t>(address));
@@ -101,10 +101,10 @@ class Blocks {
     if (found != blocks_.end() && found->second.is_mapping) erase(found);
   }
 
-  // Counts a user more for each block that has bytes in the range, opens those that had none, and
-  // notes their beginnings.
+  // Adds a user to each block that overlaps the range, makes blocks without a previous user
+  // accessible, and stores their first addresses.
   void hold(uintptr_t address, size_t count, std::vector<uintptr_t>* held) {
-    // Whoever has an address of a block knows that it was inserted.
+    // A caller that holds an address of a block also sees the count that includes it.
     if (count_.load(std::memory_order_relaxed) == 0) return;
     const std::unique_lock lock(mutex_);
     auto next = blocks_.upper_bound(address);
@@ -121,19 +121,20 @@ class Blocks {
     }
   }
 
-  // Counts a user less for each, and closes those that have none left.
+  // Removes a user from each block, and makes blocks without users inaccessible.
   void let_go(const std::vector<uintptr_t>& held) {
     const std::unique_lock lock(mutex_);
     for (const uintptr_t begin : held) {
-      Block& block = blocks_.find(begin)->second;  // a block that is used is not removed
-      // Pages that stay open for want of memory are a stray access missed, no more.
+      Block& block = blocks_.find(begin)->second;  // a block in use is never removed
+      // If memory runs out here, the pages stay accessible; only the detection of a stray access is
+      // lost.
       if (--block.users == 0) protect(block, PROT_NONE);
     }
     unused_.notify_all();
   }
 
   bool find(uintptr_t address, size_t count, Block* block) const {
-    // Whoever has an address of a block knows that it was inserted.
+    // A caller that holds an address of a block also sees the count that includes it.
     if (count_.load(std::memory_order_relaxed) == 0) return false;
     const std::shared_lock lock(mutex_);
     auto next = blocks_.upper_bound(address);
@@ -156,12 +157,12 @@ class Blocks {
   }
 
  private:
-  // Whether a mapping goes on where another ends.
+  // True if a mapping begins where another ends.
   static bool continues(const Block& block, const Block& next) {
     return next.is_mapping && next.begin == block.begin + block.size && next.device == block.device;
   }
 
-  // The block that begins at the address, as soon as it has no users; end() if there is none.
+  // Waits until the block at the address has no users, and returns it; end() if there is none.
   std::map<uintptr_t, Block>::iterator find_unused(std::unique_lock<std::shared_mutex>& lock,
                                                    uintptr_t begin) {
     auto found = blocks_.find(begin);
@@ -181,8 +182,8 @@ class Blocks {
     pthread_atfork([] { get().mutex_.lock(); }, [] { get().mutex_.unlock(); }, &enter_child);
   }
 
-  // In the child: the lock still counts the parent's waiting threads, who would be next, and the
-  // blocks the parent's running ones.
+  // In the child: the lock still counts the parent's waiting threads, and the blocks still count
+  // the users of its running threads.
   static void enter_child() {
     auto& self = get();
     self.mutex_.unlock();
@@ -195,16 +196,16 @@ class Blocks {
   }
 
   mutable std::shared_mutex mutex_;
-  std::condition_variable_any unused_;  // a block's last user left
+  std::condition_variable_any unused_;  // signals that a block has no users
   std::map<uintptr_t, Block> blocks_;
-  std::atomic<size_t> count_ = 0;  // of blocks, to be read without the lock
+  std::atomic<size_t> count_ = 0;  // number of blocks, readable without the lock
   uint64_t last_number_ = 0;
-  std::vector<size_t> used_;  // bytes, by device
+  std::vector<size_t> used_;  // bytes per device
 };
 
-// Memory in huge pages, if the system has them to give.
+// Maps memory in huge pages, if the system has any.
 void* map_huge(size_t size, size_t* mapped) {
-  // One huge page more than needed, to cut an aligned piece out of it.
+  // One huge page more than needed, so that an aligned range can be cut out.
   const size_t length = round_up(size, kHugePage);
   void* const area = mmap(nullptr, length + kHugePage, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -219,7 +220,7 @@ void* map_huge(size_t size, size_t* mapped) {
   return begin + head;
 }
 
-// Memory in pages of its own.
+// Maps memory in separate pages.
 void* map_pages(size_t size, size_t* mapped) {
   *mapped = round_up(size, static_cast<size_t>(sysconf(_SC_PAGESIZE)));
   void* const memory = mmap(nullptr, *mapped, PROT_READ | PROT_WRITE,
@@ -236,7 +237,7 @@ void give_back(const Block& block) {
   }
 }
 
-// Gets the block's memory from the system, closed if it shall be; false if it has none.
+// Allocates the block's memory from the system, inaccessible in strict mode; false on failure.
 bool obtain(Block* block, bool huge) {
   const bool closed = settings().strict && block->side == Side::kDevice;
   void* memory = nullptr;

@@ -7,7 +7,7 @@
 
 namespace aclnn_host {
 
-// A call of aclopCompileAndExecute whose descriptions and buffers all exist.
+// A call of aclopCompileAndExecute; its descriptions and buffers have been checked to exist.
 struct NamedCall {
   const char* api;
   const char* type;  // the operator's name
@@ -17,12 +17,12 @@ struct NamedCall {
   std::span<aclDataBuffer* const> outputs;
   const aclopAttr* attributes;  // may be null
   aclrtStream stream;
-  // The same descriptions, if the call waits for the operator and writes the outputs' shapes there.
+  // The same descriptions, if the call waits for the operator and writes the output shapes to them.
   std::span<aclTensorDesc* const> written_descs;
 };
 
-// Computes operators by their name. libopapi.so, which has ATen, registers the one that there is as
-// it is loaded; this library knows nothing of torch, and loads that one when first it needs it.
+// Computes operators by name. libopapi.so, which depends on ATen, registers the implementation when
+// it is loaded; this library is independent of torch and loads libopapi.so on first use.
 using NamedOperators = aclError (*)(const NamedCall& call);
 ACLNN_HOST_INTERNAL void register_named_operators(NamedOperators operators) noexcept;
 

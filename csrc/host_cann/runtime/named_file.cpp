@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kNoFile = "is neither a regular file nor a device; name another";
 
-// Why a file that was there must not be written to; empty if it may.
+// Returns the reason why an existing file must not be written to; empty if it may be.
 std::string refusal(const struct stat& file) {
   if (S_ISCHR(file.st_mode)) return "";
   if (!S_ISREG(file.st_mode)) return kNoFile;
@@ -34,7 +34,7 @@ NamedFile refused(int error, std::string reason) {
 }  // namespace
 
 NamedFile open_named_file(const std::string& path, Existing existing) {
-  // Without waiting for the reader of a pipe.
+  // O_NONBLOCK: opening a pipe must not wait for its reader.
   constexpr int kFlags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
   int file = open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0600);
   if (file >= 0) return {.descriptor = file, .is_new = true, .error = 0, .reason = ""};
@@ -44,7 +44,7 @@ NamedFile open_named_file(const std::string& path, Existing existing) {
     if (error == ELOOP) {
       return refused(error, "is a symbolic link, which is not followed; name the file itself");
     }
-    if (error == ENXIO) return refused(error, kNoFile);  // a pipe that nobody reads
+    if (error == ENXIO) return refused(error, kNoFile);  // a pipe without a reader
     return refused(error, std::generic_category().message(error));
   }
   struct stat found{};
@@ -60,7 +60,7 @@ NamedFile open_named_file(const std::string& path, Existing existing) {
     reason = std::generic_category().message(error);
   }
   if (error == 0) {
-    fcntl(file, F_SETFL, O_APPEND);  // writes may wait, as for a terminal
+    fcntl(file, F_SETFL, O_APPEND);  // writes may block, e.g. on a terminal
     return {.descriptor = file, .is_new = false, .error = 0, .reason = ""};
   }
   close(file);

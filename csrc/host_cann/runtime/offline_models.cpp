@@ -1,10 +1,10 @@
-// Offline models, which programs such as OpenCV ask for. There are none.
+// Offline models, which programs such as OpenCV query. The host CANN supports none.
 #include "acl/acl_mdl.h"
 #include "host_cann/runtime/error_messages.h"
 
 namespace {
 
-// The message of a function, and what it answers.
+// Records the message of a function and returns its answer.
 template <class T>
 T no_model(const char* api, T answer) noexcept {
   aclnn_host::fail(ACL_ERROR_FEATURE_UNSUPPORTED,

@@ -6,10 +6,10 @@
 
 namespace aclnn_host {
 
-// One T for the process, made on first use. It is never destroyed, since static destructors and
-// worker threads may still ask for it at the process's end. A forked child has none of its parent's
-// threads, and the parent's T may be locked by one of them: the child starts with a new T, and
-// T::after_fork() says what else that means.
+// One T per process, made on first use. Never destroyed, because static destructors and worker
+// threads may use it until the process ends. A forked child has none of its parent's threads, and
+// one of them may hold a lock of the parent's T: the child starts with a new T and calls
+// T::after_fork() for further cleanup.
 template <class T>
 class PerProcess {
  public:
@@ -18,7 +18,7 @@ class PerProcess {
     return state != nullptr ? *state : create();
   }
 
-  // The one that there is; null before its first use.
+  // Returns the T, or null before its first use.
   static T* find() noexcept { return state_.load(std::memory_order_acquire); }
 
  private:
@@ -37,7 +37,7 @@ class PerProcess {
   }
 
   static inline std::atomic<T*> state_ = nullptr;
-  static inline T* parents_ = nullptr;  // kept reachable: it is not lost, only out of use
+  static inline T* parents_ = nullptr;  // kept reachable for leak checkers, although unused
 };
 
 }  // namespace aclnn_host

@@ -16,8 +16,8 @@
 namespace aclnn_host {
 namespace {
 
-// One product: its name, the SoC that aclrtGetSocName reports for it (one torch_npu knows), and the
-// figures of aclGetDeviceCapability: figures to run programs by, not checked on hardware.
+// One product: its name, the SoC name that aclrtGetSocName reports (known to torch_npu), and the
+// values of aclGetDeviceCapability, which are plausible and not checked on hardware.
 struct Profile {
   const char* name;
   const char* soc;
@@ -38,7 +38,7 @@ constexpr Profile kProfiles[] = {
     {"host", "Ascend910B2", 24, 48, 192 * kMiB},
 };
 
-// SoC names that begin so and go on with a digit (Ascend910B2, Ascend910B4-1, Ascend950PR_9589).
+// Prefixes of SoC names; a digit follows (Ascend910B2, Ascend910B4-1, Ascend950PR_9589).
 constexpr struct {
   std::string_view prefix;
   Product product;
@@ -71,7 +71,7 @@ std::optional<Product> find_product(std::string_view name) {
   return std::nullopt;
 }
 
-// What the environment asks for, read once.
+// The product that the environment selects, read once.
 struct FromEnvironment {
   Product product = Product::kAscend910B;
   std::string problem;
@@ -93,7 +93,7 @@ const FromEnvironment& from_environment() {
   return *read;
 }
 
-// What aclHostSetProduct chose; kUnset leaves it to the environment.
+// The product that aclHostSetProduct set; kUnset means that the environment decides.
 constexpr int kUnset = -1;
 std::atomic<int> chosen_product = kUnset;
 

@@ -4,8 +4,8 @@
 
 namespace aclnn_host {
 
-// The products that an operator may ask about, in the order of CANN's SocVersion where
-// it matters (kAscend910B and later have BF16), and `host`, our own superset.
+// The products that an operator may distinguish, in the order of CANN's SocVersion where it matters
+// (kAscend910B and later have BF16), and `host`, a superset of this project.
 enum class Product { kAscend310P, kAscend910, kAscend910B, kAscend910_93, kAscend950, kHost };
 
 ACLNN_HOST_INTERNAL Product current_product() noexcept;

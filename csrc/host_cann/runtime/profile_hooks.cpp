@@ -14,16 +14,16 @@ std::atomic<Profiler*> registered_profiler = nullptr;
 
 std::atomic<uint64_t> launches = 0;
 
-// The launch of the task that the calling thread runs.
+// The launch of the task that the calling thread is running.
 thread_local const Launch* running = nullptr;
 
-// Whether it began with the profile that goes on.
+// True if the launch belongs to the profile being recorded now.
 bool is_wanted(const Launch& launch) noexcept {
   return launch.profile != 0 && launch.profile == current_profile(kProfileTasks) &&
          launch.kind != TaskKind::kMarker && is_profiled_device(current_device());
 }
 
-// Calls record(profiler). A thread may see `profile_parts` before it sees the profiler.
+// Calls record(profiler). A thread may see `profile_parts` set before it sees the profiler.
 template <class Record>
 void tell(Record record) noexcept {
   if (Profiler* const profiler = registered_profiler.load()) record(*profiler);

@@ -24,20 +24,20 @@ void release(void* memory, size_t) noexcept {
 
 #else
 
-// Sizes are rounded up to a multiple of this; each has two lists of its own, the second one for
-// what is kept.
+// Sizes are rounded up to a multiple of this; each has two lists, the second for Kept memory.
 constexpr size_t kStep = 128;
 constexpr size_t kSizes = 64;
 constexpr size_t kLists = 2 * kSizes;
-// More memory of a size than a thread's calls ever need at once is given back, or left in batches.
+// Longer lists than a thread's calls ever need are shortened: memory is freed, or left to other
+// threads in batches if it is Kept.
 constexpr size_t kMost = 32;
 constexpr size_t kBatch = kMost / 2;
 
-// The memory of an object that is gone. A descriptor's mark stands where `next` does, so that it is
-// recognised as gone.
+// The memory of a destroyed object. `next` overwrites a descriptor's mark, which marks it as
+// destroyed.
 struct Free {
   Free* next = nullptr;
-  Free* next_batch = nullptr;  // of the first in a batch, as the number of them is
+  Free* next_batch = nullptr;  // of the batch's first element, which also holds its length
   size_t length = 1;
 };
 
@@ -46,11 +46,11 @@ struct List {
   size_t length;
 };
 
-// Plain thread-locals, for static destructors destroy descriptors too, after the thread's end.
+// Plain thread-locals, because static destructors destroy descriptors after the thread's end.
 thread_local List lists[kLists];
 thread_local bool lists_ended = false;
 
-// What threads left, in batches.
+// Batches that threads left for others.
 constinit std::mutex shared_mutex;
 constinit Free* shared[kLists] = {};
 
@@ -64,7 +64,7 @@ Free* take_first(List& list) {
   return std::exchange(list.first, list.first->next);
 }
 
-// Leaves the first `length` of a thread's list to the others.
+// Leaves the first `length` elements of a thread's list to other threads.
 void leave(size_t number, size_t length) noexcept {
   [[maybe_unused]] static const int registered = pthread_atfork(
       [] { shared_mutex.lock(); }, [] { shared_mutex.unlock(); }, [] { shared_mutex.unlock(); });
@@ -92,7 +92,7 @@ struct ListsEnd {
   }
 };
 
-// Has the lists emptied at the thread's end.
+// Registers the cleanup at the thread's end.
 void empty_at_end() {
   static thread_local ListsEnd end;
 }

@@ -6,17 +6,17 @@
 
 namespace aclnn_host {
 
-// A base of the objects that every call makes and destroys: their memory is what the calling
-// thread's last objects of the size had, so that a program in its loop calls without malloc. Under
-// the sanitizers, which look for uses after free, it is fresh every time.
+// Base of objects that every call makes and destroys. Reuses the memory of the thread's last
+// objects of that size, so that repeated calls need no malloc. Under the sanitizers, which detect
+// uses after free, every allocation is fresh.
 class ACLNN_HOST_INTERNAL Recycled {
  public:
   static void* operator new(size_t size);
   static void operator delete(void* memory, size_t size) noexcept;
 };
 
-// The same of objects that callers hold pointers of: their memory is never given back to the
-// system, but left to other threads, so that it can be read whatever became of the object.
+// The same for objects behind callers' pointers: their memory is never returned to the system but
+// left to other threads, so that it stays readable after the object's destruction.
 class ACLNN_HOST_INTERNAL Kept {
  public:
   static void* operator new(size_t size);

@@ -1,5 +1,5 @@
-// Host memory that a program registers, so that devices may use it. Here they can all along, but in
-// strict mode.
+// Host memory that a program registers for access by devices. Only strict mode needs the
+// registration; otherwise devices can access all host memory.
 #include "host_cann/runtime/registration.h"
 
 #include <unistd.h>
@@ -21,7 +21,7 @@ struct Registrations {
   std::mutex mutex;
   std::map<uintptr_t, uint64_t> sizes;  // by first address
 
-  // Whether a part of the range is registered.
+  // True if part of the range is registered.
   bool overlaps(uintptr_t begin, uint64_t size) const {
     const auto next = sizes.lower_bound(begin + size);
     if (next == sizes.begin()) return false;
@@ -29,7 +29,7 @@ struct Registrations {
     return first + bytes > begin;
   }
 
-  // Whether one registration has all of the range.
+  // True if a single registration covers the range.
   bool contains(uintptr_t begin, size_t size) const {
     const auto next = sizes.upper_bound(begin);
     if (next == sizes.begin()) return false;
@@ -44,7 +44,7 @@ Registrations& registrations() {
   return PerProcess<Registrations>::get();
 }
 
-// Memory that is only to be page-locked may begin anywhere, as torch_npu counts on.
+// A range that is only page-locked may begin at any address; torch_npu relies on that.
 aclError add(const char* api, void* ptr, uint64_t size, bool is_mapped) {
   if (ptr == nullptr) return null_argument(api, "ptr");
   const auto begin = reinterpret_cast<uintptr_t>(ptr);

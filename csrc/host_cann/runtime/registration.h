@@ -6,7 +6,7 @@
 
 namespace aclnn_host {
 
-// Whether the program has registered all of the range, at once, for devices to use.
+// True if one registration of the program for device access covers the range.
 ACLNN_HOST_INTERNAL bool is_registered(const void* address, size_t count) noexcept;
 
 }  // namespace aclnn_host

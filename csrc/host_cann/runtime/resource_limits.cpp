@@ -1,5 +1,5 @@
-// How many cores operators may use: limits of the process on a device, and of streams. They are
-// remembered for who asks; a host has no such cores.
+// Limits on the cores that operators may use: per process and device, and per stream. They are
+// stored and returned, but have no effect on a host.
 
 #include <array>
 #include <memory>
@@ -18,9 +18,9 @@ namespace aclnn_host {
 namespace {
 
 constexpr aclrtDevResLimitType kTypes[] = {ACL_RT_DEV_RES_CUBE_CORE, ACL_RT_DEV_RES_VECTOR_CORE};
-using Limits = std::array<uint32_t, std::size(kTypes)>;  // 0 where there is no limit
+using Limits = std::array<uint32_t, std::size(kTypes)>;  // 0 without a limit
 
-// The limits that no stream object holds.
+// The limits that are not stored in a stream object.
 struct ResourceLimits {
   std::mutex mutex;
   std::vector<Limits> devices{static_cast<size_t>(settings().devices)};
@@ -32,11 +32,11 @@ ResourceLimits& limits() {
   return PerProcess<ResourceLimits>::get();
 }
 
-// The stream whose limits the thread uses, if it uses one's.
+// The stream whose limits the thread uses, if any.
 thread_local bool uses_stream = false;
 thread_local aclrtStream used_stream = nullptr;
 
-// How many cores the device has; 0, with a message, if there is no such type or device.
+// The number of cores of a type on the device; 0, with a message, for an unknown type or device.
 aclError cores(const char* api, int32_t device, aclrtDevResLimitType type, uint32_t* value) {
   if (type != ACL_RT_DEV_RES_CUBE_CORE && type != ACL_RT_DEV_RES_VECTOR_CORE) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: type is %d, expected 0 (cube) or 1 (vector)", api,
@@ -70,7 +70,7 @@ aclError device_limit(const char* api, int32_t device, aclrtDevResLimitType type
   return ACL_SUCCESS;
 }
 
-// Finds the stream, which is null for the null stream, and its device.
+// Finds the stream's object, null for the null stream, and its device.
 aclError find_stream(const char* api, aclrtStream stream, std::shared_ptr<Stream>* object,
                      int32_t* device) {
   if (stream == nullptr) {

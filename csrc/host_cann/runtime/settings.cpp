@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kMaxDevices = 64;
 
-// A number with an optional suffix K, M, G or T (powers of 1024); none if it is anything else or 0.
+// A number with an optional suffix K, M, G or T (powers of 1024); nullopt for anything else and for
+// 0.
 std::optional<size_t> parse_size(std::string_view text) {
   size_t value = 0;
   const char* const end = text.data() + text.size();
@@ -29,7 +30,7 @@ std::optional<size_t> parse_size(std::string_view text) {
   return value << shift;
 }
 
-// The variable's text, or null when it is unset or empty.
+// The variable's text; null if it is unset or empty.
 const char* variable(const char* name) {
   const char* text = std::getenv(name);
   return text != nullptr && *text != '\0' ? text : nullptr;

@@ -17,7 +17,7 @@
 namespace aclnn_host {
 namespace {
 
-// How long the process's end waits for tasks that have begun. A task may wait for what never comes.
+// At exit, the time to wait for running tasks in milliseconds; a task may never finish.
 constexpr int32_t kExitPatience = 2000;
 
 constexpr uint32_t kStreamFlags = ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC |
@@ -25,13 +25,13 @@ constexpr uint32_t kStreamFlags = ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC 
                                   ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY;
 constexpr uint32_t kLowestPriority = 7;
 
-// First failure of the calling thread's tasks on the null stream since it last synchronised.
+// First failure of the calling thread's tasks on the null stream since its last synchronisation.
 thread_local aclError null_stream_status = ACL_SUCCESS;
 
 thread_local bool works_for_a_stream = false;
 
-thread_local int running_tasks = 0;  // one inside another, where a callback brings it inline
-thread_local bool fails_as_another = false;  // the task that runs now
+thread_local int running_tasks = 0;          // nested if a callback launches inline
+thread_local bool fails_as_another = false;  // set by the task that runs now
 
 aclError take_null_stream_status() noexcept {
   const aclError status = null_stream_status;
@@ -44,7 +44,7 @@ aclError closed(const char* api) noexcept {
               "%s: the stream was destroyed while work was being queued", api);
 }
 
-// The streams whose worker runs, also those whose handle is gone.
+// Streams with a running worker, even if their handle has ended.
 struct Workers {
   std::mutex mutex;
   std::condition_variable gone;
@@ -56,8 +56,8 @@ Workers& workers() {
   return PerProcess<Workers>::get();
 }
 
-// The process's end: queued tasks are dropped, those that have begun come to their end, before the
-// static objects they may use are destroyed.
+// At exit: drops queued tasks and waits for running ones, before the static objects that they may
+// use are destroyed.
 void stop_workers() noexcept {
   try {
     auto& state = workers();
@@ -79,7 +79,7 @@ void stop_workers() noexcept {
       if (!stuck.contains(stream)) stream->join();
     }
   } catch (...) {
-    // Nothing is left to be done about it.
+    // Nothing more can be done.
   }
 }
 
@@ -134,7 +134,7 @@ void end_orphaned_streams() {
       [](const Stream& stream) { return contexts().find(stream.context()) == nullptr; });
   for (const auto& [handle, entry] : ended) end_capture_of(reinterpret_cast<aclrtStream>(handle));
   for (const auto& [handle, entry] : ended)
-    entry.object->close(false);  // all at once: one may wait for another
+    entry.object->close(false);  // closes all first: one may wait for another
   for (const auto& [handle, entry] : ended) entry.object->join();
 }
 
@@ -158,7 +158,7 @@ aclError Stream::run_inline(const char* api, std::unique_ptr<Task> task) {
   ++submitted_;
   const aclrtContext callers_context = thread_context();
   const std::string callers_messages = take_messages();
-  const std::thread::id outer = worker_id_;  // this thread too, when a callback brings the task
+  const std::thread::id outer = worker_id_;  // may be this thread, if a callback launches a task
   set_thread_context(context_);
   worker_id_ = std::this_thread::get_id();
   perform({api, std::move(task)}, lock);
@@ -205,8 +205,8 @@ void Stream::work() noexcept {
   state.gone.notify_all();
 }
 
-// Does the task or drops it, without the lock (but of one that only tells), which the caller holds
-// before and after.
+// Runs or drops the task. Releases the lock meanwhile, except for an only_tells() task; the caller
+// holds it before and after.
 void Stream::perform(Launched launched, std::unique_lock<std::mutex>& lock) noexcept {
   auto& task = launched.task;
   const bool forced = dropping_;
@@ -226,13 +226,14 @@ void Stream::perform(Launched launched, std::unique_lock<std::mutex>& lock) noex
     task->abandon(ACL_ERROR_RT_STREAM_ABORT,
                   "aclrtDestroyStreamForce: the stream was destroyed before its work was done");
   } else {
-    task->abandon(status_, message_);  // only who does the tasks writes them
+    task->abandon(status_, message_);  // only the thread that runs the tasks writes these
   }
   const bool is_others = std::exchange(fails_as_another, before);
-  task.reset();  // what it holds is given back before anyone sees it done
+  task.reset();  // releases its resources before waiters see it done
 
   const bool is_first = status != ACL_SUCCESS && status_ == ACL_SUCCESS;
-  if (is_first) add_untold(device_, id_, launched.api, status, message);  // before it can be told
+  // Before a waiter can report it.
+  if (is_first) add_untold(device_, id_, launched.api, status, message);
   if (!only_tells) lock.lock();
   if (is_first) {
     status_ = status;
@@ -295,7 +296,7 @@ void Stream::join() {
   lock.unlock();
   if (!worker.joinable()) return;
   if (worker.get_id() == std::this_thread::get_id()) {
-    worker.detach();  // a callback ends its own stream: the worker goes on and ends by itself
+    worker.detach();  // called in the stream's own callback: the worker ends later
   } else {
     worker.join();
   }
@@ -361,7 +362,7 @@ aclError destroy(const char* api, aclrtStream stream, bool force) {
   return ACL_SUCCESS;
 }
 
-// A timeout is -1, or a number of milliseconds.
+// Fails for a timeout that is neither -1 nor a number of milliseconds.
 aclError bad_timeout(const char* api, int32_t timeout) {
   return fail(ACL_ERROR_RT_PARAM_INVALID,
               "%s: timeout is %d, expected milliseconds, or -1 to wait without a limit", api,
@@ -497,7 +498,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
   constexpr const char* kApi = "aclrtStreamQuery";
   return guarded(kApi, [&]() -> aclError {
     if (status == nullptr) return null_argument(kApi, "status");
-    bool idle = true;  // as the null stream always is
+    bool idle = true;  // the null stream is always idle
     aclError failure = ACL_SUCCESS;
     if (stream != nullptr) {
       const auto object = require_stream(kApi, stream);

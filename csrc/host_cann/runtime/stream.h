@@ -18,9 +18,9 @@
 
 namespace aclnn_host {
 
-// A created stream: a queue and, from the first task on, one worker thread that does its tasks in
-// order. Under ACLNN_TORCH_INLINE_STREAMS the threads that bring the tasks do them, one at a time.
-// Its first failure sticks: every later synchronisation and query reports it.
+// A created stream: a queue and one worker thread, started by the first task, that runs its tasks
+// in order. Under ACLNN_TORCH_INLINE_STREAMS the submitting threads run them, one at a time. The
+// first failure is sticky: every later synchronisation and query reports it.
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   Stream(aclrtContext context, int32_t device) : context_(context), device_(device) {}
@@ -28,44 +28,44 @@ class Stream : public std::enable_shared_from_this<Stream> {
   aclrtContext context() const noexcept { return context_; }
   int32_t device() const noexcept { return device_; }
 
-  // The stream's id, once it has a handle.
+  // Sets the stream's id, once it has a handle.
   void set_id(uint64_t id) noexcept { id_ = id; }
 
-  // Queues the task, or does it; 107017, in api's name, once the stream has ended.
+  // Queues or runs the task; fails with 107017, in api's name, once the stream has ended.
   aclError enqueue(const char* api, std::unique_ptr<Task> task);
 
-  // Waits until everything queued before the call is done, and reports the stream's failure.
+  // Waits until all tasks queued before the call are done, and reports the stream's failure.
   aclError synchronize(const char* api, const Deadline& deadline);
 
-  // Whether everything queued is done; returns the stream's failure.
+  // Tells if all queued tasks are done; returns the stream's failure.
   aclError query(bool* idle);
 
-  // Whether tasks behind a failed one are dropped (from the start so) or run.
+  // Selects whether tasks after a failed one are dropped (the default) or run.
   void stop_on_failure(bool stop);
 
-  // Accepts no more tasks; what is queued is done or, if asked to, dropped.
+  // Accepts no more tasks; queued tasks are run or, if `drop`, dropped.
   void close(bool drop) noexcept;
 
-  // Waits for the worker of a closed stream, or who does its tasks inline, unless that is the
-  // calling thread.
+  // Waits for the worker of a closed stream, or for the thread that runs its tasks inline, unless
+  // that is the calling thread.
   void join();
 
-  // In join's place: lets the worker of a closed stream end by itself.
+  // Instead of join(): lets the worker of a closed stream end by itself.
   void detach();
 
-  // The attributes that are remembered.
+  // The stored attributes.
   aclrtStreamAttrValue attribute(aclrtStreamAttr type);
   void set_attribute(aclrtStreamAttr type, const aclrtStreamAttrValue& value);
 
-  // The cores that operators are limited to; 0 where there is no limit.
+  // The limit on the cores of operators; 0 without a limit.
   uint32_t limit(aclrtDevResLimitType type);
   void set_limit(aclrtDevResLimitType type, uint32_t value);
 
-  // Whether the thread is the stream's worker.
+  // True if the thread is the stream's worker.
   bool runs_on(std::thread::id thread) const noexcept { return worker_id_ == thread; }
 
  private:
-  // A task, and the function that brought it.
+  // A task, and the function that submitted it.
   struct Launched {
     const char* api;
     std::unique_ptr<Task> task;
@@ -81,9 +81,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const int32_t device_;
   uint64_t id_ = 0;
 
-  std::recursive_mutex inline_;  // held while a task is done inline: a callback may bring another
+  std::recursive_mutex inline_;  // held while a task runs inline; recursive, as callbacks launch
   std::mutex mutex_;
-  std::condition_variable work_;  // a task was queued, or the stream closed
+  std::condition_variable work_;  // signals a queued task or the stream's end
   std::condition_variable done_;  // a task is done
   std::deque<Launched> queue_;
   uint64_t submitted_ = 0;
@@ -94,10 +94,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::map<aclrtStreamAttr, aclrtStreamAttrValue> attributes_;
   std::map<aclrtDevResLimitType, uint32_t> limits_;
   aclError status_ = ACL_SUCCESS;
-  std::string message_;     // what the failed task said
-  bool is_others_ = false;  // the failure is that of another stream, for which the task waited
+  std::string message_;     // message of the failed task
+  bool is_others_ = false;  // the failure is another stream's that the task waited for
   std::thread worker_;
-  std::atomic<std::thread::id> worker_id_;  // inline: of the thread that does a task now
+  std::atomic<std::thread::id> worker_id_;  // inline: the thread that runs a task now
 };
 
 using StreamTable = HandleTable<Stream, Object::kStream>;
@@ -105,22 +105,22 @@ inline StreamTable& streams() {
   return PerProcess<StreamTable>::get();
 }
 
-// The stream of a handle that is not null; null, with a message in api's name, if there is none.
+// Returns the stream of a non-null handle; null, with a message in api's name, if there is none.
 std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream);
 
-// The stream's id: a number from 1 on that no other stream gets; 0 is the null stream.
+// The stream's id: a number from 1 on that is never reused; 0 for the null stream.
 uint64_t stream_id(aclrtStream stream) noexcept;
 
-// Whether the calling thread does the work of a stream, so that another thread goes on meanwhile.
+// True on a stream's worker thread, where other threads continue meanwhile.
 bool is_worker() noexcept;
 
-// Whether the calling thread runs a task of a created stream, as its worker or inline.
+// True while the calling thread runs a task of a created stream, as its worker or inline.
 bool runs_task() noexcept;
 
-// Says that the task which the calling thread runs fails as another stream has.
+// Marks the running task's failure as that of another stream.
 void fail_as_another() noexcept;
 
-// Ends the streams whose context has ended, after all their work.
+// Finishes and ends the streams whose context has ended.
 void end_orphaned_streams();
 
 }  // namespace aclnn_host

@@ -8,7 +8,7 @@
 namespace aclnn_host {
 namespace {
 
-// Puts the new tasks of a group in their places when the stream that collected them comes to it.
+// Replaces a group's tasks when the stream that collected the new ones reaches this task.
 class UpdateTask final : public Task {
  public:
   UpdateTask(std::shared_ptr<CapturedModel> model, size_t first,
@@ -102,7 +102,7 @@ aclError begin_update(const char* api, aclrtStream stream, aclrtTaskGrp handle) 
   return ACL_SUCCESS;
 }
 
-// Ends the update that a stream collected; false if there is none.
+// Ends the update that a stream collects; false if it collects none.
 bool take_update(aclrtStream stream, GroupUpdate* update) {
   auto& state = captures();
   const std::lock_guard lock(state.mutex);

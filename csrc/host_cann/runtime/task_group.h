@@ -13,7 +13,7 @@
 
 namespace aclnn_host {
 
-// The object behind an aclrtTaskGrp: neighbouring tasks of a model that may be replaced.
+// The object behind an aclrtTaskGrp: consecutive tasks of a model that may be replaced.
 struct TaskGroup {
   TaskGroup(std::weak_ptr<CapturedModel> of, size_t begin, size_t length)
       : model(std::move(of)), first(begin), count(length) {}
@@ -33,7 +33,7 @@ inline TaskGroupTable& task_groups() {
 struct RecordedGroup {
   aclrtStream stream;
   size_t first;
-  bool interrupted = false;  // another stream of the capture was given a task
+  bool interrupted = false;  // another stream of the capture received a task
 };
 
 // The update of a group between its Begin and its End.
@@ -42,12 +42,11 @@ struct GroupUpdate {
   std::vector<std::shared_ptr<Task>> tasks;
 };
 
-// Takes a task for an update; its status says whether it was accepted. The caller holds
-// Captures::mutex.
+// Adds a task to an update; the status says if it was accepted. The caller holds Captures::mutex.
 aclError add_to_update(const char* api, GroupUpdate& update, std::unique_ptr<Task>& task,
                        TaskKind kind);
 
-// A model ends, and its groups with it.
+// Ends the groups of a model that ends.
 void end_task_groups(const CapturedModel& model);
 
 }  // namespace aclnn_host

@@ -1,4 +1,4 @@
-// Functions that programs link against and that have no meaning on a host. Each says its name.
+// Functions that programs link against and that have no meaning on a host. Each fails by its name.
 #include "acl/acl_mdl.h"
 #include "acl/acl_rt.h"
 #include "host_cann/runtime/error_messages.h"

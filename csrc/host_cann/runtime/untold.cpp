@@ -20,10 +20,10 @@
 namespace aclnn_host {
 namespace {
 
-constexpr size_t kMostFailures = 256;  // that are remembered
-constexpr size_t kLongestText = 4096;  // of one, in the launcher's memory
-// How large that may be when a failure is written, and when it is written that it was told: such a
-// line is less than half as long as one of a failure, so that there is room for all of them.
+constexpr size_t kMostFailures = 256;  // remembered at most
+constexpr size_t kLongestText = 4096;  // bytes of one text in the launcher's memory
+// Limits of that memory for writing a failure, and for marking it as reported: the line of a mark
+// is less than half as long as that of a failure, so all marks fit.
 constexpr off_t kMostOfFailures = 1 << 20;
 constexpr off_t kMostBytes = 2 * kMostOfFailures;
 
@@ -36,13 +36,13 @@ struct Failure {
 
 struct Untold {
   std::mutex mutex;
-  std::vector<Failure> all;  // in their order
-  uint64_t last = 0;         // number
+  std::vector<Failure> all;  // in order of occurrence
+  uint64_t last = 0;         // number of the last one
   std::atomic<bool> has_any = false;
   static void after_fork() noexcept {}
 };
 
-// The variable's text, as it was first read.
+// The variable's text at its first read.
 const std::string& where_to_write() {
   static const std::string* const text = [] {
     const char* const found = std::getenv("ACLNN_TORCH_FAILURES");
@@ -51,7 +51,7 @@ const std::string& where_to_write() {
   return *text;
 }
 
-// Whether a link leads to memory that `aclnn-torch run` made.
+// True if a link leads to memory made by `aclnn-torch run`.
 bool leads_to_memory_of_run(const char* link) noexcept {
   char name[64];
   const ssize_t length = readlink(link, name, sizeof(name));
@@ -59,9 +59,9 @@ bool leads_to_memory_of_run(const char* link) noexcept {
                            "/memfd:aclnn_torch_failures (deleted)";
 }
 
-// That memory, for one line; -1 if there is none, it is another user's, or it has `most` bytes. The
-// variable may be left from a process that has ended, and its path lead to another's files, so that
-// nothing else is even opened: to open a pipe or a device has effects.
+// Opens that memory for one line; -1 if there is none, it belongs to another user, or it has `most`
+// bytes. The variable may be left over from a process that has ended, and its path may lead to
+// another program's file. Nothing else is opened, because opening a pipe or a device has effects.
 int open_memory(off_t most) noexcept {
   const char* const path = where_to_write().c_str();
   if (!leads_to_memory_of_run(path)) return -1;
@@ -78,7 +78,7 @@ int open_memory(off_t most) noexcept {
   return -1;
 }
 
-// Writes a line: the process, the number, and further members with a comma in front.
+// Writes a line: the process, the number, and `members`, which begin with a comma.
 void write_line(uint64_t number, std::string_view members, off_t most) noexcept {
   const int memory = open_memory(most);
   if (memory < 0) return;
@@ -95,7 +95,7 @@ void write_line(uint64_t number, std::string_view members, off_t most) noexcept 
   close(memory);
 }
 
-// Takes the failures out that are told now.
+// Removes and marks the failures that are reported now.
 template <class Told>
 std::vector<Failure> take(Untold& state, Told&& told) {
   std::vector<Failure> taken;
@@ -151,7 +151,7 @@ void tell(aclError status, const std::string& text, int32_t device) noexcept {
       return (device < 0 || each.device == device) && each.status == status && each.text == text;
     });
   } catch (...) {
-    // Out of memory: it is told again.
+    // Out of memory: the failure is reported again later.
   }
 }
 

@@ -7,30 +7,30 @@
 
 namespace aclnn_host {
 
-// The failures that nobody was told of yet: of streams, and of torch_npu's queues. A failure is
-// told as a function returns it. Those that are not are returned by the reset of their device.
-// Where that does not happen either, `aclnn-torch run` tells them: it has memory (memfd_create),
-// whose path below /proc ACLNN_TORCH_FAILURES says, and each failure is written there as it happens
-// and again as it is told, as a line of JSON, so that a process that is killed loses none.
+// Failures of streams and of torch_npu's queues that were not reported yet. A failure is reported
+// when a function returns it; otherwise the reset of its device returns it. If the device is not
+// reset either, `aclnn-torch run` reports it: ACLNN_TORCH_FAILURES holds the /proc path of its
+// memory (memfd_create), to which each failure is written as a line of JSON when it happens and
+// again when it is reported, so that killing the process loses none.
 
-// Reads the variable, before failures happen on threads of streams: another thread may change the
-// environment meanwhile.
+// Reads the variable before failures can happen on streams' threads, because another thread may
+// change the environment meanwhile.
 void read_where_to_write();
 
-// A stream has failed, given by its id, in a task that `api` brought; or a queue, which has no id
-// and a null pointer there.
+// Adds the failure of a stream, given by its id, in a task that `api` submitted; or of a queue,
+// with id 0 and a null api.
 void add_untold(int32_t device, uint64_t stream, const char* api, aclError status,
                 const std::string& text) noexcept;
 
-// Failures of this status and text are told: those of the device, or of all if it is negative. A
-// stream that waits for another's event has its failure, too.
+// Marks failures of this status and text as reported: those of the device, or of all devices if it
+// is negative. A stream that waited for another's event has that stream's failure, too.
 void tell(aclError status, const std::string& text, int32_t device = -1) noexcept;
 
-// fail_again() of a failure that is known to be of the device.
+// fail_again() for a failure of a known device.
 int fail_again_on(int32_t device, int status, const std::string& text) noexcept;
 
-// Tells those of the device, or of all devices if it is negative: the texts of all, and the first
-// one's status.
+// Reports the failures of the device, or of all devices if it is negative: stores all texts and
+// returns the first one's status.
 aclError tell_all(int32_t device) noexcept;
 
 }  // namespace aclnn_host

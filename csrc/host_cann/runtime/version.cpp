@@ -1,4 +1,4 @@
-// Which CANN this one behaves like, and what it can do.
+// The CANN version that this implementation behaves like, and its capabilities.
 #include <cstdio>
 #include <cstring>
 #include <iterator>

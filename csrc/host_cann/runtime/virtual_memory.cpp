@@ -19,7 +19,7 @@
 namespace aclnn_host {
 namespace {
 
-constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 4;  // sums do not overflow
+constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 4;  // so that sums do not overflow
 
 size_t page_size() {
   static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -30,13 +30,13 @@ bool is_page_multiple(size_t size) {
   return size > 0 && size <= kLargest && size % page_size() == 0;
 }
 
-// The file in memory that all physical memory is cut from, so that what was written outlives a
-// mapping. Places are used once: a file has more of them than a machine has memory.
+// The in-memory file that backs all physical memory, so that contents survive unmapping. Offsets
+// are never reused: a file has more of them than a machine has memory.
 class Pool {
  public:
   Pool() : file_(memfd_create("aclnn_torch device memory", MFD_CLOEXEC)) {}
 
-  // The place of new memory; false if the system has none to give.
+  // Allocates an offset; false if the system has no memory.
   bool cut(size_t size, off_t* place) {
     const std::lock_guard lock(mutex_);
     const off_t end = end_ + static_cast<off_t>(size);
@@ -50,7 +50,7 @@ class Pool {
     fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place, static_cast<off_t>(size));
   }
 
-  // Replaces the addresses by the memory at the place; in strict mode it is closed.
+  // Maps the memory at the offset over the addresses; inaccessible in strict mode.
   bool map(void* address, size_t size, off_t place) const noexcept {
     const int protection = settings().strict ? PROT_NONE : PROT_READ | PROT_WRITE;
     return mmap(address, size, protection, MAP_SHARED | MAP_FIXED, file_, place) != MAP_FAILED;
@@ -68,7 +68,7 @@ Pool& pool() {
   return PerProcess<Pool>::get();
 }
 
-// One piece of physical memory of a device. It lasts as long as its handle or a mapping does.
+// One piece of physical memory of a device. Lives as long as its handle or a mapping.
 struct Physical {
   Physical(int32_t id, size_t bytes, off_t where) : device(id), size(bytes), place(where) {}
   Physical(const Physical&) = delete;
@@ -89,13 +89,13 @@ PhysicalTable& physicals() {
   return PerProcess<PhysicalTable>::get();
 }
 
-// A mapping: its length, and the memory it keeps alive.
+// A mapping: its length, and a reference to its memory.
 struct Mapping {
   size_t size;
   std::shared_ptr<Physical> physical;
 };
 
-// A reserved range of addresses, and what is mapped in it, by first address.
+// A reserved range of addresses, and its mappings by first address.
 struct Reservation {
   size_t size;
   std::map<uintptr_t, Mapping> mappings;
@@ -105,7 +105,7 @@ struct Reservations {
   std::mutex mutex;
   std::map<uintptr_t, Reservation> all;  // by first address
 
-  // The reservation that holds the address; null if none does.
+  // The reservation that contains the address, or null.
   Reservation* find(uintptr_t address, uintptr_t* begin) {
     auto next = all.upper_bound(address);
     if (next == all.begin()) return nullptr;
@@ -121,7 +121,7 @@ Reservations& reservations() {
   return PerProcess<Reservations>::get();
 }
 
-// Takes addresses without memory: at the given place, which is the process's, or anywhere.
+// Reserves addresses without memory: at the given place, which belongs to the process, or anywhere.
 void* take_addresses(void* place, size_t size) noexcept {
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (place ? MAP_FIXED : 0);
   void* const taken = mmap(place, size, PROT_NONE, flags, -1, 0);

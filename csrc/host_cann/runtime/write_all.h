@@ -7,7 +7,7 @@
 
 namespace aclnn_host {
 
-// Writes all of it, or returns the errno that kept it from that.
+// Writes the whole text; returns the errno on failure, else 0.
 inline int write_all(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t written = write(descriptor, text.data(), text.size());

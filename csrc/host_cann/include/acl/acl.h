@@ -15,7 +15,7 @@ extern "C" {
 /* Initialises the process. configPath may be NULL or "". 100002 when already initialised. */
 ACL_FUNC_VISIBILITY aclError aclInit(const char* configPath);
 
-/* Waits for all streams, then ends what aclInit began. 100037 when not initialised. */
+/* Waits for all streams, then undoes aclInit. 100037 when not initialised. */
 ACL_FUNC_VISIBILITY aclError aclFinalize(void);
 
 #ifdef __cplusplus

@@ -89,7 +89,7 @@ static const int ACL_ERROR_RT_STREAM_CAPTURE_INVALIDATED = 507903;
 static const int ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 507910;
 static const int ACL_ERROR_HOST_MEMORY_NOT_REGISTERED = 507911;
 
-/* Callers may pass any int, so that in C++ the enumerations have room for it. */
+/* Callers may pass any int, so the enumerations have room for any int in C++. */
 #ifdef __cplusplus
 #define ACLNN_TORCH_INT : int
 #else

@@ -22,17 +22,17 @@ ACL_FUNC_VISIBILITY aclTensorDesc* aclCreateTensorDesc(aclDataType dataType, int
                                                        const int64_t* dims, aclFormat format);
 ACL_FUNC_VISIBILITY void aclDestroyTensorDesc(const aclTensorDesc* desc);
 
-/* The storage beside the description: format, dims and place of the memory. */
+/* The storage, separate from the description: format, dims and location of the memory. */
 ACL_FUNC_VISIBILITY aclError aclSetTensorFormat(aclTensorDesc* desc, aclFormat format);
 ACL_FUNC_VISIBILITY aclError aclSetTensorShape(aclTensorDesc* desc, int numDims,
                                                const int64_t* dims);
 ACL_FUNC_VISIBILITY aclError aclSetTensorPlaceMent(aclTensorDesc* desc, aclMemType memType);
-/* The value of a tensor that is constant, copied. */
+/* The value of a constant tensor; copied. */
 ACL_FUNC_VISIBILITY aclError aclSetTensorConst(aclTensorDesc* desc, void* dataBuffer,
                                                size_t length);
 ACL_FUNC_VISIBILITY void aclSetTensorDescName(aclTensorDesc* desc, const char* name);
 
-/* What the description was made with. Of NULL: ACL_DT_UNDEFINED, ACL_FORMAT_UNDEFINED, 0, "". */
+/* Getters. For NULL: ACL_DT_UNDEFINED, ACL_FORMAT_UNDEFINED, 0, "". */
 ACL_FUNC_VISIBILITY aclDataType aclGetTensorDescType(const aclTensorDesc* desc);
 ACL_FUNC_VISIBILITY aclFormat aclGetTensorDescFormat(const aclTensorDesc* desc);
 ACL_FUNC_VISIBILITY size_t aclGetTensorDescNumDims(const aclTensorDesc* desc);

@@ -1,4 +1,4 @@
-/* Data buffers, the application's log, and what the runtime can do.
+/* Data buffers, the application's log, and the runtime's capabilities.
  * Written for aclnn_torch from the published interface; usable from C99 and C++. */
 #ifndef ACLNN_TORCH_ACL_BASE_RT_H_
 #define ACLNN_TORCH_ACL_BASE_RT_H_
@@ -25,7 +25,7 @@ typedef enum ACLNN_TORCH_INT {
   ACL_CANN_ATTR_JIT_COMPILE = 2
 } aclCannAttr;
 
-/* A pointer and a size; the memory is never owned. NULL on failure. */
+/* A pointer and a size; does not own the memory. NULL on failure. */
 ACL_FUNC_VISIBILITY aclDataBuffer* aclCreateDataBuffer(void* data, size_t size);
 ACL_FUNC_VISIBILITY aclError aclDestroyDataBuffer(const aclDataBuffer* dataBuffer);
 ACL_FUNC_VISIBILITY aclError aclUpdateDataBuffer(aclDataBuffer* dataBuffer, void* data,
@@ -33,11 +33,11 @@ ACL_FUNC_VISIBILITY aclError aclUpdateDataBuffer(aclDataBuffer* dataBuffer, void
 ACL_FUNC_VISIBILITY void* aclGetDataBufferAddr(const aclDataBuffer* dataBuffer);
 ACL_FUNC_VISIBILITY size_t aclGetDataBufferSizeV2(const aclDataBuffer* dataBuffer);
 
-/* A line for the log, which the host CANN does not keep. */
+/* Writes a line to the log, which the host CANN discards. */
 ACL_FUNC_VISIBILITY void aclAppLog(aclLogLevel logLevel, const char* func, const char* file,
                                    uint32_t line, const char* fmt, ...);
 
-/* Whether the product can do it: 1 or 0. */
+/* 1 if the product supports the feature, else 0. */
 ACL_FUNC_VISIBILITY aclError aclGetCannAttribute(aclCannAttr cannAttr, int32_t* value);
 ACL_FUNC_VISIBILITY aclError aclGetCannAttributeList(const aclCannAttr** cannAttrList, size_t* num);
 

@@ -1,4 +1,4 @@
-/* What the host CANN offers beyond CANN's own interface. No Ascend machine has this header. */
+/* Functions of the host CANN beyond CANN's own interface. No Ascend machine has this header. */
 #ifndef ACLNN_TORCH_ACL_HOST_H_
 #define ACLNN_TORCH_ACL_HOST_H_
 
@@ -14,26 +14,26 @@ extern "C" {
  * 100000 for another name. */
 ACL_FUNC_VISIBILITY aclError aclHostSetProduct(const char* name);
 ACL_FUNC_VISIBILITY const char* aclHostGetProduct(void);
-/* What is wrong with ACLNN_TORCH_PRODUCT when it names no product (Ascend910B then applies), until
- * aclHostSetProduct succeeds; else NULL. */
+/* The problem with ACLNN_TORCH_PRODUCT if it names no product (Ascend910B then applies), until
+ * aclHostSetProduct succeeds; otherwise NULL. */
 ACL_FUNC_VISIBILITY const char* aclHostProductProblem(void);
 
-/* Objects alive now, of one kind: "tensor", "scalar", "array", "list", "executor", "device_block",
- * "host_block", "stream", "event", "context", "description" (aclTensorDesc, aclDataBuffer,
- * aclopAttr), "physical_memory", "model" (captured) or "task_group"; NULL counts them all. -1 for
- * another kind. */
+/* The number of live objects of one kind: "tensor", "scalar", "array", "list", "executor",
+ * "device_block", "host_block", "stream", "event", "context", "description" (aclTensorDesc,
+ * aclDataBuffer, aclopAttr), "physical_memory", "model" (captured) or "task_group"; NULL counts all
+ * kinds. -1 for an unknown kind. */
 ACL_FUNC_VISIBILITY int64_t aclHostLiveObjects(const char* kind);
 
-/* Writes every two-stage call of this process from now on to a file, in Chrome's trace format: what
- * the environment variable ACLNN_TORCH_TRACE does for it and its children. A file that exists is
- * continued. Up to 15 such traces may be on, and each has every call; NULL ends all, also the
- * environment's. 100000 if the file cannot be opened, or is being written already. */
+/* Writes every two-stage call of this process from now on to a file, in Chrome's trace format, as
+ * the environment variable ACLNN_TORCH_TRACE does for the process and its children. Appends to an
+ * existing file. Up to 15 such traces may be active, and each records every call; NULL ends all,
+ * including the environment's. 100000 if the file cannot be opened, or is already being written. */
 ACL_FUNC_VISIBILITY aclError aclHostTrace(const char* path);
-/* Ends one of them, by its path. 500005 if the file lacks calls, as on a full disk; 100000 if there
- * is no such trace. */
+/* Ends the trace with this path. 500005 if calls are missing from the file, e.g. because of a full
+ * disk; 100000 if there is no such trace. */
 ACL_FUNC_VISIBILITY aclError aclHostTraceEnd(const char* path);
-/* What kept ACLNN_TORCH_TRACE's file from being opened, or a call from being written to it; else
- * NULL. The thread that met it finds the text in aclGetRecentErrMsg, too. */
+/* The reason why ACLNN_TORCH_TRACE's file could not be opened, or a call not written to it;
+ * otherwise NULL. The affected thread also gets the text from aclGetRecentErrMsg. */
 ACL_FUNC_VISIBILITY const char* aclHostTraceProblem(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* Models. The host CANN runs none; what torch_npu links against is here and says so.
+/* Models. The host CANN runs none; the functions that torch_npu links against are declared, and
+ * fail.
  * Written for aclnn_torch from the published interface; usable from C99 and C++. */
 #ifndef ACLNN_TORCH_ACL_MDL_H_
 #define ACLNN_TORCH_ACL_MDL_H_
@@ -21,8 +22,8 @@ typedef struct aclmdlIODims {
   int64_t dims[ACL_MAX_DIM_CNT];
 } aclmdlIODims;
 
-/* Offline models (OM files): 200006, or NULL, 0 and what is undefined, with a message. Only the
- * destruction of NULL succeeds. */
+/* Offline models (OM files): fail with 200006, or return NULL, 0 or undefined values, with a
+ * message. Only destroying NULL succeeds. */
 ACL_FUNC_VISIBILITY aclError aclmdlLoadFromFile(const char* modelPath, uint32_t* modelId);
 ACL_FUNC_VISIBILITY aclError aclmdlLoadFromMem(const void* model, size_t modelSize,
                                                uint32_t* modelId);
@@ -58,7 +59,7 @@ ACL_FUNC_VISIBILITY size_t aclmdlGetDatasetNumBuffers(const aclmdlDataset* datas
 ACL_FUNC_VISIBILITY aclDataBuffer* aclmdlGetDatasetBuffer(const aclmdlDataset* dataset,
                                                           size_t index);
 
-/* Dumps of what models compute: 200006. */
+/* Dumps of models' tensors: 200006. */
 ACL_FUNC_VISIBILITY aclError aclmdlInitDump(void);
 ACL_FUNC_VISIBILITY aclError aclmdlSetDump(const char* dumpCfgPath);
 ACL_FUNC_VISIBILITY aclError aclmdlFinalizeDump(void);

@@ -31,7 +31,7 @@ typedef enum ACLNN_TORCH_INT {
   ACL_OP_DEBUG_OPTION = 16
 } aclCompileOpt;
 
-/* The host CANN compiles no operators: 200006, with a text that names the operator. */
+/* The host CANN compiles no operators: 200006, with a message that names the operator. */
 ACL_FUNC_VISIBILITY aclError aclopCompileAndExecute(
     const char* opType, int numInputs, const aclTensorDesc* const inputDesc[],
     const aclDataBuffer* const inputs[], int numOutputs, const aclTensorDesc* const outputDesc[],
@@ -43,8 +43,8 @@ aclopCompileAndExecuteV2(const char* opType, int numInputs, aclTensorDesc* input
                          aclDataBuffer* outputs[], aclopAttr* attr, aclopEngineType engineType,
                          aclopCompileType compileFlag, const char* opPath, aclrtStream stream);
 
-/* Options are remembered for the process. The size counts the closing zero; it is 0, and Get
- * fails with 100000, for an option that was never set and has no default. */
+/* Options are stored for the process. The size includes the terminating zero; for an option that
+ * was never set and has no default it is 0, and Get fails with 100000. */
 ACL_FUNC_VISIBILITY aclError aclSetCompileopt(aclCompileOpt opt, const char* value);
 ACL_FUNC_VISIBILITY size_t aclGetCompileoptSize(aclCompileOpt opt);
 ACL_FUNC_VISIBILITY aclError aclGetCompileopt(aclCompileOpt opt, char* value, size_t length);

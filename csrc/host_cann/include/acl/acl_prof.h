@@ -1,5 +1,5 @@
-/* Profiling: what is recorded, its beginning and end, and marks of one's own. The host CANN records
- * its functions and the tasks of its simulated devices, with times of the host's clock.
+/* Profiling: selection of data, start and stop, and marks of the program. The host CANN records its
+ * functions and the tasks of its simulated devices, with times of the host's clock.
  * Written for aclnn_torch from the published interface; usable from C99 and C++. */
 #ifndef ACLNN_TORCH_ACL_PROF_H_
 #define ACLNN_TORCH_ACL_PROF_H_
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/* What a profile records. */
+/* The data that a profile records. */
 #define ACL_PROF_ACL_API 0x0001ULL
 #define ACL_PROF_TASK_TIME 0x0002ULL
 #define ACL_PROF_AICORE_METRICS 0x0004ULL
@@ -34,7 +34,7 @@ extern "C" {
 #define ACL_PROF_MAX_OP_TYPE_LEN 65
 #define ACL_PROF_TENSOR_DATA_SHAPE_LEN 8
 
-/* Figures of a device's cores, of which the host CANN has none. */
+/* Metrics of a device's cores; the host CANN has none. */
 typedef enum {
   ACL_AICORE_ARITHMETIC_UTILIZATION = 0,
   ACL_AICORE_PIPE_UTILIZATION = 1,
@@ -86,7 +86,7 @@ typedef struct aclprofAicoreEvents aclprofAicoreEvents;
 typedef struct aclprofSubscribeConfig aclprofSubscribeConfig;
 typedef struct aclprofStepInfo aclprofStepInfo;
 
-/* What aclprofRangePushEx takes. A program that has these types itself defines
+/* The argument of aclprofRangePushEx. A program that has these types itself defines
  * ACL_PROF_TENSOR_INFO_DEFINED first. */
 #ifndef ACL_PROF_TENSOR_INFO_DEFINED
 #define ACL_PROF_TENSOR_INFO_DEFINED
@@ -121,8 +121,8 @@ typedef struct aclprofEventAttributes {
 } aclprofEventAttributes;
 #endif
 
-/* A profile: its folder; what it records of which devices; from Start to Stop; the end. Every pair
- * of Start and Stop makes a folder PROF_... in the folder of aclprofInit. */
+/* A profile: its folder; its data and devices; start and stop; its end. Every pair of Start and
+ * Stop makes a folder PROF_... in the folder of aclprofInit. */
 ACL_FUNC_VISIBILITY aclError aclprofInit(const char* profilerResultPath, size_t length);
 ACL_FUNC_VISIBILITY aclError aclprofSetConfig(aclprofConfigType configType, const char* config,
                                               size_t configLength);
@@ -136,8 +136,8 @@ ACL_FUNC_VISIBILITY aclError aclprofStart(const aclprofConfig* profilerConfig);
 ACL_FUNC_VISIBILITY aclError aclprofStop(const aclprofConfig* profilerConfig);
 ACL_FUNC_VISIBILITY aclError aclprofFinalize(void);
 
-/* Marks, between aclprofStart and aclprofStop: a moment, ranges of a thread, which nest, ranges
- * that may end on another thread, and a moment of the host and of a stream. */
+/* Marks, between aclprofStart and aclprofStop: a moment, nested ranges of a thread, ranges that may
+ * end on another thread, and a moment on both the host and a stream. */
 ACL_FUNC_VISIBILITY void* aclprofCreateStamp(void);
 ACL_FUNC_VISIBILITY void aclprofDestroyStamp(void* stamp);
 ACL_FUNC_VISIBILITY aclError aclprofSetStampTraceMessage(void* stamp, const char* msg,
@@ -158,14 +158,14 @@ ACL_FUNC_VISIBILITY void aclprofDestroyStepInfo(aclprofStepInfo* stepInfo);
 ACL_FUNC_VISIBILITY aclError aclprofGetStepTimestamp(aclprofStepInfo* stepInfo, aclprofStepTag tag,
                                                      aclrtStream stream);
 
-/* Not in CANN's header; torch_npu looks them up: the features of this profiler, and the devices
- * that are set after aclprofStart. */
+/* Not in CANN's header, but looked up by torch_npu: the features of this profiler, and the devices
+ * set after aclprofStart. */
 ACL_FUNC_VISIBILITY aclError aclprofGetSupportedFeatures(size_t* featuresSize, void** featuresData);
 ACL_FUNC_VISIBILITY aclError aclprofGetSupportedFeaturesV2(size_t* featuresSize,
                                                            void** featuresData);
 ACL_FUNC_VISIBILITY aclError aclprofRegisterDeviceCallback(void);
 
-/* Subscriptions of offline models, which the host CANN does not run: 200006 with a text, and 0. */
+/* Subscriptions of offline models, which the host CANN does not run: return 200006 or 0. */
 ACL_FUNC_VISIBILITY aclError
 aclprofModelSubscribe(uint32_t modelId, const aclprofSubscribeConfig* profSubscribeConfig);
 ACL_FUNC_VISIBILITY aclError aclprofModelUnSubscribe(uint32_t modelId);

@@ -1,6 +1,6 @@
 /* The AscendCL runtime: devices, contexts, memory, streams, events, callbacks.
- * Written for aclnn_torch from the published interface; usable from C99 and C++. What each function
- * does here, and where that differs from a device, stands in docs/emulation. */
+ * Written for aclnn_torch from the published interface; usable from C99 and C++. docs/emulation
+ * describes each function's behaviour here, and its differences from a device. */
 #ifndef ACLNN_TORCH_ACL_RT_H_
 #define ACLNN_TORCH_ACL_RT_H_
 
@@ -152,7 +152,7 @@ typedef enum ACLNN_TORCH_INT {
   ACL_DEV_ATTR_L2_CACHE_SIZE = 302
 } aclrtDevAttr;
 
-/* The cores of a device that its operators may use. */
+/* The types of cores that operators use. */
 typedef enum ACLNN_TORCH_INT {
   ACL_RT_DEV_RES_CUBE_CORE = 0,
   ACL_RT_DEV_RES_VECTOR_CORE = 1
@@ -166,7 +166,7 @@ typedef enum ACLNN_TORCH_INT {
   ACL_RT_CMO_TYPE_FLUSH = 3
 } aclrtCmoType;
 
-/* Attributes of aclrtSetStreamAttribute, and the member of the value that each has. */
+/* Attributes of aclrtSetStreamAttribute, and the corresponding members of the value. */
 typedef enum ACLNN_TORCH_INT {
   ACL_STREAM_ATTR_FAILURE_MODE = 1,
   ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK = 2,
@@ -184,8 +184,7 @@ typedef union {
   uint32_t reserve[4];
 } aclrtStreamAttrValue;
 
-/* How far a capture forbids synchronous copies: to all threads, to the one that captures, to none.
- */
+/* The threads to which a capture forbids synchronous copies: all, the capturing one, none. */
 typedef enum ACLNN_TORCH_INT {
   ACL_MODEL_RI_CAPTURE_MODE_GLOBAL = 0,
   ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL = 1,
@@ -263,7 +262,7 @@ typedef enum aclrtHostRegisterType ACLNN_TORCH_INT {
 #define ACL_HOST_REG_MAPPED 0x2U
 #define ACL_HOST_REG_PINNED 0x10000000U
 
-/* Percentages; DEVICE_UTILIZATION_NOT_SUPPORT is what nothing can be said of. */
+/* Percentages; DEVICE_UTILIZATION_NOT_SUPPORT for unknown values. */
 #define DEVICE_UTILIZATION_NOT_SUPPORT (-1)
 typedef struct aclrtUtilizationExtendInfo aclrtUtilizationExtendInfo;
 typedef struct aclrtUtilizationInfo {
@@ -284,25 +283,24 @@ typedef void* aclrtTaskGrp;
 typedef void (*aclrtCallback)(void* userData);
 typedef void (*aclrtHostFunc)(void* args);
 
-/* Devices. aclrtSetDevice gives the calling thread a device; the calls of a process are counted,
- * and the aclrtResetDevice that brings the count to 0 waits for the device's streams and ends them.
- */
+/* Devices. aclrtSetDevice gives the calling thread a device. The calls of a process are counted:
+ * the aclrtResetDevice that brings the count to 0 waits for the device's streams and ends them. */
 ACL_FUNC_VISIBILITY aclError aclrtSetDevice(int32_t deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtResetDevice(int32_t deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtResetDeviceForce(int32_t deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtGetDevice(int32_t* deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtGetDeviceCount(uint32_t* count);
-/* Whether aclrtSetDevice has made the device's context (active: 1, or 0). flags is null. */
+/* Tells if aclrtSetDevice has made the device's context (active: 1, or 0). flags is null. */
 ACL_FUNC_VISIBILITY aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags,
                                                      int32_t* active);
-/* How much of the device's memory is taken, in percent; there are no cores to tell about.
- * utilizationExtend is null. */
+/* The used part of the device's memory, in percent; cores are not reported. utilizationExtend is
+ * null. */
 ACL_FUNC_VISIBILITY aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
                                                            aclrtUtilizationInfo* utilizationInfo);
 ACL_FUNC_VISIBILITY aclError aclrtGetRunMode(aclrtRunMode* runMode);
 ACL_FUNC_VISIBILITY const char* aclrtGetSocName(void);
-/* The version of the CANN that this one behaves like, of every package. versionStr has room for
- * ACL_PKG_VERSION_MAX_SIZE characters. 100000 for an unknown package. */
+/* The CANN version that this implementation behaves like, the same for every package. versionStr
+ * has room for ACL_PKG_VERSION_MAX_SIZE characters. 100000 for an unknown package. */
 ACL_FUNC_VISIBILITY aclError aclsysGetCANNVersion(aclCANNPackageName name,
                                                   aclCANNPackageVersion* version);
 ACL_FUNC_VISIBILITY aclError aclsysGetVersionStr(char* pkgName, char* versionStr);
@@ -317,22 +315,21 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
 ACL_FUNC_VISIBILITY aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId,
                                                          int32_t* status);
 
-/* What the device makes of numbers out of range, for the process; 207000 for a mode that the
- * product lacks. Operators here give infinities and NaN in either mode; in saturation mode such a
- * result sets the float status of the device, which NPUGetFloatStatus and its kin read. */
+/* The process's mode for numbers out of range; 207000 for a mode that the product does not have.
+ * Operators return infinities and NaN in either mode; in saturation mode such a result also sets
+ * the device's float status, which NPUGetFloatStatus and its variants read. */
 ACL_FUNC_VISIBILITY aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode);
 ACL_FUNC_VISIBILITY aclError aclrtGetDeviceSatMode(aclrtFloatOverflowMode* mode);
-/* How long an operator may run: seconds, and microseconds (V2, which says what applies). Accepted
- * and not enforced. */
+/* The timeout of operators: in seconds, or in microseconds (V2, which returns the effective value).
+ * Accepted but not enforced. */
 ACL_FUNC_VISIBILITY aclError aclrtSetOpExecuteTimeOut(uint32_t timeout);
 ACL_FUNC_VISIBILITY aclError aclrtSetOpExecuteTimeOutV2(uint64_t timeout, uint64_t* actualTimeout);
-/* How long a stream waits for an event, in seconds; 0, as at the beginning, for ever. It holds for
- * the waits that are asked for from then on. A stream that waited too long fails as
- * aclrtSynchronizeEventWithTimeout does. */
+/* The timeout of a stream's wait for an event, in seconds; 0, the default, means no limit. Applies
+ * to later waits. On timeout the stream fails as aclrtSynchronizeEventWithTimeout does. */
 ACL_FUNC_VISIBILITY aclError aclrtSetOpWaitTimeout(uint32_t timeout);
 
-/* Waits for every stream of the calling thread's device. timeout counts milliseconds; -1 waits for
- * ever, 0 looks once. */
+/* Waits for every stream of the calling thread's device. timeout is in milliseconds; -1 waits
+ * without limit, 0 polls once. */
 ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDevice(void);
 ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout);
 
@@ -348,7 +345,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetSysParamOpt(aclSysParamOpt opt, int64_t* va
 ACL_FUNC_VISIBILITY aclError aclrtCtxSetSysParamOpt(aclSysParamOpt opt, int64_t value);
 ACL_FUNC_VISIBILITY aclError aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value);
 
-/* The calling thread's last failing status of the runtime; Get forgets it, Peek does not. */
+/* The calling thread's last failing status of the runtime; Get clears it, Peek does not. */
 ACL_FUNC_VISIBILITY aclError aclrtGetLastError(aclrtLastErrLevel level);
 ACL_FUNC_VISIBILITY aclError aclrtPeekAtLastError(aclrtLastErrLevel level);
 
@@ -359,8 +356,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocAlign32(void** devPtr, size_t size,
 ACL_FUNC_VISIBILITY aclError aclrtFree(void* devPtr);
 ACL_FUNC_VISIBILITY aclError aclrtMallocHost(void** hostPtr, size_t size);
 ACL_FUNC_VISIBILITY aclError aclrtFreeHost(void* hostPtr);
-/* Host memory of whole pages that devices may use, too: under the same address. 507910 if a part of
- * it is registered, 507911 if it is not. */
+/* Host memory in whole pages that devices may access under the same address. 507910 if a part of it
+ * is already registered, 507911 if it is not registered. */
 ACL_FUNC_VISIBILITY aclError aclrtHostRegister(void* ptr, uint64_t size, aclrtHostRegisterType type,
                                                void** devPtr);
 ACL_FUNC_VISIBILITY aclError aclrtHostRegisterV2(void* ptr, uint64_t size, uint32_t flag);
@@ -377,18 +374,18 @@ ACL_FUNC_VISIBILITY aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t 
 ACL_FUNC_VISIBILITY aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value,
                                               size_t count, aclrtStream stream);
 
-/* Virtual memory. A range of addresses is reserved, physical memory of whole pages is made, and the
- * one is mapped to the other: it is device memory then. alignment is 0; flags of Reserve is 0
- * (normal pages) or 1 (huge pages), of the others 0. Physical memory is mapped and unmapped whole;
- * a range is released when nothing is mapped in it. Freed physical memory lasts until its mappings
- * end. */
+/* Virtual memory. Reserve a range of addresses, allocate physical memory in whole pages, and map
+ * one to the other: the result is device memory. alignment is 0; flags of Reserve is 0 (normal
+ * pages) or 1 (huge pages), other flags are 0. Physical memory is mapped and unmapped as a whole; a
+ * range can be released when it has no mappings. Freed physical memory lives until its last mapping
+ * ends. */
 ACL_FUNC_VISIBILITY aclError aclrtReserveMemAddress(void** virPtr, size_t size, size_t alignment,
                                                     void* expectPtr, uint64_t flags);
 ACL_FUNC_VISIBILITY aclError aclrtReleaseMemAddress(void* virPtr);
 ACL_FUNC_VISIBILITY aclError aclrtMallocPhysical(aclrtDrvMemHandle* handle, size_t size,
                                                  const aclrtPhysicalMemProp* prop, uint64_t flags);
 ACL_FUNC_VISIBILITY aclError aclrtFreePhysical(aclrtDrvMemHandle handle);
-/* Of which size physical memory is to be a multiple: 2 MiB. */
+/* The granularity of physical memory: 2 MiB. */
 ACL_FUNC_VISIBILITY aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp* prop,
                                                               aclrtMemGranularityOptions option,
                                                               size_t* granularity);
@@ -411,7 +408,7 @@ ACL_FUNC_VISIBILITY aclError aclrtIpcMemGetExportKey(void* devPtr, size_t size, 
 ACL_FUNC_VISIBILITY aclError aclrtIpcMemSetImportPid(const char* key, int32_t* pid, size_t num);
 ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportByKey(void** devPtr, const char* key, uint64_t flags);
 ACL_FUNC_VISIBILITY aclError aclrtIpcMemClose(const char* key);
-/* The process's number, as others know it who share memory with it. */
+/* The process's id for processes that share memory with it. */
 ACL_FUNC_VISIBILITY aclError aclrtDeviceGetBareTgid(int32_t* pid);
 
 /* Device binaries and their kernels, which the host cannot run: 207000. */
@@ -424,7 +421,7 @@ ACL_FUNC_VISIBILITY aclError aclrtBinaryGetFunction(const aclrtBinHandle binHand
 ACL_FUNC_VISIBILITY aclError aclrtGetFunctionAddr(aclrtFuncHandle funcHandle, void** aicAddr,
                                                   void** aivAddr);
 
-/* Streams. A destroyed stream's work is finished first; Force drops what has not begun. */
+/* Streams. Destroying a stream finishes its work first; Force drops tasks that have not begun. */
 ACL_FUNC_VISIBILITY aclError aclrtCreateStream(aclrtStream* stream);
 ACL_FUNC_VISIBILITY aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority,
                                                          uint32_t flag);
@@ -435,7 +432,7 @@ ACL_FUNC_VISIBILITY aclError aclrtSynchronizeStreamWithTimeout(aclrtStream strea
 ACL_FUNC_VISIBILITY aclError aclrtStreamGetId(aclrtStream stream, int32_t* streamId);
 ACL_FUNC_VISIBILITY aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status);
 ACL_FUNC_VISIBILITY aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
-/* The failure mode is that of aclrtSetStreamFailureMode; the others are remembered. */
+/* The failure mode is that of aclrtSetStreamFailureMode; other attributes are stored only. */
 ACL_FUNC_VISIBILITY aclError aclrtSetStreamAttribute(aclrtStream stream,
                                                      aclrtStreamAttr stmAttrType,
                                                      aclrtStreamAttrValue* value);
@@ -450,8 +447,8 @@ ACL_FUNC_VISIBILITY aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr 
 ACL_FUNC_VISIBILITY aclError aclrtSetStreamOverflowSwitch(aclrtStream stream, uint32_t flag);
 ACL_FUNC_VISIBILITY aclError aclrtGetStreamOverflowSwitch(aclrtStream stream, uint32_t* flag);
 
-/* Limits of cores: those of a stream, of the process, or else all that the device has. They are
- * remembered and have no effect. A thread is told those of the stream that it uses. */
+/* Limits on cores: of a stream, otherwise of the process, otherwise all of the device. They are
+ * stored and have no effect. A thread gets the limits of the stream that it uses. */
 ACL_FUNC_VISIBILITY aclError aclrtSetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type,
                                                     uint32_t value);
 ACL_FUNC_VISIBILITY aclError aclrtGetDeviceResLimit(int32_t deviceId, aclrtDevResLimitType type,
@@ -466,7 +463,8 @@ ACL_FUNC_VISIBILITY aclError aclrtUseStreamResInCurrentThread(aclrtStream stream
 ACL_FUNC_VISIBILITY aclError aclrtUnuseStreamResInCurrentThread(aclrtStream stream);
 ACL_FUNC_VISIBILITY aclError aclrtGetResInCurrentThread(aclrtDevResLimitType type, uint32_t* value);
 
-/* Prefetches device memory into a cache, which a host has not: only the arguments are checked. */
+/* Prefetches device memory into a cache, which a host does not have: only the arguments are
+ * checked. */
 ACL_FUNC_VISIBILITY aclError aclrtCmoAsync(void* src, size_t size, aclrtCmoType cmoType,
                                            aclrtStream stream);
 
@@ -485,31 +483,32 @@ ACL_FUNC_VISIBILITY aclError aclrtQueryEventWaitStatus(aclrtEvent event,
                                                        aclrtEventWaitStatus* status);
 ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEvent(aclrtEvent event);
 ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
-/* Milliseconds from the completion of one recorded event to that of another. */
+/* Milliseconds between the completion of two recorded events. */
 ACL_FUNC_VISIBILITY aclError aclrtEventElapsedTime(float* ms, aclrtEvent startEvent,
                                                    aclrtEvent endEvent);
 
-/* Microseconds of the clock that runs since the machine started. */
+/* Microseconds of the monotonic clock since the machine started. */
 ACL_FUNC_VISIBILITY aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t* timestamp);
 
-/* Capture. What a stream is given between Begin and End is not run, but becomes a model, which is
- * executed as often as is wanted, with what the memory holds then. A stream that waits for an event
- * recorded on a captured one is captured too, and must be waited for again before End (107025).
- * While it is captured a stream cannot be synchronised, queried or destroyed (107027), nor an event
- * recorded on it (107028). A mode other than RELAXED forbids synchronous copies (107030). */
+/* Capture. The work given to a stream between Begin and End is not run but becomes a model, which
+ * can be executed any number of times, with the memory's contents at that time. A stream that waits
+ * for an event recorded on a captured stream is captured too, and must be joined before End
+ * (107025). A captured stream cannot be synchronised, queried or destroyed (107027), nor can an
+ * event recorded on it (107028). A mode other than RELAXED forbids synchronous copies (107030). */
 ACL_FUNC_VISIBILITY aclError aclmdlRICaptureBegin(aclrtStream stream, aclmdlRICaptureMode mode);
 /* modelRI is NULL if the stream is not captured. One of status and modelRI may be NULL. */
 ACL_FUNC_VISIBILITY aclError aclmdlRICaptureGetInfo(aclrtStream stream,
                                                     aclmdlRICaptureStatus* status,
                                                     aclmdlRI* modelRI);
-/* On the stream and, unless RELAXED, on the thread that began. A failure ends the capture too. */
+/* Call on the stream and, unless RELAXED, on the thread that called Begin. A failure also ends the
+ * capture. */
 ACL_FUNC_VISIBILITY aclError aclmdlRICaptureEnd(aclrtStream stream, aclmdlRI* modelRI);
-/* Sets the calling thread's mode, GLOBAL at first, to *mode, and *mode to what it was. */
+/* Sets the calling thread's mode (default GLOBAL) to *mode, and *mode to the previous one. */
 ACL_FUNC_VISIBILITY aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode* mode);
 
-/* Calls of operators that are captured between Begin and End are a group. Those given between
- * UpdateBegin and UpdateEnd to another stream, as many, take their places when it is their turn on
- * that stream. The group's handle ends with the model. */
+/* The operator calls captured between Begin and End form a group. As many calls given to another
+ * stream between UpdateBegin and UpdateEnd replace them when that stream reaches the update. The
+ * group's handle ends with the model. */
 ACL_FUNC_VISIBILITY aclError aclmdlRICaptureTaskGrpBegin(aclrtStream stream);
 ACL_FUNC_VISIBILITY aclError aclmdlRICaptureTaskGrpEnd(aclrtStream stream, aclrtTaskGrp* handle);
 ACL_FUNC_VISIBILITY aclError aclmdlRICaptureTaskUpdateBegin(aclrtStream stream,
@@ -520,15 +519,15 @@ ACL_FUNC_VISIBILITY aclError aclmdlRICaptureTaskUpdateEnd(aclrtStream stream);
 ACL_FUNC_VISIBILITY aclError aclmdlRICondHandleCreate(aclmdlRI modelRI, uint32_t defaultLaunchValue,
                                                       uint32_t flag, void** handle);
 
-/* Models. Execution is in the order of a stream, or waits for its end: timeout counts milliseconds,
- * -1 waits for ever. The executions of one model follow one another. */
+/* Models. An execution is asynchronous on a stream, or waits for its end: timeout is in
+ * milliseconds, -1 waits without limit. Executions of one model are serialised. */
 ACL_FUNC_VISIBILITY aclError aclmdlRIExecuteAsync(aclmdlRI modelRI, aclrtStream stream);
 ACL_FUNC_VISIBILITY aclError aclmdlRIExecute(aclmdlRI modelRI, int32_t timeout);
-/* Waits for executions; 107037 if one is not done after 10 seconds, or calls this. */
+/* Waits for executions; 107037 if one is not done after 10 seconds, or calls this function. */
 ACL_FUNC_VISIBILITY aclError aclmdlRIDestroy(aclmdlRI modelRI);
-/* Of captured models 207000. */
+/* For captured models: 207000. */
 ACL_FUNC_VISIBILITY aclError aclmdlRIAbort(aclmdlRI modelRI);
-/* At most 512 bytes of a name are kept; GetName writes at most maxLen, with the 0 at the end. */
+/* At most 512 bytes of a name are stored; GetName writes at most maxLen, including the final 0. */
 ACL_FUNC_VISIBILITY aclError aclmdlRISetName(aclmdlRI modelRI, const char* name);
 ACL_FUNC_VISIBILITY aclError aclmdlRIGetName(aclmdlRI modelRI, uint32_t maxLen, char* name);
 ACL_FUNC_VISIBILITY aclError aclmdlRIGetId(aclmdlRI modelRI, uint32_t* modelRIId);
@@ -537,7 +536,7 @@ ACL_FUNC_VISIBILITY aclError aclmdlRIDestroyRegisterCallback(aclmdlRI modelRI, a
                                                              void* userData);
 ACL_FUNC_VISIBILITY aclError aclmdlRIDestroyUnregisterCallback(aclmdlRI modelRI,
                                                                aclrtCallback func);
-/* The first checks the model and prints nothing; the second writes its tasks to a file, in the
+/* The first checks the model and prints nothing; the second writes its tasks to a file in the
  * format of chrome://tracing. */
 ACL_FUNC_VISIBILITY aclError aclmdlRIDebugPrint(aclmdlRI modelRI);
 ACL_FUNC_VISIBILITY aclError aclmdlRIDebugJsonPrint(aclmdlRI modelRI, const char* path,
@@ -550,7 +549,7 @@ ACL_FUNC_VISIBILITY aclError aclrtLaunchCallback(aclrtCallback fn, void* userDat
                                                  aclrtCallbackBlockType blockType,
                                                  aclrtStream stream);
 ACL_FUNC_VISIBILITY aclError aclrtProcessReport(int32_t timeout);
-/* Runs fn(args) in the stream's order, on the thread that does the stream's work. */
+/* Runs fn(args) in the stream's order, on the stream's worker thread. */
 ACL_FUNC_VISIBILITY aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void* args);
 
 #ifdef __cplusplus

@@ -18,14 +18,14 @@ typedef struct aclScalarList aclScalarList;
 typedef struct aclOpExecutor aclOpExecutor;
 typedef int32_t aclnnStatus;
 
-/* A view of device memory. stride NULL means contiguous; offset counts elements; storageDims may be
- * a single number of elements. The memory is never owned. NULL on failure. */
+/* A view of device memory, which it does not own. stride NULL means contiguous; offset counts
+ * elements; storageDims may be a single number of elements. NULL on failure. */
 ACL_FUNC_VISIBILITY aclTensor* aclCreateTensor(const int64_t* viewDims, uint64_t viewDimsNum,
                                                aclDataType dataType, const int64_t* stride,
                                                int64_t offset, aclFormat format,
                                                const int64_t* storageDims, uint64_t storageDimsNum,
                                                void* tensorData);
-/* Copies the value; NULL for a null value or a type no scalar can have. */
+/* Copies the value; NULL for a null value or a type that scalars do not support. */
 ACL_FUNC_VISIBILITY aclScalar* aclCreateScalar(void* value, aclDataType dataType);
 ACL_FUNC_VISIBILITY aclIntArray* aclCreateIntArray(const int64_t* value, uint64_t size);
 ACL_FUNC_VISIBILITY aclFloatArray* aclCreateFloatArray(const float* value, uint64_t size);
@@ -63,18 +63,17 @@ ACL_FUNC_VISIBILITY aclnnStatus aclGetTensorListSize(const aclTensorList* tensor
 ACL_FUNC_VISIBILITY aclnnStatus aclGetScalarListSize(const aclScalarList* scalarList,
                                                      uint64_t* size);
 
-/* Describes the tensor anew, in place. */
+/* Redefines the tensor in place. */
 ACL_FUNC_VISIBILITY aclnnStatus aclInitTensor(aclTensor* tensor, const int64_t* viewDims,
                                               uint64_t viewDimsNum, aclDataType dataType,
                                               const int64_t* stride, int64_t offset,
                                               aclFormat format, const int64_t* storageDims,
                                               uint64_t storageDimsNum, void* tensorDataAddr);
 
-/* Between stage 1 and stage 2, or between runs of a repeatable executor: give an argument another
- * address. index counts tensor arguments in the order of the operator's prototype: all of them,
- * or its inputs, or its outputs, as the function's name says; an argument that is overwritten in
- * place is both. A tensor list is one argument, relativeIndex an element of it. 561103 on NULL,
- * 161002 out of range. */
+/* Change an argument's address between stage 1 and stage 2, or between runs of a repeatable
+ * executor. index counts tensor arguments in the order of the operator's prototype: all, inputs or
+ * outputs, as in the function's name; an argument overwritten in place is both. A tensor list is
+ * one argument, with relativeIndex for its element. 561103 on NULL, 161002 out of range. */
 ACL_FUNC_VISIBILITY aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index,
                                                  aclTensor* tensor, void* addr);
 ACL_FUNC_VISIBILITY aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, const size_t index,
@@ -95,7 +94,7 @@ ACL_FUNC_VISIBILITY aclnnStatus aclSetDynamicOutputTensorAddr(aclOpExecutor* exe
 ACL_FUNC_VISIBILITY aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr);
 ACL_FUNC_VISIBILITY aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr);
 
-/* The older capitalised spellings of the same functions. */
+/* Older, capitalised names of the same functions. */
 ACL_FUNC_VISIBILITY aclnnStatus AclSetTensorAddr(aclOpExecutor* executor, const size_t index,
                                                  aclTensor* tensor, void* addr);
 ACL_FUNC_VISIBILITY aclnnStatus AclSetInputTensorAddr(aclOpExecutor* executor, const size_t index,
@@ -114,16 +113,16 @@ ACL_FUNC_VISIBILITY aclnnStatus AclSetDynamicOutputTensorAddr(aclOpExecutor* exe
                                                               const size_t relativeIndex,
                                                               aclTensorList* tensors, void* addr);
 
-/* Called between the stages: the executor then survives stage 2 and is run any number of times,
- * until aclDestroyAclOpExecutor. 561103 on NULL, 561000 on what is no executor. */
+/* Call between the stages: the executor then survives stage 2 and can be run any number of times,
+ * until aclDestroyAclOpExecutor. 561103 on NULL, 561000 if it is not an executor. */
 ACL_FUNC_VISIBILITY aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor);
 ACL_FUNC_VISIBILITY aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor);
-/* The same; some of the vendor's programs call it for an executor that stage 2 has used up, which
+/* The same; some of the vendor's programs call it for an executor that stage 2 has consumed, which
  * has no effect. */
 ACL_FUNC_VISIBILITY aclnnStatus aclDestroyOpExecutor(aclOpExecutor* executor);
 
-/* Waits for the stream, then writes the tensors as files below the folder that the environment
- * variable ACLNN_TORCH_DUMP_DIR names; success and no effect when it is not set. */
+/* Waits for the stream, then writes the tensors as files below the folder in the environment
+ * variable ACLNN_TORCH_DUMP_DIR; succeeds without effect if it is not set. */
 ACL_FUNC_VISIBILITY aclnnStatus aclDumpOpTensors(const char* opType, const char* opName,
                                                  aclTensor** tensors, size_t inputTensorNum,
                                                  size_t outputTensorNum, aclrtStream stream);

@@ -1,4 +1,4 @@
-/* What every aclnn operator header includes: the descriptors and the status codes. */
+/* Included by every aclnn operator header: the descriptors and the status codes. */
 #ifndef ACLNN_TORCH_ACLNN_BASE_H_
 #define ACLNN_TORCH_ACLNN_BASE_H_
 
@@ -8,7 +8,7 @@
 #define ACLNN_SUCCESS 0
 #define ACLNN_ERR_PARAM_NULLPTR 161001
 #define ACLNN_ERR_PARAM_INVALID 161002
-/* The runtime below failed. */
+/* Failures of the runtime. */
 #define ACLNN_ERR_RUNTIME_ERROR 361001
 /* Internal failures. */
 #define ACLNN_ERR_INNER 561000

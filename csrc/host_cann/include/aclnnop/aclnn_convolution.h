@@ -15,8 +15,8 @@ extern "C" {
  *   output[o] = bias + sum over channels and k of input[o * s - p + k * d] * weight[k]
  *   output size = floor((input + 2 p - d (kernel - 1) - 1) / s) + 1, or when transposed
  *                 (input - 1) s - 2 p + d (kernel - 1) + outputPadding + 1
- * cubeMathType: 0 computes in the tensors' type, 1 may use HFLOAT32 (FLOAT16 on products without
- * FP32 matrix units) for FLOAT, 2 uses FLOAT16, 3 HFLOAT32 for FLOAT. Sums are FP32 always. */
+ * cubeMathType: 0 computes in the tensors' type; for FLOAT, 1 may use HFLOAT32 (FLOAT16 on products
+ * without FP32 matrix units) and 3 uses HFLOAT32; 2 uses FLOAT16. Sums are always FP32. */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnConvolutionGetWorkspaceSize(
     const aclTensor* input, const aclTensor* weight, const aclTensor* bias,
     const aclIntArray* stride, const aclIntArray* padding, const aclIntArray* dilation,

@@ -9,13 +9,13 @@
 extern "C" {
 #endif
 
-/* Shapes and parameters as in aclnn_convolution.h, gradOutput having the shape of its output; but
- * groups is an int here, and cubeMathType comes before the outputs.
+/* Shapes and parameters as in aclnn_convolution.h; gradOutput has its output's shape. But groups is
+ * an int here, and cubeMathType precedes the outputs.
  *   gradInput[i] = sum of gradOutput[o] * weight[k] over i = o * s - p + k * d
  *   gradWeight[k] = sum over the batch and o of gradOutput[o] * input[o * s - p + k * d]
  *   gradBias = sum of gradOutput over the batch and the spatial dimensions
- * outputMask, of 3, says which are wanted; the others may be null. biasSizes is [Cout]; it may be
- * null when gradBias is not wanted. */
+ * outputMask, of 3, selects the gradients; the others may be null. biasSizes is [Cout]; it may be
+ * null if gradBias is not selected. */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
     const aclTensor* gradOutput, const aclTensor* input, const aclTensor* weight,
     const aclIntArray* biasSizes, const aclIntArray* stride, const aclIntArray* padding,

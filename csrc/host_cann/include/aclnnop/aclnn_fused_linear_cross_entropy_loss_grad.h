@@ -10,11 +10,11 @@ extern "C" {
 #endif
 
 /* grad [N] FLOAT of the losses, input [N, D], weight [C, D]; targetMask, UINT8 with bits or BOOL,
- * and maskedTarget [N] as aclnnFusedLinearOnlineMaxSum gives them. With p = softmaxOptional [N, C],
- * or exp(input x weight^T - logitsMaxOptional) / sumExpLogitsOptional, both [N] and of the whole
+ * and maskedTarget [N] from aclnnFusedLinearOnlineMaxSum. With p = softmaxOptional [N, C], or
+ * exp(input x weight^T - logitsMaxOptional) / sumExpLogitsOptional, both [N] and of the whole
  * vocabulary:
  *   g = grad * (p - 1 at maskedTarget of rows that are not masked), in the type of input
- *   inputGradOut [N, D] = g x weight: the part of these classes, to be added up over the devices
+ *   inputGradOut [N, D] = g x weight: this device's part, to be summed over the devices
  *   weightGradOut [C, D] = g^T x input
  * labelSmoothing is 0. */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnFusedLinearCrossEntropyLossGradGetWorkspaceSize(

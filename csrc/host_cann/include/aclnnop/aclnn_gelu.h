@@ -1,4 +1,4 @@
-/* aclnnGelu: GELU by the hyperbolic tangent (CANN document aclnnGelu). */
+/* aclnnGelu: GELU in the hyperbolic tangent approximation (CANN document aclnnGelu). */
 #ifndef ACLNN_TORCH_ACLNN_GELU_H_
 #define ACLNN_TORCH_ACLNN_GELU_H_
 

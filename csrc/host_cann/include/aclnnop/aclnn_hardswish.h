@@ -1,5 +1,5 @@
-/* aclnnHardswish and aclnnInplaceHardswish: SiLU with a sigmoid made of straight lines (CANN
- * document aclnnHardswish&aclnnInplaceHardswish). */
+/* aclnnHardswish and aclnnInplaceHardswish: SiLU with a piecewise linear sigmoid (CANN document
+ * aclnnHardswish&aclnnInplaceHardswish). */
 #ifndef ACLNN_TORCH_ACLNN_HARDSWISH_H_
 #define ACLNN_TORCH_ACLNN_HARDSWISH_H_
 

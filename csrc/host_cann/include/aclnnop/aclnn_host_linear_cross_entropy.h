@@ -1,5 +1,5 @@
 /* aclnnHostLinearCrossEntropy: the cross entropy of a linear layer, with its gradients. An
- * extension of the host CANN: no CANN has it. */
+ * extension of the host CANN; CANN does not have it. */
 #ifndef ACLNN_TORCH_ACLNN_HOST_LINEAR_CROSS_ENTROPY_H_
 #define ACLNN_TORCH_ACLNN_HOST_LINEAR_CROSS_ENTROPY_H_
 
@@ -10,17 +10,17 @@ extern "C" {
 #endif
 
 /* input [N, D], weight [C, D] and biasOptional [C] of one type, FLOAT, FLOAT16, BFLOAT16 or DOUBLE;
- * target [N] of class indices. With logits = input x weight^T + bias, which exist in parts only:
- *   lseOut [N] = log(sum over C of exp(logits)), FLOAT or for DOUBLE that
+ * target [N] of class indices. With logits = input x weight^T + bias, never stored as a whole:
+ *   lseOut [N] = log(sum over C of exp(logits)), FLOAT, or DOUBLE for DOUBLE
  *   lossOut [N] = (1 - s) * w[target] * (lse - logits[target])
  *     + s / C * sum over C of w * (lse - logits), likewise; 0 for rows whose target is ignoreIndex
- * with s = labelSmoothing and w = classWeightsOptional [C], of the type of lossOut, or ones.
- * weight may have the classes from firstClass on of a vocabulary of vocabularySize, of which 0
- * stands for those of weight: then a target that is another class counts as a logit of 0, and s and
- * w are not supported. Where lseOptional is given, which an earlier call has found, neither is
- * written, and may be null. inputGradOutOptional, weightGradOutOptional and biasGradOutOptional,
- * each unless it is null, are the gradients of the sum of factors * loss; factorsOptional [N] is of
- * the type of lossOut, null means ones. */
+ * with s = labelSmoothing and w = classWeightsOptional [C], of the type of lossOut, or ones. weight
+ * may hold the classes from firstClass on of a vocabulary of vocabularySize (0: only the classes of
+ * weight): then a target outside these classes counts as a logit of 0, and s and w are not
+ * supported. If lseOptional, the result of an earlier call, is given, neither output is written,
+ * and both may be null. inputGradOutOptional, weightGradOutOptional and biasGradOutOptional, each
+ * unless null, are the gradients of the sum of factors * loss; factorsOptional [N] has the type of
+ * lossOut, null means ones. */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnHostLinearCrossEntropyGetWorkspaceSize(
     const aclTensor* input, const aclTensor* weight, const aclTensor* biasOptional,
     const aclTensor* target, const aclTensor* classWeightsOptional,

@@ -10,8 +10,8 @@ extern "C" {
 
 /* Rows are the elements of input's last dimensions, whose sizes are normalizedShape:
  * out = (input - mean) / sqrt(variance + eps) * weight + bias, with mean and variance of each row
- * and rstd = 1 / sqrt(variance + eps). weight, bias (of normalizedShape, absent: 1 and 0), meanOut
- * and rstdOut (a number for every row) may be null. */
+ * and rstd = 1 / sqrt(variance + eps). weight and bias (of normalizedShape; 1 and 0 if absent),
+ * meanOut and rstdOut (one value per row) may be null. */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnLayerNormGetWorkspaceSize(
     const aclTensor* input, const aclIntArray* normalizedShape, const aclTensor* weightOptional,
     const aclTensor* biasOptional, double eps, aclTensor* out, aclTensor* meanOutOptional,

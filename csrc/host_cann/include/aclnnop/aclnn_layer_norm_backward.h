@@ -11,7 +11,7 @@ extern "C" {
 
 /* With xhat = (input - mean) * rstd and a = gradOut * weight, means over a row, sums over the rows:
  * gradInput = (a - mean of a - xhat * mean of a * xhat) * rstd, gradWeight = sum of gradOut * xhat,
- * gradBias = sum of gradOut. outputMask says which of them are wanted; the others may be null. */
+ * gradBias = sum of gradOut. outputMask selects the gradients; the others may be null. */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnLayerNormBackwardGetWorkspaceSize(
     const aclTensor* gradOut, const aclTensor* input, const aclIntArray* normalizedShape,
     const aclTensor* mean, const aclTensor* rstd, const aclTensor* weightOptional,

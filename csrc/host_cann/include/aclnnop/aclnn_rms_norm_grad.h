@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* x is read as R rows of D elements, D being the elements of gamma; rstd has R elements, FLOAT.
- *   dgammaOut = sum over R of dy * x * rstd, FLOAT whatever gamma is
+/* x is read as R rows of D elements, D being the size of gamma; rstd has R elements, FLOAT.
+ *   dgammaOut = sum over R of dy * x * rstd, always FLOAT
  *   dxOut = rstd * (dy * gamma - x * rstd * mean over D of dy * gamma * x * rstd) */
 ACL_FUNC_VISIBILITY aclnnStatus aclnnRmsNormGradGetWorkspaceSize(
     const aclTensor* dy, const aclTensor* x, const aclTensor* rstd, const aclTensor* gamma,

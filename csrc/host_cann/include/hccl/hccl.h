@@ -1,17 +1,17 @@
 /* Collective communication. Written for aclnn_torch from the published interface; usable from C99
  * and C++.
  *
- * Every operation is a task on a stream: the call checks what it can and returns, and the stream
- * waits for the other ranks when the task's turn comes. All ranks call the same operations of a
- * communicator in the same order, with the same dtype, reduction and, but for the variants that say
- * so, counts, which count elements. Buffers are memory of the communicator's device.
+ * Every operation is a task on a stream: the call checks its arguments and returns, and the stream
+ * waits for the other ranks when it reaches the task. All ranks call the same operations of a
+ * communicator in the same order, with the same dtype, reduction and, unless a variant states
+ * otherwise, counts, which count elements. Buffers are memory of the communicator's device.
  *
- * At once: HCCL_E_PTR for a null pointer, HCCL_E_PARA for a foreign communicator or stream, memory
- * that is not the device's or is too small, a rank out of range; HCCL_E_NOT_SUPPORT for a dtype or
- * reduction that the product does not have. Later, as the stream's failure and from
- * HcclGetCommAsyncError: HCCL_E_TIMEOUT (507048) if a rank does not come within HCCL_EXEC_TIMEOUT
- * seconds (1836; 0 waits without limit), HCCL_E_REMOTE (507057) if one has ended or failed,
- * HCCL_E_PARA (507049) if one calls something else. */
+ * Immediate errors: HCCL_E_PTR for a null pointer, HCCL_E_PARA for a foreign communicator or
+ * stream, memory that does not belong to the device or is too small, a rank out of range;
+ * HCCL_E_NOT_SUPPORT for a dtype or reduction that the product does not support. Later errors, as
+ * the stream's failure and from HcclGetCommAsyncError: HCCL_E_TIMEOUT (507048) if a rank does not
+ * join within HCCL_EXEC_TIMEOUT seconds (1836; 0 waits without limit), HCCL_E_REMOTE (507057) if a
+ * rank has ended or failed, HCCL_E_PARA (507049) if a rank calls a different operation. */
 #ifndef ACLNN_TORCH_HCCL_H_
 #define ACLNN_TORCH_HCCL_H_
 
@@ -23,13 +23,13 @@
 extern "C" {
 #endif
 
-/* recvBuf = the reduction, over all ranks, of sendBuf, count elements each, on every rank: the same
- * bits. 16-bit types are reduced in FLOAT, in the order of the ranks, and rounded once. recvBuf may
- * be sendBuf. */
+/* recvBuf = the reduction of sendBuf over all ranks, count elements each, with the same bits on
+ * every rank. 16-bit types are reduced in FLOAT, in the order of the ranks, and rounded once.
+ * recvBuf may be sendBuf. */
 HCCL_FUNC_VISIBILITY HcclResult HcclAllReduce(void* sendBuf, void* recvBuf, uint64_t count,
                                               HcclDataType dataType, HcclReduceOp op, HcclComm comm,
                                               aclrtStream stream);
-/* The same on the root alone; recvBuf of other ranks is left as it is, and may be null. */
+/* The same on the root only; recvBuf of other ranks is unchanged and may be null. */
 HCCL_FUNC_VISIBILITY HcclResult HcclReduce(void* sendBuf, void* recvBuf, uint64_t count,
                                            HcclDataType dataType, HcclReduceOp op, uint32_t root,
                                            HcclComm comm, aclrtStream stream);
@@ -68,28 +68,28 @@ HCCL_FUNC_VISIBILITY HcclResult HcclAlltoAll(const void* sendBuf, uint64_t sendC
                                              HcclDataType sendType, const void* recvBuf,
                                              uint64_t recvCount, HcclDataType recvType,
                                              HcclComm comm, aclrtStream stream);
-/* Parts of counts and, in elements, displacements of their own, a uint64_t for each rank. */
+/* Like HcclAlltoAll, with counts and displacements (in elements) per rank, a uint64_t each. */
 HCCL_FUNC_VISIBILITY HcclResult HcclAlltoAllV(const void* sendBuf, const void* sendCounts,
                                               const void* sdispls, HcclDataType sendType,
                                               const void* recvBuf, const void* recvCounts,
                                               const void* rdispls, HcclDataType recvType,
                                               HcclComm comm, aclrtStream stream);
-/* Parts that follow one another: rank i sends sendCountMatrix[i * rankSize + j] elements to j. */
+/* Contiguous parts: rank i sends sendCountMatrix[i * rankSize + j] elements to j. */
 HCCL_FUNC_VISIBILITY HcclResult HcclAlltoAllVC(const void* sendBuf, const void* sendCountMatrix,
                                                HcclDataType sendType, const void* recvBuf,
                                                HcclDataType recvType, HcclComm comm,
                                                aclrtStream stream);
 
-/* A send and the receive of the other rank, of as many bytes. Either waits for the other. */
+/* A send, and the other rank's receive of as many bytes. Each waits for the other. */
 HCCL_FUNC_VISIBILITY HcclResult HcclSend(void* sendBuf, uint64_t count, HcclDataType dataType,
                                          uint32_t destRank, HcclComm comm, aclrtStream stream);
 HCCL_FUNC_VISIBILITY HcclResult HcclRecv(void* recvBuf, uint64_t count, HcclDataType dataType,
                                          uint32_t srcRank, HcclComm comm, aclrtStream stream);
-/* Sends and receives that do not wait for one another. Those with one rank match in their order. */
+/* Sends and receives that do not wait for one another. Those with one rank match in order. */
 HCCL_FUNC_VISIBILITY HcclResult HcclBatchSendRecv(HcclSendRecvItem* sendRecvInfo, uint32_t itemNum,
                                                   HcclComm comm, aclrtStream stream);
 
-/* Waits until every rank has come. */
+/* Waits until every rank has called it. */
 HCCL_FUNC_VISIBILITY HcclResult HcclBarrier(HcclComm comm, aclrtStream stream);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /* How the ranks of a communicator are connected. Written for aclnn_torch from the published
  * interface; usable from C99 and C++.
  *
- * Whether on one host or on several: there is one layer, 0, with one instance, 0, in which each
- * rank reaches each. Lists belong to the communicator and end with it. HCCL_E_PARA for another
+ * Both on one host and on several, there is one layer, 0, with one instance, 0, in which every rank
+ * reaches every other. Lists belong to the communicator and end with it. HCCL_E_PARA for another
  * layer or instance, HCCL_E_PTR for a null pointer. The functions about links and endpoints, which
- * the host has none of, are refused: HCCL_E_NOT_SUPPORT. */
+ * the host does not have, fail with HCCL_E_NOT_SUPPORT. */
 #ifndef ACLNN_TORCH_HCCL_RANK_GRAPH_H_
 #define ACLNN_TORCH_HCCL_RANK_GRAPH_H_
 
@@ -33,7 +33,7 @@ typedef enum {
 /* {0}. */
 HCCL_FUNC_VISIBILITY HcclResult HcclRankGraphGetLayers(HcclComm comm, uint32_t** netLayers,
                                                        uint32_t* netLayerNum);
-/* All ranks, and how many they are. */
+/* All ranks, and their number. */
 HCCL_FUNC_VISIBILITY HcclResult HcclRankGraphGetRanksByLayer(HcclComm comm, uint32_t netLayer,
                                                              uint32_t** ranks, uint32_t* rankNum);
 HCCL_FUNC_VISIBILITY HcclResult HcclRankGraphGetRankSizeByLayer(HcclComm comm, uint32_t netLayer,
@@ -41,7 +41,7 @@ HCCL_FUNC_VISIBILITY HcclResult HcclRankGraphGetRankSizeByLayer(HcclComm comm, u
 /* COMM_TOPO_1DMESH. */
 HCCL_FUNC_VISIBILITY HcclResult HcclRankGraphGetTopoTypeByLayer(HcclComm comm, uint32_t netLayer,
                                                                 CommTopo* topoType);
-/* How many ranks each instance has: {the number of ranks}. */
+/* The number of ranks of each instance: {the number of ranks}. */
 HCCL_FUNC_VISIBILITY HcclResult HcclRankGraphGetInstSizeListByLayer(HcclComm comm,
                                                                     uint32_t netLayer,
                                                                     uint32_t** instSizeList,
@@ -50,7 +50,7 @@ HCCL_FUNC_VISIBILITY HcclResult HcclRankGraphGetInstSizeListByLayer(HcclComm com
 HCCL_FUNC_VISIBILITY HcclResult HcclRankGraphGetTopoInstsByLayer(HcclComm comm, uint32_t netLayer,
                                                                  uint32_t** topoInsts,
                                                                  uint32_t* topoInstNum);
-/* The same of an instance. */
+/* The same for an instance. */
 HCCL_FUNC_VISIBILITY HcclResult HcclRankGraphGetTopoType(HcclComm comm, uint32_t netLayer,
                                                          uint32_t topoInstId, CommTopo* topoType);
 HCCL_FUNC_VISIBILITY HcclResult HcclRankGraphGetRanksByTopoInst(HcclComm comm, uint32_t netLayer,

@@ -38,7 +38,7 @@ typedef enum {
   HCCL_E_RESERVED = 255
 } HcclResult;
 
-/* A communicator: one rank's part in a group of ranks. */
+/* A communicator: one rank's membership in a group of ranks. */
 typedef void* HcclComm;
 
 typedef enum {
@@ -76,7 +76,7 @@ typedef union HcclConfigValue {
   int32_t value;
 } HcclConfigValue;
 
-/* Sizes in bytes, the ends of texts included. */
+/* Sizes in bytes, including terminators. */
 #define HCCL_ROOT_INFO_BYTES 4108U
 #define BUFFER_NAME_MAX_LENGTH 128U
 #define COMM_NAME_MAX_LENGTH 128U
@@ -98,14 +98,13 @@ typedef union HcclConfigValue {
 #define HCCL_COMM_EXECTIMEOUT_CONFIG_NOT_SET (-1)
 #define HCCL_COMM_QOS_CONFIG_NOT_SET 0xffffffffU
 
-/* Where the ranks of a group meet. The program carries it from one rank to the others, as bytes. */
+/* The rendezvous of a group's ranks. The program sends it from one rank to the others, as bytes. */
 typedef struct HcclRootInfoDef {
   char internal[HCCL_ROOT_INFO_BYTES];
 } HcclRootInfo;
 
-/* What a program may ask of a communicator. HcclCommConfigInit fills it. The host CANN takes the
- * name and the timeout, and leaves the rest, which is about links and engines of a device, alone.
- */
+/* A program's options for a communicator. HcclCommConfigInit sets the defaults. The host CANN uses
+ * the name and the timeout and ignores the rest, which concerns links and engines of a device. */
 typedef struct HcclCommConfigDef {
   char reserved[HCCL_COMM_CONFIG_INFO_BYTES];
   uint32_t hcclBufferSize;
@@ -174,7 +173,7 @@ typedef enum {
   HCCL_CMD_MAX = 104
 } HcclCMDType;
 
-/* Whether a communicator can be used. */
+/* The state of a communicator. */
 typedef enum {
   HCCL_COMM_STATUS_READY = 0,
   HCCL_COMM_STATUS_SUSPENDING = 1,

@@ -1,4 +1,4 @@
-/* Marks of a program's own, by name, in domains, with or without a stream.
+/* Named marks of a program, in domains, with or without a stream.
  * Written for aclnn_torch from the published interface; usable from C99 and C++. */
 #ifndef ACLNN_TORCH_MS_TOOLS_EXT_H_
 #define ACLNN_TORCH_MS_TOOLS_EXT_H_
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* The number of no range. */
+/* The id of an invalid range. */
 #define MSTX_INVALID_ID 0
 
 typedef uint64_t mstxRangeId;
@@ -65,8 +65,8 @@ typedef struct mstxMemRegionsUnregisterBatch_t {
   const mstxMemRegionRef_t* refArray;
 } mstxMemRegionsUnregisterBatch_t;
 
-/* Marks and ranges, of the host and, with a stream, of that, too. Without a profile they cost
- * nothing, and a range is MSTX_INVALID_ID. A null domain is the default one. */
+/* Marks and ranges on the host and, if a stream is given, on the stream. Without a profile they
+ * cost nothing, and a range is MSTX_INVALID_ID. A null domain is the default one. */
 MSTX_FUNC_VISIBILITY void mstxMarkA(const char* message, aclrtStream stream);
 MSTX_FUNC_VISIBILITY mstxRangeId mstxRangeStartA(const char* message, aclrtStream stream);
 MSTX_FUNC_VISIBILITY void mstxRangeEnd(mstxRangeId id);
@@ -78,7 +78,7 @@ MSTX_FUNC_VISIBILITY mstxRangeId mstxDomainRangeStartA(mstxDomainHandle_t handle
                                                        const char* message, aclrtStream stream);
 MSTX_FUNC_VISIBILITY void mstxDomainRangeEnd(mstxDomainHandle_t handle, mstxRangeId id);
 
-/* What a checker of memory would be told. The host CANN has none: nothing happens. */
+/* Notifications for a memory checker. The host CANN has none: no effect. */
 MSTX_FUNC_VISIBILITY mstxMemHeapHandle_t mstxMemHeapRegister(mstxDomainHandle_t domain,
                                                              const mstxMemHeapDesc_t* desc);
 MSTX_FUNC_VISIBILITY void mstxMemHeapUnregister(mstxDomainHandle_t domain,

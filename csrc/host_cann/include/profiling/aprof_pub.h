@@ -1,5 +1,5 @@
-/* Reports of programs to CANN's profiler, beside acl_prof.h. The host CANN accepts what it is told
- * here and drops it.
+/* Reports of programs to CANN's profiler, in addition to acl_prof.h. The host CANN accepts and
+ * discards them.
  * Written for aclnn_torch from the published interface; usable from C99 and C++. */
 #ifndef ACLNN_TORCH_APROF_PUB_H_
 #define ACLNN_TORCH_APROF_PUB_H_
@@ -19,10 +19,10 @@ extern "C" {
 
 struct MsprofApi;
 
-/* What the profiler calls when it starts and stops; never called here. */
+/* Callbacks for the profiler's start and stop; never called here. */
 typedef int32_t (*ProfCommandHandle)(uint32_t type, void* data, uint32_t len);
 
-/* All of them: 0. */
+/* All return 0. */
 MSVP_PROF_API int32_t MsprofRegisterCallback(uint32_t moduleId, ProfCommandHandle handle);
 MSVP_PROF_API int32_t MsprofReportApi(uint32_t nonPersistantFlag, const struct MsprofApi* api);
 MSVP_PROF_API int32_t MsprofReportCompactInfo(uint32_t nonPersistantFlag, void* data,
@@ -33,7 +33,7 @@ MSVP_PROF_API int32_t MsprofReportAdditionalInfo(uint32_t nonPersistantFlag, voi
 /* The same number for the same text, on every machine and in every run. */
 MSVP_PROF_API uint64_t MsprofGetHashId(const char* hashInfo, size_t length);
 
-/* A clock that never goes back: nanoseconds of the host's CLOCK_MONOTONIC_RAW. */
+/* A monotonic clock: nanoseconds of the host's CLOCK_MONOTONIC_RAW. */
 MSVP_PROF_API uint64_t MsprofSysCycleTime(void);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* The layer below AscendCL, as far as torch_npu links against it: device binaries and kernels,
- * which the host CANN has none of. Every function is refused with 207000.
+ * which the host CANN does not have. Every function fails with 207000.
  * Written for aclnn_torch from the published interface; usable from C99 and C++. */
 #ifndef ACLNN_TORCH_RT_H_
 #define ACLNN_TORCH_RT_H_

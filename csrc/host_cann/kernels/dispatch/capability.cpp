@@ -51,13 +51,13 @@ bool has_avx512_bf16() noexcept {
   return current_capability() == Capability::AVX512 && __builtin_cpu_supports("avx512bf16");
 }
 bool has_amx_bf16() noexcept {
-  unsigned a = 0, b = 0, c = 0, d = 0;  // clang's builtin does not know it
+  unsigned a = 0, b = 0, c = 0, d = 0;  // clang's builtin does not support it
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & 1u << 22) != 0;
 }
 #else
 bool has_bfloat16_products() noexcept {
 #if defined(__aarch64__)
-  constexpr unsigned long kBfloat16 = 1ul << 14;  // HWCAP2_BF16, which older headers lack
+  constexpr unsigned long kBfloat16 = 1ul << 14;  // HWCAP2_BF16, missing in older headers
   return current_capability() == Capability::DEFAULT && (getauxval(AT_HWCAP2) & kBfloat16) != 0;
 #else
   return false;

@@ -1,5 +1,4 @@
-// The reference: what the depthwise kernels of convolution must compute, product by product. Its
-// sums are in double.
+// The reference for the depthwise convolution kernels, product by product, with sums in double.
 
 #include "host_cann/kernels/convolution_depthwise.h"
 
@@ -13,7 +12,7 @@
 namespace aclnn_host {
 namespace {
 
-// Where tap `tap` meets position `o` of y, as an index into x; -1 in the padding.
+// The index in x of tap `tap` at position `o` of y; -1 in the padding.
 int64_t meeting(const ConvolutionSizes& sizes, int64_t o, int64_t tap) {
   const Values from = position_of(o, sizes.dst);
   const Values k = position_of(tap, sizes.kernel);
@@ -26,7 +25,7 @@ int64_t meeting(const ConvolutionSizes& sizes, int64_t o, int64_t tap) {
   return index;
 }
 
-// The same the other way: the o that tap `tap` takes to a position of x; -1 if there is none.
+// The reverse: the o whose tap `tap` reads a position of x; -1 if there is none.
 int64_t origin(const ConvolutionSizes& sizes, int64_t at, int64_t tap) {
   const Values to = position_of(at, sizes.src);
   const Values k = position_of(tap, sizes.kernel);

@@ -1,5 +1,5 @@
-// The reference: what the direct kernels of convolution must compute, product by product. Its sums
-// are in double. The vector kernels use it where their zeros between the rows could meet an inf.
+// The reference for the direct convolution kernels, product by product, with sums in double. The
+// vector kernels call it where zeros between the rows could be multiplied by an inf.
 
 #include "host_cann/kernels/convolution_direct.h"
 
@@ -13,7 +13,7 @@
 namespace aclnn_host {
 namespace {
 
-// Where tap k meets position o, as an index; -1 in the padding.
+// The index of tap k at position o; -1 in the padding.
 int64_t meeting(const ConvolutionSizes& sizes, const Values& o, const Values& k) {
   Values at;
   for (int d = 0; d < 3; ++d) {
@@ -23,7 +23,7 @@ int64_t meeting(const ConvolutionSizes& sizes, const Values& o, const Values& k)
   return index_of(at, sizes.src);
 }
 
-// The same the other way: the o that tap k takes to a position of x; -1 if there is none.
+// The reverse: the o whose tap k reads a position of x; -1 if there is none.
 int64_t origin(const ConvolutionSizes& sizes, const Values& at, const Values& k) {
   Values o;
   for (int d = 0; d < 3; ++d) {
@@ -39,7 +39,7 @@ template <class T>
 struct Kernels {
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-  // Elements as double; channel `channel` of a group, of channels of `volume` elements.
+  // Elements as double; channel `channel` of a group, with `volume` elements per channel.
   struct Channels {
     const void* elements;
     int64_t first;  // channel of the group

@@ -1,4 +1,4 @@
-// The reference is that of the direct kernels; it has no use for memory.
+// Uses the reference of the direct kernels; needs no memory.
 
 #include "host_cann/kernels/convolution_implicit_gemm.h"
 

@@ -1,4 +1,4 @@
-// The reference: what the vector kernels of cross entropy must compute.
+// The reference for the cross entropy vector kernels.
 
 #include "host_cann/kernels/cross_entropy_loss.h"
 
@@ -24,7 +24,7 @@ ExponentialSum exponential_sum(const void* x, int64_t n, bool) {
     if (static_cast<Real>(row[i]) > max) max = static_cast<Real>(row[i]);
   }
   const Real shift = std::isinf(max) && max < 0 ? Real(0) : max;
-  // Summed in double, where the order does not show.
+  // Summed in double, where the order has no visible effect.
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) sum += std::exp(static_cast<Real>(row[i]) - shift);
   return {max, static_cast<Real>(sum)};

@@ -1,4 +1,4 @@
-// Included by the plain references of elementwise kernels.
+// Included by the references of elementwise kernels.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace aclnn_host {
 namespace {
 
-// The ElementwiseKernel of Function::apply(coefficients, first, second), of which a function of one
-// argument leaves out the second. 16-bit elements are widened once and rounded once.
+// The ElementwiseKernel of Function::apply(coefficients, first, second); a unary function omits the
+// second. 16-bit elements are widened once and rounded once.
 template <class Function, template <class> class Coefficients, class T>
 void kernel(const void* coefficients, const void* first, const void* second, void* out, int64_t n,
             bool) {

@@ -1,4 +1,4 @@
-// The reference: what the vector kernels of ELU and SELU must compute, element by element.
+// The reference for the ELU and SELU vector kernels, element by element.
 
 #include "host_cann/kernels/elu.h"
 

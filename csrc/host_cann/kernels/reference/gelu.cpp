@@ -1,4 +1,4 @@
-// The reference: what the vector kernels of GELU must compute, element by element.
+// The reference for the GELU vector kernels, element by element.
 
 #include "host_cann/kernels/gelu.h"
 
@@ -11,8 +11,8 @@
 namespace aclnn_host {
 namespace {
 
-// The normal distribution's share below x. In double: far from 0 it changes by more than the
-// rounding of the argument.
+// The normal distribution function. In double: far from 0 it changes by more than the rounding of
+// the argument.
 double share_below(double x) {
   return std::erfc(x * -0.70710678118654752440) / 2;
 }

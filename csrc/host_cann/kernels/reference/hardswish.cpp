@@ -1,4 +1,4 @@
-// The reference: what the vector kernels of Hardswish must compute, element by element.
+// The reference for the Hardswish vector kernels, element by element.
 
 #include "host_cann/kernels/hardswish.h"
 

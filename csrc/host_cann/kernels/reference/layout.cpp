@@ -1,5 +1,4 @@
-// The reference: what the kernels of layouts must compute, element by element. Its sums are in
-// double.
+// The reference for the layout kernels, element by element, with sums in double.
 
 #include "host_cann/kernels/layout.h"
 

@@ -1,4 +1,4 @@
-// The reference: what the kernels of matrix products must compute, with sums in double.
+// The reference for the matrix product kernels, with sums in double.
 
 #include "host_cann/kernels/matmul.h"
 
@@ -29,8 +29,8 @@ void store(double value, BFloat16& to) {
   to = {c10::BFloat16(static_cast<float>(value)).x};
 }
 
-// How many products are added up before they are added to the others: an error of a sum in double
-// grows with the number of its terms.
+// Products summed before they are added to the rest: the error of a sum in double grows with the
+// number of its terms.
 constexpr int64_t kSegment = 256;
 
 template <class T, class Result>

@@ -1,5 +1,5 @@
-// The reference: what the vector kernels of RmsNorm must compute, element by element. Its sums are
-// exact as far as double is; theirs round in Real.
+// The reference for the RmsNorm vector kernels, element by element. Its sums are in double, theirs
+// are rounded in Real.
 
 #include "host_cann/kernels/rms_norm.h"
 

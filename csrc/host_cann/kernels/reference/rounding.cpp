@@ -7,7 +7,7 @@
 namespace aclnn_host {
 namespace {
 
-// To the nearest multiple of the distance between the format's numbers around the value.
+// Rounds to the nearest multiple of the format's spacing at the value.
 template <int kMantissaBits, int kMinExponent, int kMaxExponent>
 void round_to_format(float* values, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {

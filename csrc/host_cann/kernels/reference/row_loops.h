@@ -1,4 +1,4 @@
-// Included by the plain references of kernels over rows.
+// Included by the references of kernels over rows.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace aclnn_host {
 namespace {
 
-// What they share.
+// Shared by those references.
 template <class T>
 struct RowLoops {
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;

@@ -1,4 +1,4 @@
-// Included by the plain references of kernels.
+// Included by the references of kernels.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The reference: what the vector kernels of SiLU must compute, element by element.
+// The reference for the SiLU vector kernels, element by element.
 
 #include "host_cann/kernels/silu.h"
 

@@ -1,4 +1,4 @@
-// The reference: what the vector kernels of Softplus must compute, element by element.
+// The reference for the Softplus vector kernels, element by element.
 
 #include "host_cann/kernels/softplus.h"
 

@@ -1,11 +1,11 @@
-// What the algorithms of a convolution have in common. Each is a value type with
+// The interface of a convolution algorithm. Each algorithm is a value type with
 //
 //   static bool supports(const Problem& problem);
 //   static Form form(const Problem& problem, Layout layout, aclDataType dtype);
 //   Algorithm(const Problem& problem, const Form& form, const Passes& passes, Workspace&
 //   workspace); void run(const Operands& operands, Results& results) const;
 //
-// whose constructor reserves its part of the workspace. list.h has them all.
+// Its constructor reserves the algorithm's part of the workspace. list.h lists all algorithms.
 #pragma once
 
 #include <array>
@@ -19,23 +19,23 @@
 
 namespace aclnn_host {
 
-// The type in which factors are summed.
+// The dtype in which products are accumulated.
 inline aclDataType sum_type(aclDataType dtype) {
   return dtype == ACL_DOUBLE ? ACL_DOUBLE : ACL_FLOAT;
 }
 
-// How an algorithm takes its operands, and makes its results.
+// The form in which an algorithm takes its operands and produces its results.
 struct Form {
   Layout layout;  // of src and dst
   Layout weight_layout;
   aclDataType dtype;  // of the operands
-  // Of the results, before they are cast to the types of the caller's tensors.
+  // The dtypes of the results, before the cast to the caller's dtypes.
   aclDataType image_dtype;
   aclDataType weight_dtype;
   Placement placement = Placement::kAnywhere;
-  // Padding that differs between the two sides is put around src before.
+  // Asymmetric padding is added to src beforehand.
   bool pads_src = false;
-  // Results lie where ATen allocates them, in the caller's memory if ATen can.
+  // ATen allocates the results, in the caller's memory where possible.
   bool allocates = false;
   // The batch is computed in pieces, each on one thread.
   bool in_pieces = false;
@@ -43,25 +43,24 @@ struct Form {
   bool operator==(const Form&) const = default;
 };
 
-// The operands of stage 2 in an algorithm's form. Of those that no pass reads only the shape
-// counts.
+// The operands of stage 2 in an algorithm's form. Operands that no pass reads only need a shape.
 struct Operands {
   TensorView src;
   TensorView dst;
   TensorView weight;
-  TensorView bias;  // without storage if there is none
+  TensorView bias;  // without storage if absent
   void* workspace;
 
-  // As kernels of our own take them.
+  // As arguments of the project's kernels.
   ConvolutionTensors data() const { return {src.data(), dst.data(), weight.data(), bias.data()}; }
 };
 
-// A result that is not rounded yet, nor cast.
+// A result before rounding and casting.
 struct Result {
-  // Where it belongs, without storage if that must not be written to yet; then where it is.
+  // Its destination, without storage if that must not be written yet; after the pass, its location.
   TensorView view;
-  Padding padding;  // that is no part of it
-  // What keeps the memory, if that is neither the caller's nor the workspace.
+  Padding padding;  // not part of the result
+  // Owns the memory, if it is neither the caller's nor the workspace.
   at::Tensor memory;
 };
 

@@ -15,8 +15,8 @@
 namespace aclnn_host {
 namespace {
 
-// Whether torch.backends lets oneDNN shorten the factors of a FLOAT convolution. The setting is the
-// whole process's and its owner's; other types are out of its reach.
+// True if torch.backends allows oneDNN to shorten the factors of a FLOAT convolution. The setting
+// is process-wide and belongs to the user, so it is left unchanged; it affects no other dtype.
 bool must_avoid(const at::Tensor& factor) {
   using at::Float32Precision;
   if (factor.scalar_type() != at::kFloat) return false;
@@ -44,8 +44,8 @@ AtenResults narrowed(AtenResults results) {
   return results;
 }
 
-// The parameters as ATen takes them. oneDNN has no channels-last layout of one dimension, so a line
-// becomes an image of one row there.
+// The parameters in ATen's form. oneDNN has no 1-D channels-last layout, so a line becomes an image
+// of one row there.
 struct Parameters {
   using Values = ConvolutionGeometry::Values;
 
@@ -76,16 +76,16 @@ struct Parameters {
   }
 };
 
-// A bias as it is added to images of so many dimensions.
+// Reshapes a bias to broadcast over images with this many dimensions.
 at::Tensor beside(const at::Tensor& bias, int64_t dimensions) {
   std::vector<int64_t> sizes(static_cast<size_t>(dimensions), 1);
   sizes[1] = bias.size(0);
   return bias.view(sizes);
 }
 
-// aclnnConvolution. ATen and oneDNN begin most of their sums with the bias, and would round at its
-// size again and again. So it is added to the result; but for 16 bits, whose sums have more, and
-// which are rounded only once.
+// aclnnConvolution. ATen and oneDNN start most sums with the bias, so that every partial sum would
+// be rounded at its magnitude. The bias is therefore added to the result, except in 16 bits, where
+// sums have more precision and are rounded once.
 AtenResults convolve(const ConvolutionGeometry& geometry, Layout layout,
                      const AtenOperands& operands) {
   const at::Tensor& input = geometry.transposed ? operands.dst : operands.src;
@@ -120,8 +120,8 @@ AtenResults convolve_backward(const ConvolutionGeometry& geometry, Layout layout
   return {p.without_row(grad_input), p.without_row(grad_weight)};
 }
 
-// Whether a transposed convolution pads its output by less than a stride. ATen computes others by
-// itself, and rounds more than once.
+// True if a transposed convolution pads its output by less than a stride. ATen computes other cases
+// without oneDNN and rounds more than once.
 bool has_common_output_padding(const ConvolutionGeometry& geometry) {
   for (uint64_t d = 0; geometry.transposed && d < geometry.spatial; ++d) {
     if (geometry.output_padding[d] >= geometry.stride[d]) return false;
@@ -131,10 +131,10 @@ bool has_common_output_padding(const ConvolutionGeometry& geometry) {
 
 }  // namespace
 
-// ATen leaves convolutions of several images to oneDNN, and rounds more than once in some of a
-// single one. Pieces of gradWeight would be rounded each.
+// ATen hands convolutions of several images to oneDNN, but rounds some of those of a single image
+// more than once. Pieces of gradWeight would each be rounded.
 bool AtenConvolution::supports_bfloat16(const Problem& problem) {
-  // Of a single column that is made with a stride, oneDNN reads memory that is not the image's.
+  // For a strided output of a single column, oneDNN reads memory outside the image.
   const bool is_strided_column = problem.sizes.dst[2] == 1 && problem.sizes.stride[2] > 1;
   return problem.dtype == ACL_BF16 && !problem.deterministic && problem.geometry.is_symmetric() &&
          problem.sizes.batch > 1 && !is_strided_column &&
@@ -142,9 +142,9 @@ bool AtenConvolution::supports_bfloat16(const Problem& problem) {
          at::globalContext().userEnabledMkldnn();
 }
 
-// oneDNN has orders of its own for weights, so that it does not matter in which it finds them.
-// MKL's sums depend on where the operands lie within a cache line. It computes DOUBLE, and what
-// oneDNN leaves to it: channels that do not fill vectors.
+// oneDNN reorders weights itself, so it accepts them in either layout. MKL's sums depend on the
+// operands' alignment within a cache line. MKL computes DOUBLE, and cases that oneDNN passes to it:
+// channel counts that are not a multiple of the vector length.
 Form AtenConvolution::form(const Problem& problem, Layout layout, aclDataType dtype) {
   constexpr int64_t kVector = 16;
   const bool fill =

@@ -1,17 +1,16 @@
-// ATen's convolution, which is oneDNN's for nearly all.
+// ATen's convolution, which calls oneDNN in most cases.
 #pragma once
 
 #include "host_cann/ops/convolution/algorithm.h"
 
 namespace aclnn_host {
 
-// It computes every problem, and closes the list. All operands have one type; padding that is not
-// symmetric has been put around src.
+// Supports every problem and is the last in the list. All operands have one dtype; asymmetric
+// padding has been added to src.
 class AtenConvolution {
  public:
   static bool supports(const Problem&) { return true; }
-  // Whether oneDNN multiplies BFLOAT16 in units of its own, with sums in FLOAT that are rounded
-  // once.
+  // True if oneDNN multiplies BFLOAT16 in hardware, with FLOAT sums that are rounded once.
   static bool supports_bfloat16(const Problem& problem);
   static Form form(const Problem& problem, Layout layout, aclDataType dtype);
 
@@ -21,7 +20,7 @@ class AtenConvolution {
         form_(form),
         passes_(passes) {}
 
-  // Operands of another type than the form's are cast.
+  // Casts operands whose dtype differs from the form's.
   void run(const Operands& operands, Results& results) const;
 
  private:

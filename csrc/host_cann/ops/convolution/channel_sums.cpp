@@ -12,7 +12,7 @@
 namespace aclnn_host {
 namespace {
 
-// Rows of a channels-last tensor that are summed at a time.
+// Rows of a channels-last tensor that are summed together.
 constexpr int64_t kRows = 512;
 
 }  // namespace
@@ -35,7 +35,7 @@ void ChannelSums::compute(const TensorView& view, void* workspace) const {
   const char* const elements = from.data();
   const auto size = static_cast<int64_t>(aclDataTypeSize(dtype_));
   const int64_t rows = element_count(view.shape).value() / channels_;
-  constexpr int64_t kElements = 32768;  // for which another thread is worth waking
+  constexpr int64_t kElements = 32768;  // minimum work for another thread
   if (channels_last_) {
     at::parallel_for(0, parts_, std::max<int64_t>(1, kElements / (kRows * channels_)),
                      [&](int64_t begin, int64_t end) {
@@ -62,7 +62,7 @@ void ChannelSums::store(const TensorView& to, void* workspace) const {
   void* const memory = static_cast<char*>(workspace) + offset_;
   TensorView sums = dense(to.shape, Layout::kChannelsFirst, ACL_DOUBLE, memory);
   if (to.dtype != dtype_ && dtype_ != ACL_DOUBLE) {
-    // Rounded in place: the values of a narrower type, as DOUBLE.
+    // Rounded in place to the narrower dtype; the values stay DOUBLE.
     auto* const values = static_cast<double*>(memory);
     for (int64_t i = 0; i < channels_; ++i) {
       auto value = static_cast<float>(values[i]);

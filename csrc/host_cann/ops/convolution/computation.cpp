@@ -10,7 +10,7 @@
 namespace aclnn_host {
 namespace {
 
-// Asymmetric padding, which ATen lacks.
+// The asymmetric part of the padding, which ATen does not support.
 Padding padding_of(const ConvolutionGeometry& geometry) {
   if (geometry.is_symmetric()) return {};
   return {geometry.padding_before, geometry.padding_after};
@@ -24,8 +24,7 @@ bool overlap(const TensorView& a, const TensorView& b) {
   return begin < other + second.size && other < begin + first.size;
 }
 
-// A place for a result: its own, unless that is the memory of a tensor that it is computed from;
-// then in memory of its own.
+// Chooses a result's memory: its tensor, or newly allocated memory if that overlaps a source.
 Result place_of(const TensorView& view, std::span<const TensorView> sources) {
   Result result{view, {}, {}};
   const bool overlaps = std::any_of(sources.begin(), sources.end(), [&](const TensorView& source) {
@@ -38,7 +37,7 @@ Result place_of(const TensorView& view, std::span<const TensorView> sources) {
   return result;
 }
 
-// As dimensions of the kernels, of which an operator may have fewer.
+// Extends values to the kernels' number of dimensions; an operator may have fewer.
 ConvolutionSizes::Values sizes_of(uint64_t spatial, const int64_t* values, int64_t neutral) {
   ConvolutionSizes::Values sizes;
   sizes.fill(neutral);
@@ -154,7 +153,7 @@ void finish(const Result& result, RoundingKernel kernel, const TensorView& to) {
 }
 
 void store_zeros(const TensorView& to) {
-  static constexpr double kZero = 0;  // of any type
+  static constexpr double kZero = 0;  // zero in any dtype
   TensorView zeros = dense(to.shape, Layout::kChannelsFirst, to.dtype, const_cast<double*>(&kZero));
   std::fill_n(zeros.strides.begin(), zeros.strides.size(), 0);
   copy_tensor(zeros, to);

@@ -1,4 +1,4 @@
-// An algorithm at work in a plan: its operands, and what it makes of them.
+// Runs one algorithm in a plan, from the caller's operands to its results.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace aclnn_host {
 
-// The caller's tensors by what they are to the convolution from src to dst; null where there is
-// none, and where the result of a pass is all that there is.
+// The caller's tensors by their role in the convolution from src to dst; null if there is none, or
+// if only the result of a pass is needed.
 struct CallerTensors {
   const TensorView* src = nullptr;
   const TensorView* dst = nullptr;
@@ -21,13 +21,13 @@ struct CallerTensors {
   const TensorView* weight_gradient = nullptr;
 };
 
-// The tensors that results must not be made in, because they are still read.
+// Tensors that are still read, so that no result may overwrite them.
 struct Sources {
   std::span<const TensorView> of_image;
   std::span<const TensorView> of_weight;
 };
 
-// Some passes by one algorithm.
+// One or more passes computed by one algorithm.
 class Computation {
  public:
   Computation(const Choice& choice, const Problem& problem, const Passes& passes,
@@ -35,14 +35,14 @@ class Computation {
 
   const Passes& passes() const { return passes_; }
 
-  // Makes the results of the passes, in the caller's memory or elsewhere.
+  // Computes the results of the passes, in the caller's memory or elsewhere.
   void run(const CallerTensors& tensors, const Sources& sources, Results& results,
            void* workspace) const;
 
  private:
   Passes passes_;
   Form form_;
-  Padding padding_;  // of src
+  Padding padding_;  // around src
   Operand src_;
   Operand dst_;
   Operand weight_;
@@ -52,20 +52,20 @@ class Computation {
   Algorithm algorithm_;
 };
 
-// What rounds a factor's values to the type of the products.
+// Returns the kernel that rounds a factor to the products' dtype.
 RoundingKernel round_factor(const TensorView& view, const ComputeType& type);
 
-// What rounds the bias of a convolution. It is no factor of a product, so HF32 leaves it alone; and
-// where an operator adds it in FLOAT, nothing rounds it.
+// Returns the kernel that rounds the bias of a convolution. HF32 does not affect the bias, which is
+// not a factor; where an operator adds it in FLOAT, it is not rounded at all.
 RoundingKernel round_bias(const TensorView& view, const ComputeType& type, bool transposed,
                           Product product);
 
-// The type of the operands, if it is that of the products for all tensors; else that of their sums.
+// The operands' dtype: that of the products if all tensors have it, otherwise that of the sums.
 aclDataType common_type(std::span<const TensorView> tensors, const ComputeType& type);
 
-// A kernel of one element that moves in steps meets only some elements of the input: without the
-// others, a convolution without a stride. Moves such strides from the geometry to the result, which
-// is all ones otherwise.
+// A kernel of one element with a stride reads only some elements of the input; on those elements,
+// it is a convolution without a stride. Moves such strides from the geometry to the result; all
+// other values of the result are 1.
 ConvolutionGeometry::Values take_steps(ConvolutionGeometry& geometry, const TensorView& weight);
 inline constexpr ConvolutionGeometry::Values kNoSteps{1, 1, 1};
 
@@ -73,12 +73,12 @@ inline constexpr ConvolutionGeometry::Values kNoSteps{1, 1, 1};
 ConvolutionSizes sizes_of(const TensorView& input, const TensorView& weight,
                           const TensorView& result, const ConvolutionGeometry& geometry);
 
-// Takes a result to the tensor it belongs to, rounded to the type of the products unless the kernel
-// is null, then cast to the tensor's type.
+// Writes a result to its tensor: rounded to the products' dtype, unless the kernel is null, then
+// cast to the tensor's dtype.
 void finish(const Result& result, RoundingKernel kernel, const TensorView& to);
 
-// The kernel that rounds a result to the type of the products before it is cast to the type of the
-// tensor it goes to; null if the cast does just that.
+// The kernel that rounds a result to the products' dtype before it is cast to the dtype of its
+// tensor; null if the cast alone has the same effect.
 inline RoundingKernel round_result(const ComputeType& type, const TensorView& to) {
   return to.dtype == type.dtype ? nullptr : type.round_result;
 }

@@ -1,5 +1,5 @@
-// The checks of aclnnConvolution and aclnnConvolutionBackward, in the order in which CANN makes
-// them; docs/emulation/operators.md says where they deviate.
+// The checks of aclnnConvolution and aclnnConvolutionBackward, in CANN's order;
+// docs/emulation/operators.md lists the deviations.
 #include "host_cann/ops/convolution/convolution_checks.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ aclDataType promoted_type(std::initializer_list<Argument> arguments) {
 
 namespace {
 
-// The shapes, and the lengths of the arrays.
+// Checks the shapes and the lengths of the arrays.
 void check_shapes(Checks& checks, const ForwardTensors& tensors,
                   const ConvolutionArguments& arguments) {
   const auto& [input, weight, bias, output] = tensors;
@@ -71,13 +71,13 @@ void check_formats(Checks& checks, const ForwardTensors& tensors) {
   }
 }
 
-// Whether it is an operator's tiling that counts the groups, not CANN's checks.
+// True if the tiling of an inner operator checks the groups, instead of CANN's API checks.
 bool has_counted_groups(Product product, uint64_t spatial, bool transposed) {
   return product == Product::kAscend950 ||
          (transposed && has_published_gradients(product, spatial));
 }
 
-// Kernel sizes, and the parameters that are no tensors.
+// Checks kernel sizes and the non-tensor parameters.
 void check_values(Checks& checks, Argument weight, const ConvolutionArguments& arguments) {
   if (!checks.ok()) return;
   const Dims& kernel = weight.tensor->view.shape;
@@ -95,7 +95,7 @@ void check_values(Checks& checks, Argument weight, const ConvolutionArguments& a
   }
 }
 
-// CANN computes nothing from nothing, and lets no output wait for it.
+// CANN rejects an empty input or weight if the output has elements.
 void require_something(Checks& checks, const ForwardTensors& tensors, bool transposed) {
   if (!checks.ok() || checks.product() == Product::kHost) return;
   const Dims& shape = tensors.input.tensor->view.shape;
@@ -117,14 +117,14 @@ void require_something(Checks& checks, const ForwardTensors& tensors, bool trans
   require(has_positions || checks.product() != Product::kAscend950, "spatial sizes > 0");
 }
 
-// The padding of the convolution that computes a transposed one.
+// Checks the padding of the convolution that computes a transposed one.
 void require_inverse_padding(Checks& checks, const ConvolutionGeometry& geometry, Argument weight,
                              const aclIntArray& padding) {
   constexpr Wide kMax = 255;
   if (!checks.ok() || !geometry.transposed || checks.product() >= Product::kAscend950) return;
   const bool is_volume = geometry.spatial == 3;
   for (uint64_t d = is_volume ? 1 : 0; d < geometry.spatial; ++d) {
-    // As CANN does, the first two of four values too.
+    // Like CANN, uses the first two even if four values are given.
     const int64_t given = padding.values[padding.size == 1 ? 0 : d];
     const int64_t taps = weight.tensor->view.shape[d + 2];
     const Wide inverse = Wide{taps - 1} * geometry.dilation[d] - given;
@@ -136,7 +136,7 @@ void require_inverse_padding(Checks& checks, const ConvolutionGeometry& geometry
   }
 }
 
-// A line that CANN transposes as a matrix product on Ascend950.
+// True for a line that CANN transposes as a matrix product on Ascend950.
 bool is_product_of_lines(const ForwardTensors& tensors, const ConvolutionGeometry& geometry) {
   const int64_t taps = tensors.weight.tensor->view.shape[2];
   return geometry.spatial == 1 && geometry.groups == 1 && geometry.padding_before[0] == 0 &&
@@ -161,7 +161,7 @@ void require_transposed_dtype(Checks& checks, const ForwardTensors& tensors,
                  dtype_name(dtype));
 }
 
-// What the tilings of the operators inside take.
+// Checks the limits of the inner operators' tilings.
 void require_within_limits(Checks& checks, const ForwardTensors& tensors,
                            const ConvolutionArguments& arguments) {
   const auto& [input, weight, bias, output] = tensors;
@@ -219,11 +219,11 @@ void check_convolution(Checks& checks, const ForwardTensors& tensors,
   }
 
   require_cube_math_type(checks, arguments.cube_math_type, CubeMathTypes::kOfForward);
-  // The bias is cast to what these two become.
+  // The bias is cast to the promoted dtype of these two.
   const aclDataType promoted = promoted_type({input, weight});
   require_computable(checks, promoted, arguments.cube_math_type);
 
-  // Atlas inference has it forwards, in FLOAT16 (its document; no checker asks).
+  // Atlas inference products support FLOAT16 in the forward pass (per the document; not checked).
   const bool on_inference = checks.product() == Product::kAscend310P && promoted == ACL_FLOAT16;
   if (!on_inference || arguments.transposed) require_3d_supported(checks, spatial);
   require_countable(checks, geometry, arguments.transposed ? output : input);
@@ -251,7 +251,7 @@ void check_memory(Checks& checks, std::initializer_list<Argument> tensors) {
 
 namespace {
 
-// The gradients that are wanted are there, and biasSizes with gradBias.
+// Requires a tensor for each requested gradient, and biasSizes with gradBias.
 void require_wanted(Checks& checks, const aclBoolArray* output_mask, const aclIntArray* bias_sizes,
                     std::span<const Argument, 3> gradients) {
   if (!checks.ok()) return;
@@ -263,7 +263,7 @@ void require_wanted(Checks& checks, const aclBoolArray* output_mask, const aclIn
   if (checks.ok() && output_mask->values[2]) checks.not_null("biasSizes", bias_sizes);
 }
 
-// Ascend950 writes each gradient in the dtype of what it is the gradient of.
+// On Ascend950 a gradient has the dtype of the tensor it belongs to.
 void require_dtype_of(Checks& checks, Argument gradient, Argument of) {
   if (!checks.ok() || gradient.tensor == nullptr) return;
   if (checks.product() == Product::kAscend950) checks.same_dtype(gradient, of);
@@ -278,7 +278,7 @@ void require_backward_values(Checks& checks, const ConvolutionArguments& argumen
   const aclIntArray& stride = *arguments.stride;
   if (arguments.transposed) {
     require_at_least(checks, {"outputPadding", arguments.output_padding}, 0);
-    // The lengths are checked later; an array of one value has it for all dimensions.
+    // The lengths are checked later; an array of one value applies to all dimensions.
     for (uint64_t d = 0; rank == 5 && d < std::max(output_padding.size, stride.size); ++d) {
       const uint64_t i = output_padding.size == 1 ? 0 : d;
       const uint64_t j = stride.size == 1 ? 0 : d;
@@ -311,7 +311,7 @@ void require_bias_sizes(Checks& checks, const aclIntArray& bias_sizes, Wide chan
   }
 }
 
-// What remains to be checked of a call whose input or weight is empty.
+// The remaining checks of a call whose input or weight is empty.
 void check_empty_backward(Checks& checks, Argument grad_output, Argument input, Argument weight,
                           const aclIntArray* bias_sizes, const ConvolutionArguments& arguments,
                           const aclBoolArray& output_mask) {
@@ -357,8 +357,8 @@ ChannelSides sides_of(Argument grad_output, Argument input, bool transposed) {
   return transposed ? ChannelSides{input, grad_output} : ChannelSides{grad_output, input};
 }
 
-// Whether it is an operator's tiling that divides the channels by the groups, not CANN's checks,
-// which look at the channels of a depthwise one only.
+// True if the tiling of an inner operator checks that the groups divide the channels. CANN's API
+// checks do so for depthwise convolutions only.
 bool is_divided_inside(Product product, uint64_t spatial, const ChannelSides& sides,
                        int64_t groups) {
   const bool is_depthwise = sides.second.tensor->view.shape[1] == groups;
@@ -366,12 +366,12 @@ bool is_divided_inside(Product product, uint64_t spatial, const ChannelSides& si
          (product == Product::kAscend950 || !is_depthwise);
 }
 
-// The same of the batch, but that those of lines and planes are checked here at once.
+// The same for the batch; that of lines and planes is checked in the API.
 bool has_batch_inside(Product product, uint64_t spatial) {
   return spatial == 3 && has_published_gradients(product, spatial);
 }
 
-// The shapes of a call in which neither input nor weight is empty.
+// Checks the shapes if neither input nor weight is empty.
 void check_backward_shapes(Checks& checks, Argument grad_output, Argument input, Argument weight,
                            const ConvolutionArguments& arguments,
                            std::span<const Argument, 3> gradients) {
@@ -416,7 +416,7 @@ void check_backward_shapes(Checks& checks, Argument grad_output, Argument input,
   require_countable(checks, geometry, arguments.transposed ? grad_output : input);
 }
 
-// On Atlas A2 and A3.
+// A restriction of Atlas A2 and A3.
 void require_writable_grad_weight(Checks& checks, const ConvolutionArguments& arguments,
                                   aclDataType promoted, Argument grad_weight) {
   const bool is_a2 =
@@ -469,7 +469,7 @@ void check_convolution_backward(Checks& checks, const BackwardTensors& tensors,
   require_backward_values(checks, arguments, rank);
   const aclDataType promoted = promoted_type({grad_output, input, weight});
   require_computable(checks, promoted, arguments.cube_math_type);
-  // Without elements, later products look at less than earlier ones.
+  // For empty tensors, newer products check less than older ones.
   const bool empty = is_empty(input.tensor->view) || is_empty(weight.tensor->view);
   if (!empty || checks.product() < Product::kAscend910B) {
     check_backward_shapes(checks, grad_output, input, weight, arguments, gradients);

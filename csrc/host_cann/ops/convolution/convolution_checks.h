@@ -33,21 +33,21 @@ void check_convolution_backward(Checks& checks, const BackwardTensors& tensors,
                                 const ConvolutionArguments& arguments,
                                 const aclBoolArray* output_mask);
 
-// What the operators inside refuse of what these checks let through (limits.h), with the status
-// that CANN's function makes of that.
+// Applies the limits of the inner operators (limits.h) to calls that pass the checks, and returns
+// the status that CANN's function maps the failure to.
 aclnnStatus check_inside_convolution(const char* api, const ForwardTensors& tensors,
                                      const ConvolutionArguments& arguments);
 aclnnStatus check_inside_convolution_backward(const char* api, const BackwardTensors& tensors,
                                               const ConvolutionArguments& arguments,
                                               const aclBoolArray& output_mask);
 
-// The last check, of all tensors.
+// The last check: the memory of all tensors.
 void check_memory(Checks& checks, std::initializer_list<Argument> tensors);
 
-// CANN's PromoteType of the dtypes that the checks let through.
+// CANN's PromoteType for the dtypes that the checks accept.
 aclDataType promoted_type(std::initializer_list<Argument> arguments);
 
-// Whether a tensor has no elements.
+// True if a tensor has no elements.
 bool is_empty(const TensorView& view);
 
 }  // namespace aclnn_host

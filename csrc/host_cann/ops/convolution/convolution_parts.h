@@ -1,4 +1,4 @@
-// How the work of a convolution is divided among threads.
+// Division of a convolution's work among threads.
 #pragma once
 
 #include <cstdint>

@@ -63,7 +63,7 @@ void ConvolutionPlan::compute_products(void* workspace) const {
   finish(results.image, round_result(type, output_view()), output_view());
 }
 
-// The output where there are no products.
+// Writes the output if there are no products.
 void ConvolutionPlan::store_bias(void* workspace) const {
   const TensorView& out = output_view();
   if (!has_bias()) return store_zeros(out);
@@ -133,7 +133,7 @@ void ConvolutionBackwardPlan::plan_products(Workspace& workspace) {
                   .channels_last = lies(tensors[1], Layout::kChannelsLast),
                   .dtype = common_type({tensors, kInputs}, type),
                   .deterministic = wants_same_bits()};
-  // gradWeight is FLOAT until it is cast, so that a narrower one must be its own.
+  // gradWeight is FLOAT until it is cast; a narrower gradWeight must be written directly.
   if (wants(1) && gradient_view(1).dtype != problem.dtype) problem.dtype = sum_type(type.dtype);
   std::optional<Choice> of_image;
   std::optional<Choice> of_weight;
@@ -159,9 +159,9 @@ void ConvolutionBackwardPlan::plan_products(Workspace& workspace) {
 
 void ConvolutionBackwardPlan::compute_products(void* workspace) const {
   const Met met = this->met();
-  // Zeros go around a gradInput that is computed in steps after it was computed.
+  // A strided gradInput is surrounded by zeros after it was computed.
   const size_t sources = steps == kNoSteps || !wants(0) ? kInputs : positions[0] + 1;
-  // All are computed before any is written: they may share memory with the inputs.
+  // All results are computed before any is written: they may share memory with the inputs.
   Results results;
   for (const std::optional<Computation>& some : products) {
     if (!some) continue;

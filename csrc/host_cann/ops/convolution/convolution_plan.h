@@ -1,5 +1,5 @@
-// What stage 2 of aclnnConvolution and aclnnConvolutionBackward does: products of values that were
-// rounded to the type of the call's products, by algorithms of the list (list.h).
+// Stage 2 of aclnnConvolution and aclnnConvolutionBackward: products of values rounded to the
+// call's product dtype, by algorithms of the list (list.h).
 #pragma once
 
 #include <array>
@@ -18,10 +18,10 @@ struct ConvolutionPlan {
   TensorView tensors[kMaxTensors];
   size_t tensor_count = 0;
   ConvolutionGeometry geometry;
-  ConvolutionGeometry::Values steps;  // of the input, beside which the rest is not met
+  ConvolutionGeometry::Values steps;  // strides over the input elements in use
   ComputeType type;
   RoundingKernel round_bias = nullptr;
-  std::optional<Computation> products;  // unless there are no input elements to convolve
+  std::optional<Computation> products;  // unless the input has no elements
   Operand bias;                         // otherwise
 
   ConvolutionPlan(const aclTensor* input, const aclTensor* weight, const aclTensor* bias,
@@ -35,15 +35,14 @@ struct ConvolutionPlan {
  private:
   bool has_bias() const { return tensor_count == kMaxTensors; }
   const TensorView& output_view() const { return tensors[tensor_count - 1]; }
-  // `met` is what is met of the input.
+  // `met` is the part of the input that the kernel reads.
   CallerTensors roles(const TensorView& met) const;
   void plan_products(Workspace& workspace);
   void compute_products(void* workspace) const;
   void store_bias(void* workspace) const;
 };
 
-// aclnnConvolutionBackward. Its tensors are gradOutput, input, weight, and the gradients that are
-// not absent.
+// aclnnConvolutionBackward. Its tensors are gradOutput, input, weight and the requested gradients.
 struct ConvolutionBackwardPlan {
   static constexpr size_t kMaxTensors = 6;
   static constexpr size_t kInputs = 3;
@@ -51,18 +50,18 @@ struct ConvolutionBackwardPlan {
 
   TensorView tensors[kMaxTensors];
   size_t tensor_count = 0;
-  // Where the gradients that are wanted are among the tensors: gradInput, gradWeight, gradBias; 0
-  // for the others.
+  // Indices of the requested gradients among the tensors: gradInput, gradWeight, gradBias; 0 for
+  // the others.
   std::array<size_t, 3> positions{};
   ConvolutionGeometry geometry;
   ConvolutionGeometry::Values steps;
   ComputeType type;
   bool has_products;
   ChannelSums grad_bias;
-  // One for both gradients of the products, or one for each where two algorithms compute them.
+  // One for both gradients of the products, or one for each if two algorithms compute them.
   std::array<std::optional<Computation>, 2> products;
 
-  // `gradients` may be null; `wanted` says which are to be computed.
+  // `gradients` may be null; `wanted` selects the gradients to compute.
   ConvolutionBackwardPlan(const aclTensor* grad_output, const aclTensor* input,
                           const aclTensor* weight, const Outputs& gradients, const bool* wanted,
                           const ConvolutionGeometry& geometry, const ComputeType& type,
@@ -75,7 +74,7 @@ struct ConvolutionBackwardPlan {
  private:
   bool wants(size_t gradient) const { return positions[gradient] != 0; }
   const TensorView& gradient_view(size_t i) const { return tensors[positions[i]]; }
-  // What is met of the input, and of its gradient.
+  // The parts of the input and of its gradient that the kernel reads or writes.
   struct Met {
     TensorView input;
     TensorView grad_input;

@@ -6,7 +6,7 @@
 
 namespace aclnn_host {
 
-// Groups of one channel on either side, with vectors of channels
+// Depthwise convolutions with one channel per group on either side, vectorised over channels
 // (kernels/convolution_depthwise.h).
 class DepthwiseChannelsLast : public Direct {
  public:

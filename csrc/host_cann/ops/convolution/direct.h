@@ -7,8 +7,8 @@
 
 namespace aclnn_host {
 
-// Direct loops over channels-first images (kernels/convolution_direct.h), on as many threads as
-// pay, each with scratch memory of its own.
+// Direct loops over channels-first images (kernels/convolution_direct.h), on as many threads as are
+// worthwhile, each with its own scratch memory.
 class Direct {
  public:
   static bool supports(const Problem&) { return true; }
@@ -24,7 +24,7 @@ class Direct {
 
  private:
   using Kernel = decltype(DirectKernels::forward);
-  // Runs a kernel on its items, which the threads share.
+  // Runs a kernel on its items, divided among the threads.
   void run_kernel(Kernel kernel, int64_t items, const Operands& operands, void* result) const;
 
   const DirectKernels* kernels_;

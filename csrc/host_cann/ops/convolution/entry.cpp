@@ -1,5 +1,5 @@
-// aclnnConvolution and aclnnConvolutionBackward; docs/emulation/operators.md says where they
-// deviate from CANN.
+// aclnnConvolution and aclnnConvolutionBackward; docs/emulation/operators.md lists the deviations
+// from CANN.
 
 #include "aclnnop/aclnn_convolution.h"
 #include "aclnnop/aclnn_convolution_backward.h"
@@ -105,7 +105,7 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
     if (!checks.ok()) return checks.status();
 
     return make_executor(kApi, workspaceSize, executor, [&](Workspace& workspace) {
-      // A call without elements may have arrays of any length, and needs no geometry.
+      // A call without elements accepts arrays of any length and needs no geometry.
       const bool empty = is_empty(input->view) || is_empty(weight->view);
       ConvolutionGeometry geometry;
       if (!empty) {

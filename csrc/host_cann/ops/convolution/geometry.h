@@ -1,4 +1,4 @@
-// The parameters of a convolution that are not tensors.
+// The non-tensor parameters of a convolution.
 #pragma once
 
 #include <array>
@@ -8,7 +8,7 @@
 
 namespace aclnn_host {
 
-// As the caller gives them.
+// In the caller's form.
 struct ConvolutionArguments {
   const aclIntArray* stride;
   const aclIntArray* padding;
@@ -19,8 +19,8 @@ struct ConvolutionArguments {
   int8_t cube_math_type;
 };
 
-// The same as numbers, one for each spatial dimension. Padding widens the input, or narrows the
-// output of a transposed convolution.
+// The same as one number per spatial dimension. Padding enlarges the input, or shrinks the output
+// of a transposed convolution.
 struct ConvolutionGeometry {
   static constexpr uint64_t kMaxSpatial = 3;
   using Values = std::array<int64_t, kMaxSpatial>;
@@ -35,13 +35,13 @@ struct ConvolutionGeometry {
   int64_t groups = 1;
 
   ConvolutionGeometry() = default;
-  // Of arrays whose lengths have been checked.
+  // From arrays whose lengths have been checked.
   ConvolutionGeometry(const ConvolutionArguments& arguments, uint64_t spatial);
 
-  // The outputPadding that gives a transposed convolution this output, whatever its caller says.
+  // Computes the outputPadding from a transposed convolution's output, ignoring the caller's value.
   void take_output_padding(const Dims& input, const Dims& weight, const Dims& output);
 
-  // Whether the padding is the same on both sides, which is all that ATen can do.
+  // True if the padding is equal on both sides, as ATen requires.
   bool is_symmetric() const { return padding_before == padding_after; }
 };
 

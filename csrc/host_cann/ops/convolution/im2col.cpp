@@ -11,8 +11,8 @@
 namespace aclnn_host {
 namespace {
 
-// Calls body(element of an image, element of its rows, count) for elements that lie side by side in
-// both: those that neighbouring taps of a row of the kernel meet.
+// Calls body(image element, row element, count) for runs of elements that are contiguous in both:
+// those read by adjacent kernel elements of a row.
 template <class Body>
 void for_each_run(const ConvolutionSizes& sizes, Body body) {
   const int64_t channels = sizes.src_channels;
@@ -38,7 +38,7 @@ void for_each_run(const ConvolutionSizes& sizes, Body body) {
   }
 }
 
-// Calls body(image, its rows) for each image of FLOAT, divided among threads.
+// Calls body(image, its rows) for each FLOAT image, divided among threads.
 template <class Body>
 void for_each_image(const ConvolutionSizes& sizes, void* images, void* matrix, Body body) {
   const int64_t image_size = sizes.src_channels * volume(sizes.src);
@@ -60,8 +60,7 @@ void im2col(const ConvolutionSizes& sizes, void* images, void* matrix) {
   });
 }
 
-// The other way: every element becomes the sum of those that were made of it, in one order for any
-// number of threads.
+// The reverse: every element becomes the sum of its copies, in one order for any number of threads.
 void col2im(const ConvolutionSizes& sizes, void* matrix, void* images) {
   const int64_t size = sizes.src_channels * volume(sizes.src);
   for_each_image(sizes, images, matrix, [&](float* image, const float* rows) {

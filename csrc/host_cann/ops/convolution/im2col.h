@@ -1,4 +1,4 @@
-// Small images without padding: im2col, and products of matrices.
+// im2col and matrix products, for small images without padding.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,17 @@
 namespace aclnn_host {
 
 // im2col's matrix has a row for each position of dst, with all elements of src that the kernel
-// meets there. It is made in the workspace, so that a pass is one product of matrices for all
-// images.
+// reads there. It is built in the workspace, so that a pass is one matrix product for all images.
 class Im2col {
  public:
-  // Without groups or padding, in FLOAT or less. Zeros around images are left to others: an inf or
-  // nan in the other factor could meet them.
+  // No groups or padding; FLOAT or narrower. Zeros of the padding could meet an inf or NaN of the
+  // other factor, so other algorithms handle it.
   static bool supports(const Problem& problem);
   static Form form(const Problem& problem, Layout layout, aclDataType dtype);
 
   Im2col(const Problem& problem, const Form& form, const Passes& passes, Workspace& workspace);
 
-  // Operands lie with the channels last.
+  // Operands are channels-last.
   void run(const Operands& operands, Results& results) const;
 
  private:

@@ -11,7 +11,7 @@
 namespace aclnn_host {
 namespace {
 
-// Whether the kernel reaches beyond src.
+// True if the kernel reads positions outside src.
 bool reaches_beyond(const ConvolutionSizes& sizes) {
   for (int d = 0; d < 3; ++d) {
     const int64_t last = (sizes.dst[d] - 1) * sizes.stride[d] - sizes.padding[d] +
@@ -41,7 +41,7 @@ VnniPacked::VnniPacked(int64_t outer, int64_t count, int64_t inner, Workspace& w
                                 sizeof(float))) {}
 
 const float* VnniPacked::pack(const void* tensor, void* workspace) const {
-  constexpr int64_t kGrain = 1 << 15;  // packed pairs for which another thread is worth waking
+  constexpr int64_t kGrain = 1 << 15;  // packed pairs that justify another thread
   auto* const packed = reinterpret_cast<float*>(static_cast<char*>(workspace) + offset_);
   at::parallel_for(0, outer_ * divide_up(count_, 2) * inner_, kGrain,
                    [&](int64_t begin, int64_t end) {
@@ -99,7 +99,7 @@ ConvolutionTensors ImplicitGemmProducts::packed(const ConvolutionTensors& from,
 }
 
 bool ImplicitGemmProducts::are_finite(const void* values, int64_t count) const {
-  constexpr int64_t kGrain = 1 << 16;  // values for which another thread is worth waking
+  constexpr int64_t kGrain = 1 << 16;  // values that justify another thread
   const auto size = static_cast<int64_t>(aclDataTypeSize(dtype_));
   const auto* const all = static_cast<const char*>(values);
   std::atomic<bool> finite = true;
@@ -141,7 +141,7 @@ void ImplicitGemmProducts::compute(const ConvolutionTensors& from, void* to,
 bool ImplicitGemm::supports(const Problem& problem) {
   constexpr int64_t kMaxTaps = 512;
   constexpr int64_t kMaxReach = 1024;
-  constexpr int64_t kMaxPhases = 64;  // of src's positions by the stride
+  constexpr int64_t kMaxPhases = 64;  // phases of src's positions modulo the stride
   constexpr int64_t kMaxScratch = 16 << 20;
   if (problem.dtype == ACL_DOUBLE || !problem.geometry.is_symmetric()) return false;
   const ConvolutionSizes& sizes = problem.sizes;
@@ -161,7 +161,7 @@ bool ImplicitGemm::supports(const Problem& problem) {
 }
 
 Form ImplicitGemm::form(const Problem& problem, Layout layout, aclDataType dtype) {
-  Form form = AtenConvolution::form(problem, layout, dtype);  // which may compute instead
+  Form form = AtenConvolution::form(problem, layout, dtype);  // the fallback's form
   form.weight_layout = Layout::kChannelsFirst;
   form.image_dtype = form.weight_dtype = ACL_FLOAT;
   form.placement = dtype == ACL_FLOAT ? form.placement : Placement::kAnywhere;

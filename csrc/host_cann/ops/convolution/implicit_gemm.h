@@ -1,4 +1,4 @@
-// Convolutions as matrix products without a matrix of all windows.
+// Convolutions as matrix products, without storing the matrix of all windows.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace aclnn_host {
 
-// A dense tensor of BFLOAT16 [outer, count, inner] in VNNI packing along `count`
-// (kernels/convolution_implicit_gemm.h), in a workspace; of no tensor if it has no elements.
+// A dense BFLOAT16 tensor [outer, count, inner] in VNNI packing along `count`
+// (kernels/convolution_implicit_gemm.h), in a workspace; empty if there is no tensor.
 class VnniPacked {
  public:
   VnniPacked() = default;
@@ -26,26 +26,26 @@ class VnniPacked {
   uint64_t offset_ = 0;
 };
 
-// One pass by kernels/convolution_implicit_gemm.h, on as many threads as pay.
+// One pass of kernels/convolution_implicit_gemm.h, on as many threads as are worthwhile.
 class ImplicitGemmProducts {
  public:
   ImplicitGemmProducts() = default;
   ImplicitGemmProducts(const ConvolutionSizes& sizes, Pass pass, aclDataType dtype,
                        Workspace& workspace);
 
-  // Whether the zeros around an image meet no inf or nan.
+  // True if no inf or NaN is multiplied by the zeros around an image.
   bool are_exact(const ConvolutionTensors& from) const;
   void compute(const ConvolutionTensors& from, void* to, void* workspace) const;
 
  private:
   const ImplicitGemmKernels& kernels() const;
   bool are_finite(const void* values, int64_t count) const;
-  // Reserves memory for the packed operands of the pass, and notes their sizes.
+  // Reserves memory for the pass's packed operands and stores their sizes.
   void book_packed(Workspace& workspace);
   ConvolutionTensors packed(const ConvolutionTensors& from, void* workspace) const;
 
   ConvolutionSizes sizes_{};   // of the operands
-  ConvolutionSizes packed_{};  // the same, or those of the packed operands
+  ConvolutionSizes packed_{};  // the same, or those of packed operands
   Pass pass_ = Pass::kForward;
   aclDataType dtype_ = ACL_FLOAT;
   VnniPacked src_;
@@ -57,11 +57,11 @@ class ImplicitGemmProducts {
   uint64_t scratch_ = 0;  // of the first part
 };
 
-// Operands are FLOAT or BFLOAT16, channels-first; bias and results FLOAT.
+// Operands are FLOAT or BFLOAT16, channels-first; bias and results are FLOAT.
 class ImplicitGemm {
  public:
-  // Whether the block of windows that exists at a time is small, which a kernel of many elements,
-  // dilation, strides and for gradWeight many channels can be against.
+  // True if the block of windows in memory is small. Large kernels, dilation, strides and, for
+  // gradWeight, many channels enlarge it.
   static bool supports(const Problem& problem);
   static Form form(const Problem& problem, Layout layout, aclDataType dtype);
 
@@ -74,7 +74,7 @@ class ImplicitGemm {
   Passes passes_;
   ImplicitGemmProducts image_;
   ImplicitGemmProducts weight_;
-  // Computes in FLOAT where zeros would become nan. oneDNN makes nan of them too, in BFLOAT16.
+  // Computes in FLOAT where zeros would become NaN. oneDNN in BFLOAT16 makes NaN of them, too.
   AtenConvolution exact_;
 };
 

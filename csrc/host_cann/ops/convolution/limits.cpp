@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMillion = 1'000'000;
 constexpr int64_t kL1Bytes = 512 << 10;
-constexpr int64_t kUnit = 16;  // rows and columns that the matrix unit multiplies at once
+constexpr int64_t kUnit = 16;  // rows and columns of one matrix multiplication of the unit
 
-// The most of each in one spatial dimension.
+// Upper limits in one spatial dimension.
 struct AxisLimits {
   int64_t stride;
   int64_t dilation;
@@ -39,7 +39,7 @@ bool is_depth(const InnerConvolution& call, uint64_t d) {
   return call.geometry.spatial == 3 && d == 0;
 }
 
-// The elements in a row of what the matrix unit multiplies, of 32 bytes.
+// Elements in one 32-byte row of a matrix unit's operand.
 int64_t row_elements(const InnerConvolution& call) {
   return call.dtype == ACL_FLOAT ? 8 : 16;
 }
@@ -59,7 +59,7 @@ Wide volume(const Dims& shape) {
   return elements;
 }
 
-// Refuses what exceeds a limit.
+// Fails for values above a limit.
 class Limits {
  public:
   Limits(Checks& checks, const InnerConvolution& call) : checks_(checks), call_(call) {}
@@ -85,7 +85,7 @@ class Limits {
     fails_above(name, what, kPlaces[spatial == 1 ? 0 : 4 - spatial + d], value, most);
   }
 
-  // Of the batch and each number of channels.
+  // Checks the batch and the channel counts.
   void channels(int64_t most) {
     at_most(call_.large.name, "'s batch size", large_of(call_)[0], most);
     at_most(call_.large.name, "'s number of channels", large_of(call_)[1], most);
@@ -97,7 +97,7 @@ class Limits {
             volume(image.tensor->view.shape) * bytes, most);
   }
 
-  // What a core has no memory for.
+  // Fails if a core's memory is too small.
   void fits(Wide bytes) {
     at_most(call_.large.name, "'s bytes that a core must hold at once", bytes, kL1Bytes);
   }
@@ -128,7 +128,7 @@ bool all_dimensions(const InnerConvolution& call, const Condition& condition) {
   return true;
 }
 
-// Whether CANN makes a matrix product of it instead, given that its padding is none.
+// True if CANN computes it as a matrix product if its padding is zero.
 bool may_be_product(const InnerConvolution& call) {
   const ConvolutionGeometry& geometry = call.geometry;
   return geometry.groups == 1 && has_no_padding(geometry) &&
@@ -160,8 +160,8 @@ bool is_pointwise(const InnerConvolution& call) {
          all_dimensions(call, [&](uint64_t d) { return call.geometry.stride[d] == 1; });
 }
 
-// What a core loads at least: rows of the image for 16 positions of the output, or, without groups,
-// only as much of each row as they meet.
+// The minimum that a core loads: image rows for 16 output positions or, without groups, only the
+// part of each row that they read.
 void require_loadable(Limits& limits, const InnerConvolution& call) {
   const ConvolutionGeometry& geometry = call.geometry;
   const Wide height = large_of(call)[3];
@@ -176,7 +176,7 @@ void require_loadable(Limits& limits, const InnerConvolution& call) {
   limits.fits(std::min(reach(call, 1) + 1, height) * std::min(columns, width) * kRowBytes + bias);
 }
 
-// The limits of the operator of volumes, which Ascend950 uses for lines and planes too.
+// The limits of the 3-D operator, which Ascend950 also uses for lines and planes.
 void require_volumes(Checks& checks, const InnerConvolution& call) {
   const bool counts_in_millions = checks.product() == Product::kAscend950;
   const int64_t size = counts_in_millions ? kMillion : kNone;
@@ -195,7 +195,7 @@ void require_volumes(Checks& checks, const InnerConvolution& call) {
   limits.elements(call.small, std::numeric_limits<uint32_t>::max());
 }
 
-// The operator of lines and planes of Ascend950.
+// The limits of Ascend950's operator for lines and planes.
 void require_planes(Checks& checks, const InnerConvolution& call) {
   Limits limits(checks, call);
   for (uint64_t d = 0; d < call.geometry.spatial; ++d) {
@@ -205,7 +205,7 @@ void require_planes(Checks& checks, const InnerConvolution& call) {
   limits.elements(call.small, std::numeric_limits<uint32_t>::max());
 }
 
-// What a core loads at least of the small image, spread by its strides, beside the weight.
+// The minimum that a core loads: the small image, spread by its strides, and the weight.
 void require_spread_loadable(Limits& limits, const InnerConvolution& call) {
   const Wide width = large_of(call)[4];
   const Wide spread = Wide{small_of(call)[4]} * call.geometry.stride[2];
@@ -247,12 +247,12 @@ void require_data_gradient(Checks& checks, const InnerConvolution& call) {
   if (!geometry.transposed && is_product_in_gradient(call)) return;
   Limits limits(checks, call);
   for (uint64_t d = 0; d < geometry.spatial; ++d) {
-    // The dilation of one tap is none.
+    // A single tap has no dilation.
     const int64_t dilation = call.weight[d + 2] == 1 ? kNone : 255;
     limits.axis(d, is_depth(call, d) ? AxisLimits{255, dilation, 255, kNone, kNone}
                                      : AxisLimits{63, dilation, 255, 511, kNone});
   }
-  // Other calls of 16 bits may come to an operator that is not published.
+  // Other 16-bit calls may reach an operator that is not published.
   const bool is_dilated =
       !all_dimensions(call, [&](uint64_t d) { return geometry.dilation[d] == 1; });
   if (call.dtype != ACL_FLOAT && geometry.groups == 1 && !is_dilated) return;

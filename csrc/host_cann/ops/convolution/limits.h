@@ -1,5 +1,5 @@
-// What the operators inside CANN's convolutions refuse after its checks have let a call through:
-// the limits of their tilings, by product. `host` has none of them.
+// Limits of the tilings of the operators inside CANN's convolutions, by product: they reject some
+// calls that pass CANN's API checks. `host` has none of them.
 #pragma once
 
 #include "host_cann/arguments/argument_checks.h"
@@ -7,8 +7,8 @@
 
 namespace aclnn_host {
 
-// A convolution from a large image to a small one, none of them empty, or what it is the gradient
-// of; and that a transposed convolution transposes.
+// A convolution from a large image to a small one, all non-empty; also stands for its gradients,
+// and for the convolution that a transposed one transposes.
 struct InnerConvolution {
   const ConvolutionGeometry& geometry;
   Argument large;
@@ -18,19 +18,19 @@ struct InnerConvolution {
   bool has_bias;
 };
 
-// Whether a gradient's operators are published ones, which check what CANN's own checks do not.
+// True if a gradient uses published operators, which make checks that CANN's API omits.
 bool has_published_gradients(Product product, uint64_t spatial);
 
-// aclnnConvolution's, not transposed.
+// Limits of aclnnConvolution, not transposed.
 void require_convolvable(Checks& checks, const InnerConvolution& call);
 
-// aclnnConvolution's, transposed, and gradInput's.
+// Limits of aclnnConvolution, transposed, and of gradInput.
 void require_data_gradient(Checks& checks, const InnerConvolution& call);
 
-// The gradInput of a transposed convolution, which on Ascend950 is one of volumes in any case.
+// Limits of a transposed convolution's gradInput, which Ascend950 always computes in 3-D.
 void require_transposed_data_gradient(Checks& checks, const InnerConvolution& call);
 
-// gradWeight's.
+// Limits of gradWeight.
 void require_weight_gradient(Checks& checks, const InnerConvolution& call);
 
 }  // namespace aclnn_host

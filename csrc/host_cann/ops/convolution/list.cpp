@@ -1,6 +1,6 @@
-// The heuristics of convolution: an ordered list of algorithms, each with the problems that it pays
-// for. Nothing else asks which algorithm computes a problem. docs/convolution.md has the
-// measurements behind it, and the same entries in the same order.
+// The heuristics of convolution: an ordered list of algorithms, each with the problems for which it
+// is fast. This is the only place that selects an algorithm. docs/convolution.md gives the
+// measurements, with the same entries in the same order.
 #include "host_cann/ops/convolution/list.h"
 
 #include <algorithm>
@@ -27,13 +27,13 @@ bool has_many_channels(const Problem& p) {
   return p.sizes.src_channels >= 16 && p.sizes.dst_channels >= 16;
 }
 
-// Many that do not fill vectors of so many elements.
+// Many channels, but not a multiple of the vector length.
 bool has_odd_channels(const Problem& p, int64_t width) {
   return has_many_channels(p) &&
          (p.sizes.src_channels % width != 0 || p.sizes.dst_channels % width != 0);
 }
 
-// Whether images are large enough to pay for their conversion to channels-last.
+// True if images are large enough to amortise their conversion to channels-last.
 bool is_wide(const Problem& p) {
   return product(p.sizes.dst) > 14 * 14;
 }
@@ -48,8 +48,8 @@ bool is_intel() {
 
 // ---- Direct loops
 
-// Whether the padded planes of the direct loops fit into a second-level cache or so: neither
-// dilation nor padding spreads a few elements over much memory.
+// True if the padded planes of the direct loops fit into the L2 cache: neither dilation nor padding
+// spreads a few elements over much memory.
 bool has_small_planes(const ConvolutionSizes& sizes) {
   constexpr double kMaxElements = 1 << 22;
   double plane = static_cast<double>(sizes.src_channels + sizes.dst_channels);
@@ -60,8 +60,8 @@ bool has_small_planes(const ConvolutionSizes& sizes) {
   return plane <= kMaxElements;
 }
 
-// How much the direct loops go through for every tap at most: a plane of dst with what dilation
-// spreads around it.
+// An upper limit for the elements that the direct loops visit per tap: a plane of dst, enlarged by
+// dilation.
 double plane_count(const ConvolutionSizes& sizes) {
   double plane = 1;
   for (int d = 0; d < 3; ++d) {
@@ -71,8 +71,8 @@ double plane_count(const ConvolutionSizes& sizes) {
   return product_count(sizes) / product(sizes.dst) * plane;
 }
 
-// The direct loops take a row of the image at a time: rows of one element cost them as much as rows
-// of a vector.
+// The direct loops process the image by rows, and a row of one element costs as much as a row of a
+// whole vector.
 bool is_tiny(const Problem& p) {
   constexpr double kMaxProducts = 1 << 17;
   constexpr double kMaxRows = 20 << 10;
@@ -81,7 +81,7 @@ bool is_tiny(const Problem& p) {
          plane_count(p.sizes) <= 2 * kMaxProducts && has_small_planes(p.sizes);
 }
 
-// Every thread has the weights in an order of its own, so they must fit into its cache.
+// Every thread reorders the weights for itself, so they must fit into its cache.
 bool is_channels_last_depthwise(const Problem& p) {
   constexpr double kMaxWeights = 1 << 18;
   const double weights = static_cast<double>(p.sizes.groups) * product(p.sizes.kernel);
@@ -94,13 +94,13 @@ bool is_depthwise(const Problem& p) {
 
 // ---- Matrix products of kernels of one element
 
-// ATen's matrix products, of what our own do not multiply.
+// BFLOAT16 products of ATen, where the project's kernels do not support the dtype.
 bool is_bfloat16_of_aten(const Problem& p) {
   return !MatrixProducts::supports(p.dtype) && AtenConvolution::supports_bfloat16(p);
 }
 
-// But for channels-last images of BFLOAT16, which oneDNN need not pack; it does for gradWeight of
-// many channels. Those of one channel or position lie channels-first too.
+// Excludes channels-last BFLOAT16 images, which oneDNN need not pack (except for gradWeight of many
+// channels). Images of one channel or one position are also channels-first.
 bool pays_packing(const Problem& p) {
   const int64_t channels = std::min(p.sizes.src_channels, p.sizes.dst_channels);
   const bool is_faster_unpacked =
@@ -113,10 +113,10 @@ bool pays_packing_of_wide(const Problem& p) {
   return product(p.sizes.dst) >= 10 * 10 && pays_packing(p);
 }
 
-// ---- Kernels that move by their own size
+// ---- Kernels whose stride equals their size
 
-// oneDNN takes 3 to 15 times as long for backward-data of few channels, such as RGB images',
-// and 1.1 to 2.2 times for backward-weight channels-last.
+// oneDNN takes 3 to 15 times as long for backward-data with few channels, such as RGB images, and
+// 1.1 to 2.2 times as long for backward-weight channels-last.
 bool is_patches(const Problem& p) {
   const bool is_faster =
       p.pass == Pass::kBackwardData ? p.sizes.src_channels < 16 : p.channels_last;
@@ -125,8 +125,8 @@ bool is_patches(const Problem& p) {
 
 // ---- im2col
 
-// Whether dst is small, which oneDNN is slow with, im2col's matrix stays in a cache, and the output
-// takes longer than bringing the weight into its order.
+// True if dst is small (slow in oneDNN), im2col's matrix stays in a cache, and computing the output
+// takes longer than reordering the weight.
 bool has_few_positions(const Problem& p) {
   constexpr double kMaxPositions = 8 * 8;
   constexpr double kMaxElements = 1 << 20;
@@ -141,7 +141,7 @@ bool has_few_positions(const Problem& p) {
 
 // ---- Implicit GEMM
 
-// Whether the rows of what is computed are long enough for vectors.
+// True if the rows of the result are long enough for vectors.
 bool has_long_rows(const Problem& p) {
   constexpr int64_t kMinWidth = 8;
   const int64_t width =
@@ -149,9 +149,9 @@ bool has_long_rows(const Problem& p) {
   return !p.channels_last && (width >= kMinWidth || p.pass == Pass::kBackwardWeight);
 }
 
-// Few channels, such as RGB images': oneDNN takes 2 to 5 times as long for the forward pass, and
-// for backward-data where several elements of the kernel meet each position. Backward-weight, which
-// has the channels side by side, is not for implicit GEMM then.
+// Few channels, such as RGB images: oneDNN takes 2 to 5 times as long for the forward pass, and for
+// backward-data if several kernel elements contribute to each position. Backward-weight is
+// excluded, because its innermost dimension is the channels.
 bool has_few_channels(const Problem& p) {
   const bool meets =
       p.pass == Pass::kForward ||
@@ -160,14 +160,14 @@ bool has_few_channels(const Problem& p) {
          has_long_rows(p);
 }
 
-// 1-D, of which oneDNN's results are large for what they cost, and channels that do not fill its
-// vectors.
+// 1-D, where oneDNN's results are large relative to the work, and channel counts that are not a
+// multiple of its vector length.
 bool is_1d_or_odd(const Problem& p) {
   const uint64_t max_spatial = has_odd_channels(p, 8) ? 2 : 1;
   return has_many_channels(p) && p.geometry.spatial <= max_spatial && has_long_rows(p);
 }
 
-// gradWeights that are large for what they cost, and made from images too small for oneDNN.
+// Large gradWeights that take little work, from images too small for oneDNN.
 bool is_large_weight(const Problem& p) {
   constexpr double kMinElements = 1 << 20;
   constexpr double kMaxPositions = 10 * 10;
@@ -178,9 +178,10 @@ bool is_large_weight(const Problem& p) {
          p.sizes.src_channels >= 16 && has_long_rows(p);
 }
 
-// What the entries of FLOAT below are for, of BFLOAT16 that our products take: but for what oneDNN
-// takes less time for, the forward pass of few channels and large weights without a stride; and for
-// weights of a single image, which has no second one to be packed with.
+// BFLOAT16 problems that the project's kernels support and that match the FLOAT entries below.
+// Excluded are problems that oneDNN computes faster (the forward pass with few channels, and large
+// weights without a stride) and gradWeight of a single image, which has no second image to be
+// packed with.
 bool is_bfloat16_of_ours(const Problem& p) {
   return p.dtype == ACL_BF16 && MatrixProducts::supports(p.dtype) &&
          !(p.pass == Pass::kBackwardWeight && p.sizes.batch == 1) &&
@@ -194,26 +195,26 @@ bool is_bfloat16(const Problem& p) {
   return AtenConvolution::supports_bfloat16(p);
 }
 
-// AMX takes channels-last as it is. Without it, that is faster in 1-D, for odd channels, and where
-// a stride makes images larger.
+// AMX takes channels-last directly. Without AMX, channels-last is faster in 1-D, for odd channel
+// counts, and where a stride enlarges images.
 bool is_wide_bfloat16(const Problem& p) {
   const bool enlarges = p.pass == Pass::kBackwardData && is_strided(p);
   return AtenConvolution::supports_bfloat16(p) && is_wide(p) &&
          (has_amx_bf16() || p.geometry.spatial == 1 || has_odd_channels(p, 16) || enlarges);
 }
 
-// What oneDNN computes several times slower channels-first in FLOAT: transposed convolutions, and
-// gradients with gaps that no product reaches. For the rest of FLOAT the two are as fast, when the
-// machine is quiet.
+// FLOAT problems that oneDNN computes several times slower in channels-first: transposed
+// convolutions, and gradients with positions that no product contributes to. Other FLOAT problems
+// take the same time in both layouts, on an idle machine.
 bool is_slow_channels_first(const Problem& p) {
   const bool has_gaps = p.sizes.kernel[2] < p.sizes.stride[2];
   return p.dtype != ACL_DOUBLE && p.geometry.is_symmetric() && p.geometry.spatial > 1 &&
          is_wide(p) && (p.is_gradient ? has_gaps : p.geometry.transposed);
 }
 
-// Large images whose gradients oneDNN computes faster channels-last, by more than the conversions
-// take: backward-data with a stride; without one, Intel's processors both. Backward-weight with a
-// stride takes up to twice as long.
+// Large images whose gradients oneDNN computes faster in channels-last, including the conversions:
+// backward-data with a stride and, on Intel processors, both gradients without one. Backward-weight
+// with a stride takes up to twice as long.
 bool is_large_gradient(const Problem& p) {
   const bool faster = is_strided(p) ? p.pass == Pass::kBackwardData : is_intel();
   return p.is_gradient && !p.geometry.transposed && faster && p.dtype != ACL_DOUBLE &&
@@ -227,7 +228,7 @@ bool is_any(const Problem&) {
 
 // ---- The list
 
-// What 16-bit operands become: they stay, or are widened to FLOAT.
+// The treatment of 16-bit operands: kept, or widened to FLOAT.
 enum class Numbers { k16Bits, kFloat };
 
 struct Entry {
@@ -237,7 +238,7 @@ struct Entry {
   Form (*form)(const Problem& problem, Layout layout, aclDataType dtype);
   Choice::Make make;
   Layout layout;
-  Layout layout_of_last;  // where the input is channels-last
+  Layout layout_of_last;  // if the input is channels-last
   Numbers numbers;
 };
 

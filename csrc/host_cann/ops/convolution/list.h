@@ -1,4 +1,4 @@
-// The algorithms of a convolution, and which of them computes a problem.
+// The list of convolution algorithms, and the choice for a problem.
 #pragma once
 
 #include <variant>
@@ -16,7 +16,7 @@ namespace aclnn_host {
 using Algorithm = std::variant<Direct, DepthwiseChannelsLast, Pointwise, Patches, Im2col,
                                ImplicitGemm, AtenConvolution>;
 
-// An entry of the list, as it computes a problem.
+// An entry of the list, chosen for a problem.
 struct Choice {
   using Make = Algorithm (*)(const Problem& problem, const Form& form, const Passes& passes,
                              Workspace& workspace);
@@ -25,16 +25,16 @@ struct Choice {
   Make make;         // constructs the algorithm
   Form form;
 
-  // Whether two passes are the same algorithm's, which then computes them together.
+  // True if both passes use the same algorithm, which then computes them together.
   bool is_computed_with(const Choice& other) const {
     return make == other.make && form == other.form;
   }
 };
 
-// The first entry of the list that computes the problem and pays.
+// The first entry of the list that supports the problem and is expected to be fast.
 Choice choose(const Problem& problem);
 
-// Whether the program wants the same bits for any number of threads, of CANN or of PyTorch.
+// True if CANN's or PyTorch's setting requests results that do not depend on the number of threads.
 bool wants_same_bits();
 
 }  // namespace aclnn_host

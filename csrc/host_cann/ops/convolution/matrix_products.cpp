@@ -19,7 +19,7 @@ const MatmulKernel<T>& kernel_of(const MatmulKernels& kernels) {
   }
 }
 
-// The strides of a dimension of one element mean nothing.
+// A dimension of one element may have any stride.
 template <class T>
 MatrixView<T> view(const at::Tensor& tensor) {
   const int64_t row = tensor.dim() - 2;
@@ -40,10 +40,10 @@ int64_t stride_of_first(const at::Tensor& tensor) {
   return tensor.dim() == 3 ? tensor.stride(0) : 0;
 }
 
-// How products are divided: images among the threads where that is even; else parts of the
-// matrices are.
+// The division of products among threads: by images if that is balanced, otherwise by parts of the
+// matrices.
 struct Division {
-  int64_t matrices;  // of the result
+  int64_t matrices;  // number of result matrices
   bool by_images;
   ProductPieces parts;
   int64_t pieces;
@@ -56,7 +56,7 @@ struct Division {
     pieces = this->parts.count();
   }
 
-  // The rows and columns of a piece, of the first image.
+  // The rows and columns of a piece of the first image.
   template <class T>
   MatrixProduct<T> of(int64_t piece, const MatrixProduct<T>& whole,
                       const MatmulKernels& kernels) const {
@@ -72,7 +72,7 @@ MatrixProducts::MatrixProducts(double count, aclDataType dtype, Workspace& works
                                       : matmul_kernels().float32.scratch_size),
       offset_(workspace.reserve(static_cast<uint64_t>(parts_ * scratch_size_))) {}
 
-// ATen's uses of AMX are faster; without either unit FLOAT is.
+// ATen's code for AMX is faster; without AMX or a BF16 unit, FLOAT is faster.
 bool MatrixProducts::supports(aclDataType dtype) {
   return dtype == ACL_FLOAT || (dtype == ACL_BF16 && has_bfloat16_products() && !has_amx_bf16());
 }

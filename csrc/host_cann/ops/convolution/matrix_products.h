@@ -9,26 +9,26 @@
 
 namespace aclnn_host {
 
-// The same bits for any number of threads.
+// Results do not depend on the number of threads.
 class MatrixProducts {
  public:
   MatrixProducts() = default;
-  // For so many products of numbers.
+  // For this many multiplications.
   MatrixProducts(double count, aclDataType dtype, Workspace& workspace);
 
-  // Whether they multiply the type, and faster than ATen does.
+  // True if the kernels support the dtype and are faster than ATen.
   static bool supports(aclDataType dtype);
 
-  // Whether there are any: ATen multiplies otherwise.
+  // False if ATen is to multiply instead.
   explicit operator bool() const { return parts_ > 0; }
 
-  // With its memory, in which `multiply` packs the matrices.
+  // Returns a copy bound to its memory, in which `multiply` packs the matrices.
   MatrixProducts in(void* workspace) const;
 
-  // out = left x right + bias, for matrices of the type; with a first dimension for each of as
-  // many. Where `out` has none, their products are added up. A left matrix may stand for all.
-  // `out` has columns side by side, the others columns or rows. The bias, unless it is undefined,
-  // is [columns] or [rows, 1], without gaps.
+  // out = left x right + bias, for matrices of the dtype, with an optional batch dimension. If
+  // `out` has no batch dimension, the products are summed; a left matrix without one is used for
+  // the whole batch. `out` has contiguous columns, the others contiguous columns or rows. The bias,
+  // unless undefined, is [columns] or [rows, 1], contiguous.
   void multiply(const at::Tensor& left, const at::Tensor& right, const at::Tensor& bias,
                 const at::Tensor& out) const;
 
@@ -37,7 +37,7 @@ class MatrixProducts {
   void multiply_elements(const at::Tensor& left, const at::Tensor& right, const at::Tensor& bias,
                          const at::Tensor& out) const;
 
-  int64_t parts_ = 0;  // that are computed at a time
+  int64_t parts_ = 0;  // computed concurrently
   int64_t scratch_size_ = 0;
   uint64_t offset_ = 0;
   char* scratch_ = nullptr;

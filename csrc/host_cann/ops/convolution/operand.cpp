@@ -13,9 +13,9 @@
 namespace aclnn_host {
 namespace {
 
-// Elements that a thread moves or rounds at least.
+// Minimum number of elements that a thread moves or rounds.
 constexpr int64_t kGrain = 32768;
-// Up to so many, ATen costs more than a plain loop.
+// Below this count, ATen costs more than a plain loop.
 constexpr int64_t kFew = 4096;
 
 bool has_negative_stride(const TensorView& view) {
@@ -23,7 +23,7 @@ bool has_negative_stride(const TensorView& view) {
                      [](int64_t stride) { return stride < 0; });
 }
 
-// Whether ATen can write to a tensor: no two elements share memory for certain.
+// True if ATen can write to a tensor: its elements certainly do not overlap.
 bool is_writable_by_aten(const TensorView& view) {
   for (uint64_t d = 0; d < view.shape.size(); ++d) {
     if (view.strides[d] < 0 || (view.strides[d] == 0 && view.shape[d] > 1)) return false;
@@ -57,7 +57,7 @@ int64_t position_count(const Dims& shape) {
   return volume;
 }
 
-// Copies between channels-first and channels-last: a matrix per image.
+// Copies between channels-first and channels-last, as a matrix transpose per image.
 void transpose(const TensorView& from, const TensorView& to, bool to_channels_last) {
   const LayoutKernels& kernels = layout_kernels().find(from.dtype);
   const int64_t channels = from.shape[1];
@@ -65,8 +65,8 @@ void transpose(const TensorView& from, const TensorView& to, bool to_channels_la
   const int64_t rows = to_channels_last ? channels : volume;
   const int64_t columns = to_channels_last ? volume : channels;
   const auto size = static_cast<int64_t>(aclDataTypeSize(from.dtype));
-  // Strips of columns, so that a single image keeps all threads busy too: few whole channels, or
-  // many positions, of which the kernel goes along each channel.
+  // Strips of columns, so that a single image also occupies all threads: few whole channels, or
+  // many positions, along which the kernel walks each channel.
   const int64_t strip = to_channels_last ? 512 : 32;
   const int64_t strips = divide_up(columns, strip);
   const char* const source = from.data();
@@ -83,7 +83,7 @@ void transpose(const TensorView& from, const TensorView& to, bool to_channels_la
                    });
 }
 
-// Whether the elements of each channel of an image lie in order and without gaps.
+// True if each channel of an image is ordered and contiguous.
 bool has_whole_planes(const TensorView& view) {
   int64_t stride = 1;
   for (uint64_t d = view.shape.size(); d-- > 2;) {
@@ -93,7 +93,7 @@ bool has_whole_planes(const TensorView& view) {
   return true;
 }
 
-// Copies between tensors of the same type that both have them.
+// Copies between tensors of one dtype for which has_whole_planes() holds.
 void copy_planes(const TensorView& from, const TensorView& to) {
   const auto size = static_cast<int64_t>(aclDataTypeSize(from.dtype));
   const int64_t channels = from.shape[1];
@@ -160,7 +160,7 @@ TensorView dense(const Dims& shape, Layout layout, aclDataType dtype, void* memo
 }
 
 void round(const TensorView& view, RoundingKernel kernel) {
-  // What has a narrower type was rounded to it when it was written.
+  // A narrower dtype was rounded when it was written.
   if (kernel == nullptr || view.dtype != ACL_FLOAT) return;
   auto* const values = reinterpret_cast<float*>(view.data());
   at::parallel_for(0, element_count(view.shape).value(), kGrain,
@@ -178,7 +178,7 @@ TensorView within(TensorView view, const Padding& padding) {
 TensorView every(TensorView view, const ConvolutionGeometry::Values& steps) {
   for (uint64_t d = 2; d < view.shape.size(); ++d) {
     view.shape.begin()[d] = divide_up(view.shape[d], steps[d - 2]);
-    // A single element may have any stride, so that the product might overflow.
+    // A single element may have any stride, and the product could overflow.
     view.strides.begin()[d] = view.shape[d] > 1 ? view.strides[d] * steps[d - 2] : 1;
   }
   return view;
@@ -196,7 +196,7 @@ Operand::Operand(const TensorView& view, aclDataType dtype, RoundingKernel round
     shape_.begin()[d] += padding.before[d - 2] + padding.after[d - 2];
   }
   strides_ = in_place_ && layout == Layout::kAsGiven ? view.strides : strides_of(shape_, layout);
-  // What has gaps or another order ATen copies itself.
+  // ATen copies tensors with gaps or in another order.
   const bool is_dense = layout != Layout::kAsGiven || lies(view, Layout::kChannelsFirst) ||
                         lies(view, Layout::kChannelsLast);
   if (is_dense) placement_ = placement;

@@ -1,4 +1,4 @@
-// The tensors of a convolution in the form that its computation wants them in.
+// The tensors of a convolution, converted to the form that an algorithm requires.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,34 @@ struct Padding {
   bool operator==(const Padding&) const = default;
 };
 
-// Whether a tensor's elements lie in a layout, without gaps.
+// True if a tensor has a layout, without gaps.
 bool lies(const TensorView& view, Layout layout);
 
-// Whether its first element begins one.
+// True if its first element is aligned to a cache line.
 bool lies_on_cache_line(const TensorView& view);
 
-// A tensor in memory without gaps.
+// A view of contiguous memory as a tensor.
 TensorView dense(const Dims& shape, Layout layout, aclDataType dtype, void* memory);
 
-// Copies a tensor to one of the same shape, cast to its type.
+// Copies a tensor to another of the same shape, cast to its dtype.
 void copy_tensor(const TensorView& from, const TensorView& to);
 
-// Rounds the elements of a tensor without gaps if they are FLOAT; with null, does nothing.
+// Rounds the elements of a contiguous FLOAT tensor; does nothing for other dtypes or a null kernel.
 void round(const TensorView& view, RoundingKernel kernel);
 
 // A tensor without its padding.
 TensorView within(TensorView view, const Padding& padding);
 
-// Every so many elements of a tensor's spatial dimensions.
+// Strided slice of a tensor's spatial dimensions.
 TensorView every(TensorView view, const ConvolutionGeometry::Values& steps);
 
-// Where an operand may begin.
+// The required alignment of an operand.
 enum class Placement { kAnywhere, kCacheLine };
 
-// A tensor argument in a given type and layout, rounded. It is used where it lies if it is so
-// already; else it has a place in the workspace. Every call names the argument anew, because its
-// address may have been changed since stage 1: an operand that must begin on a cache line has its
-// place in any case.
+// A tensor argument in a given dtype and layout, rounded. Used in place if it already has that
+// form; otherwise it has a place in the workspace. Every call passes the argument again, because
+// its address may have changed since stage 1: an operand that must begin on a cache line always has
+// a place.
 class Operand {
  public:
   Operand() = default;
@@ -52,9 +52,9 @@ class Operand {
           Workspace& workspace, const Padding& padding = {},
           Placement placement = Placement::kAnywhere);
 
-  // Where the operand is: without values if it is in the workspace.
+  // The operand's location, without values if it is in the workspace.
   TensorView place(const TensorView& view, void* workspace) const;
-  // The same with the values of an input.
+  // The same, filled with the values of an input.
   TensorView read(const TensorView& view, void* workspace) const;
 
  private:

@@ -8,9 +8,9 @@
 namespace aclnn_host {
 namespace {
 
-// A tensor's dimensions in the order of the matrix of patches: the batch and dst's positions, then
-// a patch as a row of the weight has it. `view` has src's dimensions, whose spatial ones are each
-// divided into the position and where in the patch.
+// A view whose dimensions are in the order of the matrix of patches: the batch and dst's positions,
+// then a patch in the order of a weight row. `view` has src's dimensions; each spatial one is split
+// into the position and the offset in the patch.
 TensorView by_patch(const TensorView& view, const ConvolutionSizes& sizes, Layout layout) {
   const uint64_t spatial = view.shape.size() - 2;
   const size_t unused = sizes.kernel.size() - spatial;
@@ -81,7 +81,7 @@ void Patches::run(const Operands& operands, Results& results) const {
   const int64_t positions = sizes_.batch * volume(sizes_.dst);
   const int64_t channels = sizes_.dst_channels;
   const int64_t taps = volume(sizes_.kernel);
-  const int64_t elements = sizes_.src_channels * taps;  // of a patch
+  const int64_t elements = sizes_.src_channels * taps;  // per patch
   void* const memory = static_cast<char*>(operands.workspace) + patches_;
 
   const auto matrix = [dtype = aten_type(form_.dtype)](void* data, int64_t rows, int64_t columns) {
@@ -105,7 +105,7 @@ void Patches::run(const Operands& operands, Results& results) const {
     products.multiply(dst(operands.dst), patches, {}, weight(results.weight.view));
   }
   if (!passes_.image) return;
-  // Of a transposed convolution: every element of a patch has its channel's bias.
+  // For a transposed convolution: every element of a patch has its channel's bias.
   at::Tensor bias;
   if (operands.bias.storage != nullptr) {
     const at::Tensor given = aten_tensor(operands.bias);

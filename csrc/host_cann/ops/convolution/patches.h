@@ -1,4 +1,4 @@
-// Kernels that move by their own size, such as patch embeddings: products of matrices.
+// Kernels whose stride equals their size, such as patch embeddings, as matrix products.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace aclnn_host {
 
-// Every element of src is met once. So im2col's matrix, which has a row of src for each position of
-// dst, is src in another order; it is a copy in the workspace.
+// The kernel reads every element of src once. So im2col's matrix, with a row of src elements for
+// each position of dst, is a permutation of src; it is copied to the workspace.
 class Patches {
  public:
-  // The backward passes without groups, in FLOAT or less, where the kernels cover src.
+  // The backward passes, without groups, in FLOAT or narrower, if the kernels cover src.
   static bool supports(const Problem& problem);
   static Form form(const Problem& problem, Layout layout, aclDataType dtype);
 
   Patches(const Problem& problem, const Form& form, const Passes& passes, Workspace& workspace);
 
-  // Operands lie with the channels outermost or last.
+  // Operands have the channels outermost or last.
   void run(const Operands& operands, Results& results) const;
 
  private:
@@ -26,7 +26,7 @@ class Patches {
   Form form_;
   Passes passes_;
   MatrixProducts products_;
-  // In the workspace: the matrix, and a row of it for the bias.
+  // In the workspace: the matrix, and a row for the bias.
   uint64_t patches_ = 0;
   uint64_t bias_ = 0;
 };

@@ -11,14 +11,14 @@
 
 #include "host_cann/arguments/aten.h"
 
-// MKL's, which PyTorch contains on x86-64; elsewhere it is null.
+// A function of MKL, which PyTorch contains on x86-64; null elsewhere.
 extern "C" __attribute__((weak)) int MKL_Set_Num_Threads_Local(int count);
 
 namespace aclnn_host {
 namespace {
 
-// While it lives, what the calling thread computes it computes alone. That must be said even within
-// a parallel region: there oneDNN and MKL divide the work for threads that they do not get.
+// While it exists, the calling thread computes alone. Needed even within a parallel region, where
+// oneDNN and MKL would divide the work for threads that they do not get.
 class OneThread {
  public:
   OneThread() {
@@ -46,7 +46,7 @@ at::Tensor place_of(const TensorView& view) {
   return view.storage == nullptr ? at::Tensor() : aten_tensor(view);
 }
 
-// Some images of a batch. Each piece has a gradient of the weight of its own.
+// A range of images of a batch. Each piece has its own weight gradient.
 AtenOperands piece_of(const AtenOperands& all, int64_t first, int64_t count) {
   const auto images = [&](const at::Tensor& batch) {
     return batch.defined() ? batch.narrow(0, first, count) : batch;

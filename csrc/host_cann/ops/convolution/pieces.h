@@ -1,4 +1,4 @@
-// The same bits for any number of threads, of computations whose sums depend on it.
+// Makes computations whose sums depend on the number of threads reproducible.
 #pragma once
 
 #include <algorithm>
@@ -12,22 +12,22 @@
 
 namespace aclnn_host {
 
-// A convolution's tensors as ATen takes them; those that are not there are undefined.
+// A convolution's tensors in ATen's form; absent ones are undefined.
 struct AtenOperands {
   at::Tensor src;
   at::Tensor dst;
   at::Tensor weight;
   at::Tensor bias;
-  // Where the results go, of algorithms that do not allocate them.
+  // Destinations of the results, for algorithms that do not allocate them.
   at::Tensor image;
   at::Tensor weight_gradient;
 
-  // Without the results' places. Tensors of another type are cast.
+  // Leaves the destinations undefined. Casts tensors of another dtype.
   AtenOperands(const Operands& operands, aclDataType dtype);
   AtenOperands(const Operands& operands, const Results& results, aclDataType dtype);
 };
 
-// What was computed: the passes' image, and the weight's gradient.
+// Results: the passes' image, and the weight's gradient.
 struct AtenResults {
   at::Tensor image;
   at::Tensor weight;
@@ -35,13 +35,13 @@ struct AtenResults {
 
 using Compute = std::function<AtenResults(const AtenOperands& operands)>;
 
-// Computes the batch in pieces, divided by its size alone and each on one thread, so that every
-// thread sums in the order in which a single one does. The pieces' gradients of the weight are
-// added one after the other.
+// Computes the batch in pieces that depend only on its size, each on one thread, so that the
+// summation order does not depend on the number of threads. The pieces' weight gradients are added
+// in order.
 AtenResults compute_in_pieces(const AtenOperands& operands, const Passes& passes,
                               const Compute& compute);
 
-// Notes where results are.
+// Sets the locations of the results.
 void take(const AtenResults& from, Results& to);
 
 }  // namespace aclnn_host

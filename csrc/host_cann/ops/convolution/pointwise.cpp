@@ -9,8 +9,9 @@
 namespace aclnn_host {
 namespace {
 
-// Images as matrices: [batch, channels, positions], or one of all images: [batch * positions,
-// channels] of channels-last ones, [channels, batch * positions] with the channels outermost.
+// Images as matrices: [batch, channels, positions]; or one matrix of all images: [batch *
+// positions, channels] for channels-last, [channels, batch * positions] with the channels
+// outermost.
 at::Tensor matrices(const at::Tensor& images, Layout layout) {
   const int64_t batch = images.size(0);
   const int64_t channels = images.size(1);
@@ -24,9 +25,9 @@ at::Tensor matrices(const at::Tensor& images, Layout layout) {
   return images.as_strided({batch, channels, positions}, {channels * positions, positions, 1});
 }
 
-// out = matrix x images + bias. Without products of our own they are ATen's: of DOUBLE, to which
-// the bias is added at last, so that the sum has no roundings of its size; and of 16 bits as one
-// matrix of all images, whose sums and bias are rounded once.
+// out = matrix x images + bias. Without the project's kernels ATen multiplies: in DOUBLE the bias
+// is added last, so that partial sums are not rounded at its magnitude; in 16 bits all images are
+// one matrix, whose sums and bias are rounded once.
 void multiply(const at::Tensor& matrix, const at::Tensor& images, const at::Tensor& bias,
               at::Tensor out, Layout layout, const MatrixProducts& products) {
   const bool last = layout == Layout::kChannelsLast;
@@ -46,7 +47,7 @@ void multiply(const at::Tensor& matrix, const at::Tensor& images, const at::Tens
   if (bias.defined()) out.add_(added);
 }
 
-// sum = the sum over the positions of the products of two images' channels.
+// sum = the products of two images' channels, summed over the positions.
 void multiply_channels(const at::Tensor& rows, const at::Tensor& columns, at::Tensor sum,
                        Layout layout, const MatrixProducts& products) {
   const bool last = layout == Layout::kChannelsLast;
@@ -86,8 +87,8 @@ bool Pointwise::supports(const Problem& problem) {
          sizes.dst == sizes.src && sizes.padding == ConvolutionSizes::Values{};
 }
 
-// What our own products multiply need not be widened. MKL's sums of DOUBLE depend on where the
-// operands lie within a cache line.
+// Operands of the project's kernels need not be widened. MKL's DOUBLE sums depend on the operands'
+// alignment within a cache line.
 Form Pointwise::form(const Problem& problem, Layout layout, aclDataType dtype) {
   if (MatrixProducts::supports(problem.dtype)) dtype = problem.dtype;
   return {.layout = layout,

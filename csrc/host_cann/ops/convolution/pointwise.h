@@ -1,4 +1,4 @@
-// Kernels of one element: products of matrices.
+// Kernels of one element, as matrix products.
 #pragma once
 
 #include "host_cann/ops/convolution/algorithm.h"
@@ -6,7 +6,7 @@
 
 namespace aclnn_host {
 
-// One matrix product of the weight for all images or for each, by kernels of our own
+// One matrix product with the weight, for all images or for each, by the project's kernels
 // (matrix_products.h) or ATen's.
 class Pointwise {
  public:

@@ -1,4 +1,4 @@
-// A convolution as the choice of an algorithm sees it.
+// The description of a convolution from which an algorithm is chosen.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 namespace aclnn_host {
 
 // The order of a tensor's dimensions in memory: any strides, or one without gaps. Channels before
-// the batch make one matrix of all images, and take the rows of channels-first images as they are.
+// the batch form one matrix of all images, and keep the rows of channels-first images unchanged.
 enum class Layout { kAsGiven, kChannelsFirst, kChannelsLast, kChannelsOutermost };
 
 // The passes of a convolution from src to dst (kernels/convolution_direct.h). The forward pass of a
@@ -20,17 +20,17 @@ enum class Layout { kAsGiven, kChannelsFirst, kChannelsLast, kChannelsOutermost 
 // gradInput is that one's forward pass.
 enum class Pass { kForward, kBackwardData, kBackwardWeight };
 
-// One pass, for which an algorithm is to be found.
+// One pass, for which an algorithm is chosen.
 struct Problem {
   ConvolutionSizes sizes;
   ConvolutionGeometry geometry;
   Pass pass;
-  bool is_gradient;    // of aclnnConvolutionBackward
-  bool channels_last;  // the caller's input is
-  // The type of the operands: FLOAT, DOUBLE, or a 16-bit type that all tensors and the products
-  // have.
+  bool is_gradient;    // part of aclnnConvolutionBackward
+  bool channels_last;  // the caller's input is channels-last
+  // The dtype of the operands: FLOAT, DOUBLE, or a 16-bit dtype shared by all tensors and the
+  // products.
   aclDataType dtype;
-  // Whether the number of threads must not change a bit.
+  // Results must not depend on the number of threads.
   bool deterministic;
 };
 
@@ -43,12 +43,12 @@ struct Passes {
   bool read_dst() const { return weight || image == Pass::kBackwardData; }
 };
 
-// The elements of an image or a kernel.
+// The number of elements of an image or a kernel.
 inline int64_t volume(const ConvolutionSizes::Values& sizes) {
   return sizes[0] * sizes[1] * sizes[2];
 }
 
-// How many factors a pass multiplies.
+// The number of multiplications of a pass.
 inline double product_count(const ConvolutionSizes& sizes) {
   const auto count = [](const ConvolutionSizes::Values& values) {
     return static_cast<double>(values[0]) * static_cast<double>(values[1]) *

@@ -23,8 +23,8 @@ Wide padded_size(const ConvolutionGeometry& geometry, const Dims& shape, uint64_
   return Wide{shape[d + 2]} + geometry.padding_before[d] + geometry.padding_after[d];
 }
 
-// The size of the output of a convolution over dimension d. Nothing is asked of the kernel of an
-// empty input, whose quotient CANN truncates like C++.
+// The output size of a convolution over dimension d. The kernel of an empty input is not checked;
+// CANN truncates the quotient there, like C++.
 Wide output_size(const ConvolutionGeometry& geometry, const Dims& input, const Dims& weight,
                  uint64_t d) {
   const Wide reach = reach_of(weight[d + 2], geometry.dilation[d]);
@@ -81,7 +81,7 @@ void require_same_rank(Checks& checks, Argument argument, Argument input) {
   }
 }
 
-// ND at every rank, or the format that belongs to the rank, which has been checked.
+// Requires ND at every rank, or the format of the rank, which has been checked.
 void require_format(Checks& checks, Argument argument) {
   if (!checks.ok() || argument.tensor == nullptr) return;
   const TensorView& view = argument.tensor->view;
@@ -106,7 +106,7 @@ void require_at_least(Checks& checks, NamedArray array, int64_t least) {
   }
 }
 
-// One value for all spatial dimensions or one for each; padding may have two for each.
+// Requires one value for all spatial dimensions or one for each; padding may have two for each.
 void require_length(Checks& checks, NamedArray array, uint64_t spatial, bool doubled) {
   if (!checks.ok()) return;
   const uint64_t size = array.values->size;
@@ -143,7 +143,7 @@ void require_cube_math_type(Checks& checks, int8_t type, CubeMathTypes types) {
                  type, is_forward ? "," : " or", is_forward ? " or 4 (USE_FP32_ADD)" : "");
 }
 
-// Products without FP32 matrix units compute FLOAT in FLOAT16 or not at all.
+// Products without FP32 matrix units compute FLOAT in FLOAT16 or reject it.
 void require_computable(Checks& checks, aclDataType promoted, int8_t type) {
   const bool has_fp32 = has_fp32_units(checks.product());
   const bool allows_half = type == 1 || type == 2;
@@ -190,7 +190,7 @@ void require_channels(Checks& checks, const ChannelSides& channels, Argument wei
                "groups times the size of weight's dimension 1");
 }
 
-// The kernel lies within the padded input.
+// Requires the kernel to lie within the padded input.
 void require_kernel_fits(Checks& checks, const ConvolutionGeometry& geometry, Argument input,
                          Argument weight) {
   if (!checks.ok() || geometry.transposed) return;
@@ -217,7 +217,7 @@ void require_batch(Checks& checks, Argument output, Argument input) {
   }
 }
 
-// The spatial sizes of what the convolution of input with weight gives.
+// Checks the spatial sizes of the convolution of input with weight.
 void require_output_sizes(Checks& checks, const ConvolutionGeometry& geometry, Argument input,
                           Argument weight, Argument output) {
   if (!checks.ok()) return;
@@ -259,8 +259,8 @@ void require_transposed_sizes(Checks& checks, const ConvolutionGeometry& geometr
   }
 }
 
-// The host's own limits, because it must never leave its buffers: oneDNN counts positions in 32
-// bits, and asymmetric padding becomes memory.
+// Limits of the host CANN, which must never access memory outside its buffers: oneDNN counts
+// positions in 32 bits, and asymmetric padding is allocated.
 void require_countable(Checks& checks, const ConvolutionGeometry& geometry, Argument src) {
   if (!checks.ok()) return;
   constexpr Wide kMax = std::numeric_limits<int32_t>::max();
@@ -272,7 +272,7 @@ void require_countable(Checks& checks, const ConvolutionGeometry& geometry, Argu
                    "dimension %llu",
                    src.name, static_cast<unsigned long long>(d));
     if (!checks.ok()) return;
-    // Nothing is left of an empty image with less than no padding.
+    // An empty image with negative padding stays empty.
     padded.begin()[d + 2] = static_cast<int64_t>(std::max(size, Wide{0}));
   }
   const auto count = element_count(padded);
@@ -280,7 +280,7 @@ void require_countable(Checks& checks, const ConvolutionGeometry& geometry, Argu
                  src.name);
 }
 
-// outputPadding makes an output that a convolution with this stride or dilation can start from.
+// Requires an outputPadding that a convolution with this stride or dilation can produce.
 void require_output_padding(Checks& checks, const ConvolutionGeometry& geometry) {
   if (!checks.ok() || !geometry.transposed) return;
   for (uint64_t d = 0; d < geometry.spatial; ++d) {

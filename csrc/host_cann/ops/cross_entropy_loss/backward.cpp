@@ -11,25 +11,25 @@
 
 namespace aclnn_host::cross_entropy {
 
-// One run of the plan: where everything lies.
+// The memory of one run of the plan.
 struct BackwardPlan::Run {
   const CrossEntropyLossKernels& kernels;
   const Attributes& attributes;
   Targets targets;
   Totals totals;
-  double all_weights;  // if labels are smoothed
+  double all_weights;  // for label smoothing
   Pieces pieces;
   int64_t element_size;
   CastFunction widen;
   CastFunction narrow;
   bool streaming;
   const double* grads;
-  const double* zgrads;    // null: there are none
+  const double* zgrads;    // null without z-loss
   const double* log_sums;  // with zgrads
   const char* log_prob;
   char* out;
 
-  // The factors of the formula in aclnnop/aclnn_cross_entropy_loss_grad.h, for a row.
+  // Per-row factors of the formula in aclnnop/aclnn_cross_entropy_loss_grad.h.
   struct Factors {
     double of_label;
     double smoothing;
@@ -64,14 +64,14 @@ struct BackwardPlan::Run {
 
     const int64_t position = label - begin;
     const bool has_label = position >= 0 && position < n;
-    double at_label = 0;  // read before a gradient in place of logProb is written
+    double at_label = 0;  // read first: a gradient may overwrite logProb
     if (has_label) widen(log_prob + offset + position * element_size, &at_label, 1);
     const char* weights = static_cast<const char*>(targets.weights);
     if (weights != nullptr) weights += begin * static_cast<int64_t>(targets.wide ? 8 : 4);
     kernels.gradient(log_prob + offset, weights, factor, canonical(smoothing), out + offset, n,
                      streaming);
     if (has_label) {
-      // exp(logProb) * factor - of_label without the cancellation near logProb = 0.
+      // exp(logProb) * factor - of_label, without cancellation near logProb = 0.
       double value = std::expm1(at_label) * factor + others;
       if (attributes.smoothing != 0) value -= smoothing * targets.weight(label);
       value = canonical(value);

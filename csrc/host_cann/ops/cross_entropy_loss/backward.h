@@ -1,4 +1,4 @@
-// What stage 2 of aclnnCrossEntropyLossGrad does.
+// Stage 2 of aclnnCrossEntropyLossGrad.
 #pragma once
 
 #include <optional>
@@ -17,7 +17,7 @@ struct BackwardPlan {
   PackedTargets targets;
   Packed grad_loss;
   Packed log_prob;
-  std::optional<Packed> grad_zloss;  // with lse, unless the z-loss does not count
+  std::optional<Packed> grad_zloss;  // with lse; absent if the z-loss is off
   Packed lse;
   Packed out;
 

@@ -1,5 +1,5 @@
 // Stage 1 of aclnnCrossEntropyLoss and aclnnCrossEntropyLossGrad: the checks in CANN's order.
-// docs/emulation/operators.md says where they deviate from CANN.
+// docs/emulation/operators.md lists the deviations from CANN.
 #include "acl/acl_base.h"
 #include "aclnnop/aclnn_cross_entropy_loss.h"
 #include "aclnnop/aclnn_cross_entropy_loss_grad.h"
@@ -48,7 +48,7 @@ Sizes require_matrix(Checks& checks, Argument matrix) {
   return {};
 }
 
-// `meaning` says what stands in the tensor.
+// `meaning` describes the tensor's contents.
 void require_shape(Checks& checks, Argument argument, std::initializer_list<int64_t> shape,
                    const char* meaning) {
   if (!checks.ok() || argument.tensor == nullptr) return;
@@ -73,7 +73,7 @@ constexpr const char* kLaterProducts =
     "select Ascend950 or host, which have it (ACLNN_TORCH_PRODUCT=Ascend950, or "
     "aclnn_torch.set_product(\"Ascend950\") in Python)";
 
-// Atlas A2 and A3 have neither smoothing nor the z-loss.
+// Atlas A2 and A3 support neither smoothing nor the z-loss.
 void require_plain(Checks& checks, double smoothing, double zloss_scale, bool zloss_wanted,
                    const char* zloss_name) {
   if (!checks.ok() || checks.product() >= k950) return;
@@ -139,7 +139,8 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
     require_shape(checks, loss, {results}, "as the reduction needs");
     require_shape(checks, log_prob, {rows, classes}, "as input has");
     require_plain(checks, labelSmoothing, lseSquareScaleForZloss, returnZloss, "returnZloss");
-    // CANN wants these two in any case; what is not asked for is not written, and may be empty.
+    // CANN requires these two in any case; an output that is not requested is not written and may
+    // be empty.
     const bool return_lse = lseSquareScaleForZloss != 0;
     const auto left_out = [&](bool wanted, const aclTensor* tensor) {
       return checks.ok() && !wanted && element_count(tensor->view.shape) == 0;
@@ -206,7 +207,7 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
     const int64_t rows = sizes.rows;
     const int64_t classes = sizes.classes;
     const bool reduced = parse_reduction(reductionOptional) != Reduction::kNone;
-    // The gradient of a loss: one of a reduced loss may have no dimension.
+    // The gradient of a loss; that of a reduced loss may be zero-dimensional.
     const auto require_gradient = [&](Argument argument) {
       if (checks.ok() && argument.tensor != nullptr && reduced &&
           argument.tensor->view.shape.size() == 0) {
@@ -223,7 +224,7 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
     require_shape(checks, result, {rows, classes}, "as logProb has");
     require_plain(checks, labelSmoothing, lseSquareScaleForZloss, gradZlossOptional != nullptr,
                   "gradZloss");
-    // torch_npu passes on what the forward returned, which is {0} without a scale.
+    // torch_npu passes the forward's output on, which has shape {0} without a scale.
     const bool lse_left_out =
         lseForZlossOptional == nullptr ||
         (lseSquareScaleForZloss == 0 && element_count(lseForZlossOptional->view.shape) == 0);

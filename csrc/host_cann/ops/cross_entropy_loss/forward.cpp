@@ -10,9 +10,9 @@
 
 namespace aclnn_host::cross_entropy {
 
-// One run of the plan: where everything lies.
+// The memory of one run of the plan.
 struct ForwardPlan::Run {
-  static constexpr int64_t kMostRows = 16;  // whose logarithms are taken at once
+  static constexpr int64_t kMostRows = 16;  // rows per logarithm call
 
   const CrossEntropyLossKernels& kernels;
   const Attributes& attributes;
@@ -24,9 +24,9 @@ struct ForwardPlan::Run {
   const char* x;
   char* log_prob;
   double* loss;
-  double* zloss;  // null: not wanted
-  double* lse;    // null: not wanted
-  Piece* room;    // for the pieces of every row, if they have several
+  double* zloss;  // null: not requested
+  double* lse;    // null: not requested
+  Piece* room;    // for the pieces of every row, if it has several
 
   Piece* place(int64_t row) const { return room + row * pieces.count(); }
 
@@ -34,27 +34,27 @@ struct ForwardPlan::Run {
     return base + (row * pieces.classes + pieces.begin(piece)) * static_cast<int64_t>(element_size);
   }
 
-  // First: what results() wants to know of a row.
+  // Step 1: the sums that results() needs of a row.
   void sums(int64_t row, Piece* found, auto for_each_piece) const {
     for_each_piece([&](int64_t i) {
       found[i].exponentials = kernels.exponential_sum(at(x, row, i), pieces.length(i), streaming);
     });
   }
 
-  // A row that sums() has found: what is subtracted from its elements, one after the other.
+  // A row after sums(): the values to subtract from its elements, in this order.
   struct Row {
     double max;
     double log_sum;
   };
 
-  // Second.
+  // Step 2.
   Row joined_row(const Piece* found) const {
     auto [max, sum] = joined(found);
     kernels.logarithms(&sum, 1);
     return {max, canonical(sum)};
   }
 
-  // Third. With `next`, also the sums of the row below.
+  // Step 3. With `next`, also computes the sums of the row below.
   void results(int64_t row, const Row& all, Piece* found, Piece* next, auto for_each_piece) const {
     const double log_sum = all.log_sum;
     const int64_t label = targets.label(row);
@@ -91,7 +91,7 @@ struct ForwardPlan::Run {
     if (lse != nullptr) lse[row] = log_sum_exp;
   }
 
-  // Everything of a matrix: of many rows each thread takes some, of few long ones some pieces.
+  // Processes a matrix: each thread takes some of many rows, or pieces of a few long rows.
   void all_rows(int64_t rows) const {
     if (pieces.count() == 1 || rows >= 4 * at::get_num_threads()) {
       at::parallel_for(0, rows, std::max<int64_t>(kGrain / pieces.classes, 1),
@@ -114,8 +114,7 @@ struct ForwardPlan::Run {
     }
   }
 
-  // One after the other; where results bypass the caches, the sums of the next row are made on the
-  // way.
+  // Processes rows in order; if results bypass the caches, also computes the sums of the next row.
   void some_rows(int64_t begin, int64_t end) const {
     const auto all = [&](auto body) {
       for (int64_t i = 0; i < pieces.count(); ++i) body(i);
@@ -133,7 +132,7 @@ struct ForwardPlan::Run {
     }
   }
 
-  // All of rows of one piece, a few at a time: their elements stay in the L1 cache.
+  // Processes rows of one piece, a few at a time, so that their elements stay in the L1 cache.
   void short_rows(int64_t begin, int64_t end) const {
     const auto once = [](auto body) { body(int64_t{0}); };
     const int64_t most = std::clamp<int64_t>(kPiece / pieces.classes, 1, kMostRows);
@@ -145,7 +144,7 @@ struct ForwardPlan::Run {
       for (int64_t i = 0; i < count; ++i) log_sums[i] = exponentials[i].sum;
       kernels.logarithms(log_sums, count);
       for (int64_t i = 0; i < count; ++i) {
-        Piece found;  // only its weighted sum is still to be found
+        Piece found;  // only its weighted sum is missing
         results(row + i, {exponentials[i].max, canonical(log_sums[i])}, &found, nullptr, once);
       }
     }
@@ -160,7 +159,7 @@ struct ForwardPlan::Run {
         log_sum, pieces.length(piece));
   }
 
-  // The pieces' exponentials as those of one row.
+  // Merges the exponentials of the pieces of one row.
   ExponentialSum joined(const Piece* found) const {
     ExponentialSum all = found[0].exponentials;
     for (int64_t i = 1; i < pieces.count(); ++i) {

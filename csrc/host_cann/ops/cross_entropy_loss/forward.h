@@ -1,4 +1,4 @@
-// What stage 2 of aclnnCrossEntropyLoss does.
+// Stage 2 of aclnnCrossEntropyLoss.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace aclnn_host::cross_entropy {
 
-// An output with a number per row, or what the reduction makes of these.
+// An output with one value per row, or their reduction.
 class RowOutput {
  public:
   RowOutput() = default;
@@ -18,7 +18,7 @@ class RowOutput {
     }
   }
 
-  // Where the rows' numbers go.
+  // Where to write the rows' values.
   double* begin(const TensorView& view, void* workspace) const {
     if (reduction_ == Reduction::kNone) {
       return static_cast<double*>(output_.begin(view, workspace));
@@ -48,7 +48,7 @@ class RowOutput {
 struct ForwardPlan {
   enum { kInput, kTarget, kWeight, kLoss, kLogProb, kZloss, kLse, kMaxTensors };
 
-  // What is known of a piece of a row.
+  // Partial results of a piece of a row.
   struct Piece {
     ExponentialSum exponentials{};
     double weighted_sum = 0;

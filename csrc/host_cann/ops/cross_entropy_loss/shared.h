@@ -1,4 +1,4 @@
-// What the loss and its gradient have in common: attributes, labels and weights, pieces of rows.
+// Shared by the loss and its gradient: attributes, labels and weights, pieces of rows.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +16,18 @@
 
 namespace aclnn_host::cross_entropy {
 
-// A row is worked on in pieces of this many elements: one stays in the L1 cache from the search
-// for its maximum to the sum of its exponentials, and threads can share a long row. The sums are
-// those of the pieces in their order, whoever computed them.
+// A row is processed in pieces of this many elements: a piece stays in the L1 cache from the search
+// for its maximum to the sum of its exponentials, and threads can share a long row. The pieces'
+// sums are added in order, whichever thread computed them.
 constexpr int64_t kPiece = 4096;
-// Whether the results of a matrix of so many bytes, of which as many are read, bypass the caches.
+// True if the results of a matrix of this many bytes, with as many bytes read, bypass the caches.
 inline bool streams(int64_t bytes) {
   return bytes > kStreamingBytes / 2;
 }
 
 enum class Reduction { kNone, kMean, kSum };
 
-// Nothing for a word that is none; null is CANN's default.
+// nullopt for an unknown word; null selects CANN's default.
 inline std::optional<Reduction> parse_reduction(const char* word) {
   const std::string_view text = word ? word : "mean";
   if (text == "none") return Reduction::kNone;
@@ -36,14 +36,14 @@ inline std::optional<Reduction> parse_reduction(const char* word) {
   return std::nullopt;
 }
 
-// The attributes that both operators have, as they are computed with.
+// The attributes of both operators, in the form used for computing.
 struct Attributes {
   Reduction reduction;
   int64_t ignore_index;
   double smoothing;
   double zloss_scale;
 
-  // CANN narrows its C doubles to float; the DOUBLE tensors of the host product keep them.
+  // CANN narrows its C doubles to float; the host product's DOUBLE tensors keep them.
   Attributes(const char* word, int64_t ignore_index, double smoothing, double zloss_scale,
              aclDataType dtype)
       : reduction(parse_reduction(word).value_or(Reduction::kMean)),
@@ -52,13 +52,13 @@ struct Attributes {
         zloss_scale(dtype == ACL_DOUBLE ? zloss_scale : static_cast<float>(zloss_scale)) {}
 };
 
-// The sizes of logits or logProb, [N, C].
+// The shape of logits or logProb, [N, C].
 struct Sizes {
   int64_t rows = 0;
   int64_t classes = 0;
 };
 
-// The sums over the rows that are not ignored: of the weights of their labels, and of 1.
+// Sums over the rows that are not ignored: of their labels' weights, and of 1.
 struct Totals {
   double weight = 0;
   double rows = 0;
@@ -78,8 +78,8 @@ struct Targets {
     return narrow ? static_cast<const int32_t*>(labels)[row]
                   : static_cast<const int64_t*>(labels)[row];
   }
-  // Whether a label counts. Those that are no class have failed in add_up(); but an output may lie
-  // over the labels, so a row reads its own once and makes sure.
+  // True if a label is not ignored. Invalid labels have failed in add_up(), but an output may
+  // overwrite the labels, so a row reads its label once and checks it again.
   bool counts(int64_t label) const {
     return label != ignore_index && label >= 0 && label < classes;
   }
@@ -95,7 +95,7 @@ struct Targets {
     return sum;
   }
 
-  // Fails for a label that is none; nothing has been indexed with it then.
+  // Fails for an invalid label before using it as an index.
   aclnnStatus add_up(const char* api, Totals* totals) const {
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t c = label(row);
@@ -115,7 +115,7 @@ struct Targets {
   }
 };
 
-// Target and weight of a plan.
+// The target and weight of a plan.
 struct PackedTargets {
   Packed labels;
   Packed weights;
@@ -138,7 +138,7 @@ struct PackedTargets {
   }
 };
 
-// The pieces of the rows of a matrix.
+// The division of a matrix's rows into pieces.
 struct Pieces {
   int64_t classes;
 
@@ -147,15 +147,15 @@ struct Pieces {
   int64_t length(int64_t piece) const { return std::min(kPiece, classes - begin(piece)); }
 };
 
-// The exponentials of two pieces as those of one.
+// Merges the exponentials of two pieces.
 inline ExponentialSum joined(const ExponentialSum& a, const ExponentialSum& b) {
   if (b.max > a.max) return {b.max, a.sum * std::exp(a.max - b.max) + b.sum};
-  // A piece of -inf has only a nan to add.
+  // A piece of only -inf contributes nothing but a NaN.
   const bool is_none = std::isinf(b.max) && b.max < 0;
   return {a.max, a.sum + (is_none ? b.sum : b.sum * std::exp(b.max - a.max))};
 }
 
-// A nan is made the default one, as the kernels want it.
+// Replaces a NaN by the canonical one, as the kernels require.
 inline double canonical(double value) {
   return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
 }

@@ -1,6 +1,6 @@
-// Stage 1 of the three functions of CANN for the cross entropy of a linear layer whose vocabulary
-// may be shared out among devices, and of the host's own for one that is not: the checks in CANN's
-// order. docs/emulation/operators.md says where they deviate from CANN.
+// Stage 1 of CANN's three functions for the cross entropy of a linear layer, whose vocabulary may
+// be distributed over devices, and of the host's own function for a single device: the checks in
+// CANN's order. docs/emulation/operators.md lists the deviations from CANN.
 #include "acl/acl_base.h"
 #include "aclnnop/aclnn_fused_cross_entropy_loss_with_max_sum.h"
 #include "aclnnop/aclnn_fused_linear_cross_entropy_loss_grad.h"
@@ -39,7 +39,7 @@ constexpr DtypeRule kByte[] = {{ACL_UINT8, Product::kAscend310P}};
 constexpr DtypeRule kMaskTypes[] = {{ACL_BOOL, Product::kAscend310P},
                                     {ACL_UINT8, Product::kAscend310P}};
 
-// The type of sums and losses: FLOAT, of DOUBLE that.
+// The dtype of sums and losses: FLOAT, or DOUBLE for DOUBLE.
 DtypeRules real_types(const aclTensor* tensor) {
   return tensor->view.dtype == ACL_DOUBLE ? DtypeRules(kDouble) : DtypeRules(kFloat);
 }
@@ -55,7 +55,7 @@ void require_rank(Checks& checks, Argument argument, uint64_t rank) {
                  shape_text(shape).c_str(), rank == 1 ? "one dimension" : "two dimensions");
 }
 
-// `meaning` says what stands in the tensor.
+// `meaning` describes the tensor's contents.
 void require_shape(Checks& checks, Argument argument, std::initializer_list<int64_t> shape,
                    const char* meaning) {
   if (!checks.ok() || argument.tensor == nullptr) return;
@@ -80,12 +80,12 @@ bool is_a2(Product product) {
   return product == kA2 || product == Product::kAscend910_93;
 }
 
-// Whether BFLOAT16 is multiplied as it is: where the CPU has a unit for it, and in plain code.
+// True if BFLOAT16 is multiplied without widening: with a BF16 unit of the CPU, or in plain code.
 bool multiplies_bfloat16() {
   return has_bfloat16_products() || current_capability() == Capability::kReference;
 }
 
-// The end of stage 1: a plan for DOUBLE or FLOAT, which `plan` makes.
+// The end of stage 1: `plan` makes a plan for DOUBLE or FLOAT.
 template <class Plan>
 aclnnStatus make_executor_of(const char* api, aclDataType dtype, uint64_t* workspace_size,
                              aclOpExecutor** executor, Plan plan) {
@@ -102,7 +102,7 @@ aclnnStatus make_executor_of(const char* api, aclDataType dtype, uint64_t* works
   return make.template operator()<float, float>();
 }
 
-// CANN's logits and their gradients are matrices of 16 bits.
+// On CANN's products, logits and their gradients are 16-bit matrices.
 bool rounds(const Checks& checks) {
   return checks.product() != kHost;
 }
@@ -369,7 +369,7 @@ aclnnStatus aclnnFusedLinearCrossEntropyLossGradGetWorkspaceSize(
       checks.require_status(is_a2(checks.product()), ACLNN_ERR_RUNTIME_ERROR,
                             "product %s does not have this operator; %s",
                             product_name(checks.product()), kA2Products);
-      // As much as its tiling takes.
+      // The limit of its tiling.
       checks.require_status(sizes.depth <= 65535, ACLNN_ERR_INNER_NULLPTR,
                             "input has rows of %lld elements, expected at most 65535",
                             static_cast<long long>(sizes.depth));

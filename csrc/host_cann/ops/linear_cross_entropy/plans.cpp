@@ -18,7 +18,7 @@ T* at(void* workspace, uint64_t offset) {
   return reinterpret_cast<T*>(static_cast<char*>(workspace) + offset);
 }
 
-// Whole numbers of either type.
+// An integer tensor of either dtype.
 struct Integers {
   const void* elements;
   bool narrow;  // INT32, else INT64
@@ -36,7 +36,7 @@ struct Integers {
   }
 };
 
-// The gradients of no rows, or of no classes.
+// Zeroes the gradients if there are no rows or no classes.
 void clear(const TensorView& view, void* elements, aclDataType dtype) {
   if (elements == nullptr) return;
   const int64_t count = element_count(view.shape).value_or(0);
@@ -69,7 +69,7 @@ aclnnStatus OnlineMaxSumPlan<Real, Element>::compute(void* workspace) {
   Row* const rows = at<Row>(workspace, rows_);
   auto* const mask = begin<uint8_t>(kMask, workspace);
   auto* const masked_targets = begin<void>(kMaskedTarget, workspace);
-  // Behind the last row the mask has the bits of target 0.
+  // The mask's bits after the last row have the value for target 0.
   std::fill_n(mask, divide_up(sizes_.rows, 8), shard_.has(0) ? 0 : 0xff);
   for (int64_t i = 0; i < sizes_.rows; ++i) {
     const int64_t target = targets[i];
@@ -103,7 +103,7 @@ template <class Real>
 LossPlan<Real>::LossPlan(std::initializer_list<const aclTensor*> arguments, Workspace& workspace)
     : PlanTensors(arguments) {
   for (const size_t i : {kMax, kSum, kPredicted, kLoss}) pack(i, kTypeOf<Real>, workspace);
-  if (!given[kLogits]) given[kSoftmax] = false;  // nothing to compute it from
+  if (!given[kLogits]) given[kSoftmax] = false;  // no logits to compute it from
   for (const size_t i : {kLogits, kSoftmax}) pack(i, workspace);
 }
 
@@ -131,7 +131,7 @@ aclnnStatus LossPlan<Real>::compute(void* workspace) {
                        }
                      });
   }
-  // At last: it may lie where the sums do.
+  // Last, because it may overlap the sums.
   for (int64_t i = 0; i < rows; ++i) {
     loss[i] = static_cast<Real>(std::log(static_cast<double>(sum[i])) -
                                 static_cast<double>(predicted[i]));
@@ -222,11 +222,11 @@ template <class Real, class Element>
 Use HostPlan<Real, Element>::find_use() const {
   if (!given[kInputGrad] && !given[kWeightGrad] && !given[kBiasGrad]) return Use::kSums;
   if (given[kLseIn]) return Use::kGradients;
-  // Sums in FLOAT for all classes would take twice the memory of a 16-bit gradient.
+  // FLOAT sums for all classes would take twice the memory of a 16-bit gradient.
   return tensors[kWeight].dtype == kTypeOf<Real> ? Use::kAtOnce : Use::kOneByOne;
 }
 
-// Fails for a label that is none.
+// Fails for an invalid label.
 template <class Real, class Element>
 aclnnStatus HostPlan<Real, Element>::find_labels(const Real* class_weights, Row* rows,
                                                  void* workspace) const {

@@ -1,5 +1,5 @@
-// What stage 2 of the functions of linear cross entropy does, in FLOAT or, for DOUBLE, in that.
-// What is multiplied has type Element.
+// Stage 2 of the linear cross entropy functions, in FLOAT or, for DOUBLE inputs, in DOUBLE. The
+// factors of products have type Element.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace aclnn_host::linear_cross_entropy {
 
-// The tensors of a plan, of which the last so many are outputs, and some absent.
+// The tensors of a plan; the last kOutputs are outputs. Some may be absent.
 template <size_t kCount, size_t kOutputs>
 struct PlanTensors {
   static constexpr size_t kMaxTensors = kCount;
@@ -30,7 +30,7 @@ struct PlanTensors {
 
   bool is_input(size_t i) const { return i < kCount - kOutputs; }
   bool is_output(size_t i) const { return i >= kCount - kOutputs; }
-  // Whether no output has an element: then there is nothing to do, and no memory to do it in.
+  // True if every output is empty: then there is nothing to compute, and no memory is available.
   bool writes_nothing() const {
     for (size_t i = kCount - kOutputs; i < kCount; ++i) {
       if (given[i] && element_count(tensors[i].shape) != 0) return false;
@@ -39,7 +39,7 @@ struct PlanTensors {
   }
 
  protected:
-  // What the tensors are packed as; an absent one is nothing.
+  // The packed tensors; empty for an absent one.
   Packed packed_[kCount];
 
   void pack(size_t i, aclDataType dtype, Workspace& workspace) {
@@ -62,7 +62,7 @@ struct PlanTensors {
   }
 };
 
-// The classes that a device has of a vocabulary: from `begin` to before `end`.
+// The classes of a vocabulary that a device holds: [begin, end).
 struct Shard {
   int64_t begin;
   int64_t end;
@@ -122,12 +122,12 @@ struct GradientPlan : PlanTensors<10, 2> {
   uint64_t factors_;
 };
 
-// What aclnnHostLinearCrossEntropy has besides tensors.
+// The non-tensor arguments of aclnnHostLinearCrossEntropy.
 struct HostOptions {
   int64_t ignore_index;
   double smoothing;
-  int64_t first_class;  // of a vocabulary
-  int64_t vocabulary;   // how many classes it has
+  int64_t first_class;  // in the vocabulary
+  int64_t vocabulary;   // its number of classes
 };
 
 // aclnnHostLinearCrossEntropy

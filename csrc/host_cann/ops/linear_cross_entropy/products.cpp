@@ -15,7 +15,7 @@ const MatmulKernel<BFloat16, float>& kernel_of(BFloat16) {
   return matmul_kernels().bfloat16_sums;
 }
 
-// Without a depth there is nothing to multiply.
+// With depth 0 there is nothing to multiply.
 template <class Element, class Real>
 void multiply_nothing(const MatrixProduct<Element, Real>& product) {
   for (int64_t i = 0; i < product.rows; ++i) {

@@ -1,4 +1,4 @@
-// Matrix products of FLOAT, of DOUBLE, and of BFLOAT16 into FLOAT.
+// Matrix products in FLOAT, in DOUBLE, and from BFLOAT16 to FLOAT.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,9 @@
 
 namespace aclnn_host::linear_cross_entropy {
 
-// Work on so many parts at a time, of which each has memory to pack matrices in. Who does what
-// changes no bit. Results and sums are Real, what is multiplied has type Element.
+// Runs this many parts of the work concurrently, each with memory for packing matrices. The
+// assignment of work to parts does not affect any bit. Results and sums are Real, factors have type
+// Element.
 template <class Real, class Element = Real>
 class Products {
  public:
@@ -21,12 +22,12 @@ class Products {
   int64_t parts() const { return parts_; }
   void place(void* workspace) { scratch_ = static_cast<char*>(workspace) + offset_; }
 
-  // The product, whose depth may be 0, within a part of the work.
+  // Computes the product, whose depth may be 0, within one part of the work.
   void multiply(const MatrixProduct<Element, Real>& product, int64_t part) const;
-  // By all parts.
+  // Computes the product with all parts.
   void multiply_together(const MatrixProduct<Element, Real>& product) const;
 
-  // Calls body(part, task) for so many tasks.
+  // Calls body(part, task) for this many tasks.
   template <class Body>
   void for_each(int64_t tasks, Body body) const {
     std::atomic<int64_t> next = 0;

@@ -10,7 +10,7 @@
 namespace aclnn_host::linear_cross_entropy {
 namespace {
 
-// Classes of a block: as many as the kernel of products packs at a time, but of long rows fewer.
+// Classes of a block: as many as the product kernel packs at once, but fewer for long rows.
 int64_t width_for(int64_t depth) {
   return depth <= 4096 ? 512 : 128;
 }
@@ -18,13 +18,13 @@ int64_t width_for(int64_t depth) {
 // Rows of a tile, and bytes of the tiles of a group of blocks.
 constexpr int64_t kTileRows = 512;
 constexpr int64_t kGroupBytes = 2 << 20;
-// Rows whose logits exist at a time, where they exist for some blocks only: of few classes more,
-// for the threads to have tiles.
+// Rows whose logits exist at a time, for some blocks only; for few classes more rows, so that every
+// thread has a tile.
 constexpr int64_t kMostRows = 2048;
 constexpr int64_t kLogits = kMostRows * 512;
-// And where they exist for all classes, which should take this memory at most. But for fewer rows
-// than kEnoughRows reading and writing the weight's gradient takes longer, so they may take a share
-// of its memory.
+// Memory limit for rows whose logits exist for all classes. With fewer than kEnoughRows rows,
+// reading and writing the weight's gradient takes longer, so the limit grows to a share of that
+// gradient's memory.
 constexpr int64_t kLeastRows = 128;
 constexpr int64_t kLogitBytes = 48 << 20;
 constexpr int64_t kEnoughRows = 256;
@@ -41,14 +41,13 @@ int64_t rows_at_once(const Sizes& sizes) {
   const int64_t most = std::clamp(
       std::max(kLogitBytes / bytes, std::min(kEnoughRows, sizes.depth / kShareOfGradient)),
       kLeastRows, kTileRows);
-  // As few times as that allows, and as many each time.
+  // The fewest passes within the limit, with equal numbers of rows.
   const int64_t times = divide_up(sizes.rows, most / kLeastRows * kLeastRows);
   const int64_t rows = divide_up(divide_up(sizes.rows, std::max<int64_t>(times, 1)), kLeastRows);
   return std::min(rows * kLeastRows, sizes.rows);
 }
 
-// Fails for more logits than memory could have, of which some may be without a tensor of their
-// size.
+// Fails for more logits than could fit into memory; there may be no tensor of their size to check.
 const Sizes& countable(const Sizes& sizes) {
   constexpr int64_t kMost = int64_t{1} << 56;
   if (sizes.classes > kMost / std::max<int64_t>(sizes.rows, 1)) throw std::length_error("logits");
@@ -72,7 +71,7 @@ int64_t size_of(aclDataType dtype) {
   return static_cast<int64_t>(aclDataTypeSize(dtype));
 }
 
-// values -= factor * weights, of which null are ones.
+// values -= factor * weights; null weights are ones.
 template <class Real>
 void subtract(double factor, const Real* weights, int64_t n, Real* values) {
   const auto each = static_cast<Real>(factor);
@@ -119,7 +118,7 @@ Tiles<Real, Element>::Tiles(const Sizes& sizes, aclDataType weight_dtype, Use us
   };
   const bool sums = use != Use::kGradients;
   const bool gradients = use != Use::kSums;
-  // find_sums() has a tile and a block of the weight for each part, find_gradients() for a group.
+  // find_sums() needs a tile and a block of the weight per part, find_gradients() per group.
   const int64_t part_tiles = sums && !at_once ? parts * tile_rows_ : 0;
   tiles_ = reserve(std::max(part_tiles, gradients ? group_ * rows_ : 0), width_);
   const int64_t weights = !widens_weight() ? 0 : gradients ? std::max(parts, group_) : parts;
@@ -136,7 +135,7 @@ void Tiles<Real, Element>::place(const Operands<Real, Element>& operands, void* 
   products_.place(workspace);
 }
 
-// A block of the weight to multiply, in `room` if it is not of that type already.
+// A block of the weight for the products, converted in `room` if it has another dtype.
 template <class Real, class Element>
 const Element* Tiles<Real, Element>::weight_of(int64_t block, Element* room) const {
   const char* const from =
@@ -162,7 +161,7 @@ void Tiles<Real, Element>::compute_logits(int64_t first, int64_t count, int64_t 
                      part);
 }
 
-// As it is in the weight's type.
+// Converts to the weight's dtype.
 template <class Real, class Element>
 void Tiles<Real, Element>::round_tile(int64_t count, int64_t block, Real* tile) const {
   constexpr int64_t kSome = 64;
@@ -177,7 +176,7 @@ void Tiles<Real, Element>::round_tile(int64_t count, int64_t block, Real* tile) 
   }
 }
 
-// A tile of gradients as the products take it: each of its rows as elements, where it begins.
+// A tile of gradients in the products' type, each row stored at its beginning.
 template <class Real, class Element>
 void Tiles<Real, Element>::to_elements(int64_t count, int64_t block, Real* tile) const {
   if constexpr (std::is_same_v<Element, Real>) {
@@ -197,8 +196,8 @@ void Tiles<Real, Element>::to_elements(int64_t count, int64_t block, Real* tile)
   }
 }
 
-// What a tile has to say of its rows: their labels' logits, and the exponentials in `sums`, which
-// are a block apart.
+// Collects a tile's contributions to its rows: the labels' logits, and the exponentials in `sums`,
+// which are one block apart.
 template <class Real, class Element>
 void Tiles<Real, Element>::find_tile_sums(Row* rows, int64_t count, int64_t block, const Real* tile,
                                           TileSum* sums) const {
@@ -261,7 +260,7 @@ void Tiles<Real, Element>::find_sums(Row* rows, const Matrix& logits) const {
   }
 }
 
-// Logits become gradients of the loss by them.
+// Turns logits into gradients of the loss with respect to them.
 template <class Real, class Element>
 void Tiles<Real, Element>::to_gradients(const Row* rows, const double* factors, int64_t count,
                                         int64_t block, Real* tile) const {
@@ -282,7 +281,7 @@ void Tiles<Real, Element>::to_gradients(const Row* rows, const double* factors, 
     kernels<Real>().probability(row, all.max, canonical(total / all.sum), row, length);
     if (of_class != 0) subtract(of_class * factors[i], class_weights_of(block), length, row);
     if (has_label) {
-      // exp(x) * total - weight * factor without the cancellation near x = 0.
+      // exp(x) * total - weight * factor, without cancellation near x = 0.
       const double log_prob = (label_logit - all.max) - std::log(all.sum);
       double value = std::expm1(log_prob) * total + others;
       if (of_class != 0) {
@@ -293,7 +292,7 @@ void Tiles<Real, Element>::to_gradients(const Row* rows, const double* factors, 
   }
 }
 
-// The same of probabilities that the caller has.
+// The same for probabilities given by the caller.
 template <class Real, class Element>
 void Tiles<Real, Element>::load_gradients(const Row* rows, const double* factors, int64_t first,
                                           int64_t count, int64_t block, const Matrix& softmax,
@@ -311,7 +310,7 @@ void Tiles<Real, Element>::load_gradients(const Row* rows, const double* factors
   }
 }
 
-// The gradients of a block's weight, and of its bias, by a tile of gradients.
+// Adds a tile's contribution to the gradients of a block's weight and bias.
 template <class Real, class Element>
 void Tiles<Real, Element>::add_to_classes(int64_t first, int64_t count, int64_t block,
                                           const Element* tile, Real* weight, Real* bias, bool adds,
@@ -340,7 +339,7 @@ void Tiles<Real, Element>::add_to_classes(int64_t first, int64_t count, int64_t 
   }
 }
 
-// The gradients of rows by the tiles of some blocks, which are rows_ rows apart.
+// Adds the contribution of some blocks' tiles, which are rows_ rows apart, to the rows' gradients.
 template <class Real, class Element>
 void Tiles<Real, Element>::add_to_rows(int64_t first, int64_t count, int64_t block, int64_t blocks,
                                        const Element* tiles, const Element* weight, Real* out,
@@ -355,7 +354,7 @@ void Tiles<Real, Element>::add_to_rows(int64_t first, int64_t count, int64_t blo
                                        .left_term = rows_ * width_ * kPerReal,
                                        .right_term = width_ * sizes_.depth,
                                        .adds = adds};
-  // The last block of all may be narrower.
+  // The very last block may be narrower.
   const int64_t last = length_of(block + blocks - 1);
   product.terms = last < width_ ? blocks - 1 : blocks;
   if (product.terms > 0) {
@@ -376,7 +375,7 @@ void Tiles<Real, Element>::find_gradients(const Row* rows, const double* factors
                                           const GradientsOut<Real>& out) const {
   Real* const tiles = room(tiles_);
   std::fill_n(room<Element>(ones_), rows_, one<Element>());
-  auto* const elements = reinterpret_cast<const Element*>(tiles);  // of a tile, once it has them
+  auto* const elements = reinterpret_cast<const Element*>(tiles);  // of a tile, after conversion
   for (int64_t group = 0; group < block_count(); group += group_) {
     const int64_t blocks = std::min(group_, block_count() - group);
     const Element* weight = room<Element>(weights_);  // of the group

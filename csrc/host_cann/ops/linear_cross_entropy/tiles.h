@@ -1,5 +1,5 @@
-// Logits of a linear layer, the exponentials of their rows and the gradients of their losses, in
-// tiles of rows by classes: they never exist whole.
+// Logits of a linear layer, the exponentials of their rows and the gradients of their losses,
+// computed in tiles of rows by classes, without storing them as a whole.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ constexpr aclDataType kTypeOf = std::is_same_v<T, double>     ? ACL_DOUBLE
                                 : std::is_same_v<T, BFloat16> ? ACL_BF16
                                                               : ACL_FLOAT;
 
-// Memory for so many rows of so many elements; sizes of an empty tensor may multiply to anything.
+// Memory for this many rows of this many elements; the sizes of an empty tensor may overflow.
 template <class T>
 uint64_t reserve_array(Workspace& workspace, int64_t count, int64_t length = 1) {
   uint64_t bytes = 0;
@@ -35,26 +35,25 @@ struct Sizes {
   int64_t depth = 0;
 };
 
-// What a row has instead of a label: one that is none of these classes, or that it counts for
-// nothing.
+// The labels of rows whose label is not among these classes, or is ignored.
 constexpr int64_t kElsewhere = -1;
 constexpr int64_t kIgnored = -2;
 
-// What is known of a row of logits.
+// The partial results of a row of logits.
 struct Row {
-  int64_t label;           // of these classes, or one of the above
+  int64_t label;           // among these classes, kElsewhere or kIgnored
   double max = 0;          // the largest
   double sum = 1;          // of exp(logit - max)
-  double label_logit = 0;  // if the label is one of these classes
-  // The loss is weight * -log(softmax(logits)[label]), and what smoothing adds.
+  double label_logit = 0;  // if the label is among these classes
+  // The loss is weight * -log(softmax(logits)[label]), plus the smoothing term.
   double weight = 1;
-  double weighted_logits = 0;  // the sum of these, each times the weight of its class
+  double weighted_logits = 0;  // sum of logits times class weights
 };
 
 // Label smoothing adds of_class * (all_weights * lse - weighted_logits) to the loss of a row.
 template <class Real>
 struct Smoothing {
-  double of_class = 0;                  // 0: no smoothing, and nothing else is looked at
+  double of_class = 0;                  // 0 without smoothing; then the rest is unused
   const Real* class_weights = nullptr;  // null: ones
   double all_weights = 0;
 };
@@ -68,60 +67,60 @@ struct Operands {
   Smoothing<Real> smoothing{};
 };
 
-// Where the gradients go, contiguous; null: not wanted.
+// Destinations of the gradients, contiguous; null: not requested.
 template <class Real>
 struct GradientsOut {
   Real* rows;    // [N, D]
-  void* weight;  // [C, D], of the weight's type
+  void* weight;  // [C, D], in the weight's dtype
   Real* bias;    // [C]
 };
 
-// Whole logits, or something of their size, that come from the caller or go to it.
+// The whole logits, or a matrix of their size, given by or returned to the caller.
 struct Matrix {
   void* elements;  // null: none
   aclDataType dtype;
 };
 
-// What is to be computed, for which stage 1 reserves memory.
+// The computation for which stage 1 reserves memory.
 enum class Use {
   kSums,       // find_sums()
   kGradients,  // find_gradients()
-  kOneByOne,   // find_sums(), and find_gradients() of what it has found
+  kOneByOne,   // find_sums(), then find_gradients() of its results
   kAtOnce,     // find_sums_and_gradients()
 };
 
-// Logits and the sums of all products are in Real, whatever the weight's type is; what is
-// multiplied has type Element, to which gradients by logits are then rounded. Sums are made in an
-// order that the sizes alone decide.
+// Logits and all sums of products are Real, whatever the weight's dtype; factors have type Element,
+// to which gradients with respect to logits are rounded. The order of summation depends on the
+// sizes only.
 template <class Real, class Element = Real>
 class Tiles {
  public:
-  // With `rounds`, logits that find_sums() has computed, and gradients by logits, are rounded to
-  // the type of the weight, as they are where matrix units take it.
+  // With `rounds`, find_sums()'s logits and the gradients with respect to logits are rounded to the
+  // weight's dtype, as on matrix units.
   Tiles(const Sizes& sizes, aclDataType weight_dtype, Use use, bool rounds, Workspace& workspace);
 
-  // With its memory, and what to compute with.
+  // Binds the memory and the operands.
   void place(const Operands<Real, Element>& operands, void* workspace);
 
-  // Of each row, whose label is given, the rest. `logits` are written, unless there are none.
+  // Computes the other members of each row from its label. Writes `logits`, unless there are none.
   void find_sums(Row* rows, const Matrix& logits) const;
 
-  // The gradients of the sum over rows of factors[row] * loss, for rows of which all is known.
-  // `softmax` are the probabilities, without smoothing; if there are none they are computed again.
+  // The gradients of the sum over rows of factors[row] * loss; the rows must be complete. `softmax`
+  // are the probabilities without smoothing; if absent, they are recomputed.
   void find_gradients(const Row* rows, const double* factors, const Matrix& softmax,
                       const GradientsOut<Real>& out) const;
 
-  // Both, with one product less: of as many rows at a time as there is memory for the logits of.
-  // The gradient of the weight is added up in its place, so the weight has type Real.
+  // Both, with one product less: for as many rows at a time as there is memory for their logits.
+  // The weight's gradient is accumulated in place, so the weight has type Real.
   void find_sums_and_gradients(Row* rows, const double* factors,
                                const GradientsOut<Real>& out) const
     requires std::is_same_v<Element, Real>;
 
  private:
-  // Elements in the place of a Real.
+  // Elements that fit in one Real.
   static constexpr int64_t kPerReal = int64_t{sizeof(Real)} / int64_t{sizeof(Element)};
 
-  // Of a row in a tile.
+  // The contribution of a tile to a row.
   struct TileSum {
     ExponentialSum exponentials;
     double weighted_logits;
@@ -161,11 +160,11 @@ class Tiles {
 
   Sizes sizes_;
   int64_t width_;      // classes of a block
-  int64_t group_;      // blocks whose gradients exist at a time
-  int64_t rows_;       // that exist at a time
-  int64_t tile_rows_;  // that a part works on
+  int64_t group_;      // blocks whose gradients exist together
+  int64_t rows_;       // rows that exist together
+  int64_t tile_rows_;  // rows per part
   aclDataType weight_dtype_;
-  CastFunction widen_;  // to Real, and back; null: the weight has that type
+  CastFunction widen_;  // to Real, and back; null if the weight is Real
   CastFunction narrow_;
   bool rounds_;
   Products<Real, Element> products_;

@@ -7,8 +7,8 @@
 
 namespace op {
 
-/* The bits of the number stand in the lower half of `value`. Rounds to nearest even; what is larger
- * than 6 becomes 6, and nan 6. */
+/* The number's bits are in the lower half of `value`. Rounds to nearest even; larger values and NaN
+ * become 6. */
 struct Float4E2M1 {
   uint8_t value = 0;
 
@@ -17,7 +17,7 @@ struct Float4E2M1 {
     static const float middles[] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
     const float magnitude = std::fabs(number);
     for (const float middle : middles) {
-      /* A tie goes up where the upper neighbour's bits are even. */
+      /* Ties go up if the upper neighbour's bits are even. */
       const bool is_up = value % 2 == 1 ? !(magnitude < middle) : !(magnitude <= middle);
       if (!is_up) break;
       ++value;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 import unittest.mock
 from typing import Any
 
@@ -412,6 +413,13 @@ def test_further(line: str) -> None:
     assert (stage1, stage2, text) == (SUCCESS, SUCCESS, "")
     for output, values in zip(outputs, expected, strict=True):
         np.testing.assert_allclose(output, values, rtol=1e-6, atol=1e-7)
+
+
+def test_sleep_takes_its_time() -> None:
+    """1.65e9 cycles are a second, as on Ascend950; a call takes two seconds at most."""
+    begin = time.monotonic()
+    assert run_call("aclnnSleep cycles=[330000000]") == (SUCCESS, SUCCESS, "", [])
+    assert time.monotonic() - begin >= 0.2
 
 
 # The products on which a call is computed; on other products it is refused with this text.

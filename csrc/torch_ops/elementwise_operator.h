@@ -368,7 +368,7 @@ std::vector<Tag> tags_of(const std::string& name) {
 template <class Kernels>
 void add(torch::Library& m, const char* schema) {
   const std::string name = name_in(schema);
-  m.def(schema, tags_of(name));
+  m.def(schema, {tags_of(name)});  // without braces, an overload takes it for the function
   for (const auto device : {c10::DispatchKey::CPU, c10::DispatchKey::PrivateUse1}) {
     m.impl(name.c_str(), device, &Kernels::device);
   }

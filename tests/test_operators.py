@@ -83,18 +83,17 @@ def test_schemas(operator: str) -> None:
 
 
 # torch has had tags for in-place and out operators since 2.13.
-IN_PLACE = {tag for tag in [getattr(torch.Tag, "inplace", None)] if tag}
+IN_PLACE_TAG = {tag for tag in [getattr(torch.Tag, "inplace", None)] if tag is not None}
 
 
 def test_tags() -> None:
     """ATen's own: all operators trace, elementwise ones are pointwise, and those that write to self are in-place."""
-    elementwise = {name for info in ELEMENTWISE.values() for name in info.schemas}
+    elementwise = {overload.operator for name in ELEMENTWISE for overload in stated.OPERATORS[name].overloads}
     for operator in registered_operators():
-        name = operator.name().removeprefix("aclnn::")
         expected = {torch.Tag.pt2_compliant_tag}
-        expected |= {torch.Tag.pointwise} if name in elementwise else set()
-        expected |= IN_PLACE if operator._schema.is_mutable else set()
-        assert set(operator.tags) == expected, name
+        expected |= {torch.Tag.pointwise} if operator in elementwise else set()
+        expected |= IN_PLACE_TAG if operator._schema.is_mutable else set()
+        assert set(operator.tags) == expected, operator
 
 
 # ---- Derivatives, transforms, compilers ------------------------------------------------------------

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 import aclnn_torch
 from aclnn_torch import _C
+from tests.aten_ops import server
 
 # Lets Ctrl-C interrupt child processes even if a shell runs pytest in the background, which makes it ignore SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -49,6 +50,13 @@ def pytest_collection_finish() -> None:
     """Exempts pytest's hundred thousands of collected objects, which live to the end, from garbage collection."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def servers_end_well() -> Iterator[None]:
+    """The processes that run calls for tests print nothing at their end, and end with status 0."""
+    yield
+    server.close_all()
 
 
 @pytest.fixture(autouse=True)

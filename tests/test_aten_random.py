@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.aten_ops import sweep
 from tests.aten_ops.sweep import run_call, run_calls
 from tests.cabi import SUCCESS
 
@@ -124,22 +123,19 @@ def test_every_number() -> None:
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "5"])
-def test_threads_do_not_matter(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_do_not_matter(threads: str) -> None:
     """The numbers are enough to occupy all threads."""
     text = call("aclnnInplaceNormal selfRef=FLOAT[100001] mean=0 std=1", 5, 0)
     *statuses, _, (numbers,) = run_call(text)
-    monkeypatch.setattr(sweep, "ENVIRONMENT", sweep.ENVIRONMENT | {"OMP_NUM_THREADS": threads})
-    assert run_call(text)[3] == [numbers]
+    assert run_call(text, environment={"OMP_NUM_THREADS": threads})[3] == [numbers]
     assert statuses == [SUCCESS, SUCCESS]
     np.testing.assert_allclose(numbers[-5:], stats.norm.ppf(units(5, 0, 100_001)[-5:]), rtol=2.0**-23)
 
 
 @pytest.mark.parametrize("capability", ["default", "avx2"])
-def test_processors_do_not_matter(capability: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processors_do_not_matter(capability: str) -> None:
     calls = [call(text) for text in (*EXPECTED, MULTINOMIAL.format(replacement="true", count=50))]
-    before = run_calls(calls)
-    monkeypatch.setattr(sweep, "ENVIRONMENT", sweep.ENVIRONMENT | {"ATEN_CPU_CAPABILITY": capability})
-    assert run_calls(calls) == before
+    assert run_calls(calls, environment={"ATEN_CPU_CAPABILITY": capability}) == run_calls(calls)
 
 
 LARGE = 50_000

@@ -7,9 +7,7 @@ call in FLOAT. The calls use the C ABI of the prefix, in a separate process: run
 
 from __future__ import annotations
 
-import atexit
 import ctypes
-import functools
 import importlib
 import itertools
 import json
@@ -18,8 +16,7 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from tests import cabi
+from tests.aten_ops import server
 from tests.aten_ops.stored import FORMATS, StoredMemory, is_stored_apart
 from tests.cabi import PARAM_INVALID, SUCCESS, Dtype
 from tests.published import c_type, rows
@@ -418,7 +416,7 @@ def main() -> None:
     product = options[0] if runs_input == "-" else "host"
     assert caller.library.aclHostSetProduct(product.encode()) == SUCCESS
     if runs_input == "-":
-        for text in sys.stdin:
+        for number, text in enumerate(sys.stdin, 1):
             os.environ["PYTEST_CURRENT_TEST"], line, strided = json.loads(text)
             outcome = caller.call(*parse(line), strided=strided)
             outputs = (
@@ -426,7 +424,7 @@ def main() -> None:
                 if outcome.stage2 == SUCCESS == outcome.stage1
                 else []
             )
-            print(json.dumps([outcome.stage1, outcome.stage2, outcome.text, outputs]), flush=True)
+            print(json.dumps([number, [outcome.stage1, outcome.stage2, outcome.text, outputs]]), flush=True)
         return
     for name, arguments in samples():
         if len(sys.argv) > 1 and name not in sys.argv[1:]:
@@ -446,67 +444,35 @@ def sweep(*names: str) -> list[Result]:
     return [Result(**json.loads(line)) for line in done.stdout.splitlines()]
 
 
-class _Server:
-    """A process that runs calls until it is closed, so that tests need not load the libraries each time."""
-
-    def __init__(self, *options: str) -> None:
-        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
-        self.process = subprocess.Popen(
-            [*COMMAND, "-", *options],
-            cwd=PACKAGE.parent,
-            env=ENVIRONMENT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            text=True,
-            bufsize=1,
-        )
-        atexit.register(self.close)
-
-    def close(self) -> None:
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait()
-        self.errors.close()
-
-    def run(self, line: str, strided: bool) -> tuple[int, int, str, list[Any]]:
-        assert self.process.stdin and self.process.stdout
-        self.process.stdin.write(json.dumps([os.environ.get("PYTEST_CURRENT_TEST", ""), line, strided]) + "\n")
-        return tuple(json.loads(self.process.stdout.readline()))
-
-    def said(self) -> str:
-        """The process's standard error output."""
-        self.errors.seek(0)
-        return self.errors.read()[-3000:]
-
-
-_server = functools.lru_cache(maxsize=None)(_Server)
-
-
 def run_call(
-    line: str, product: str = "host", *, with_torch: bool = False, strided: bool = False
+    line: str,
+    product: str = "host",
+    *,
+    with_torch: bool = False,
+    strided: bool = False,
+    environment: Mapping[str, str] | None = None,
 ) -> tuple[int, int, str, list[Any]]:
     """Both statuses, the text and the outputs, complex numbers as pairs, of a call in the syntax of samples.txt.
 
-    It runs in one process per product and test session, which has loaded torch's libraries and, with with_torch, also
-    Python's torch. Strided tensors have a gap after each element.
+    The calls of a test process run in one process per product and environment, which has loaded torch's libraries and,
+    with with_torch, also Python's torch. Strided tensors have a gap after each element.
     """
-    server = _server(product, *(["torch"] if with_torch else []))
-    try:
-        outcome = server.run(line, strided)
-    except (BrokenPipeError, json.JSONDecodeError):
-        _server.cache_clear()
-        raise AssertionError(f"{line} ended the process with {server.process.wait()}: {server.said()}") from None
-    assert server.said() == ""  # the host CANN prints nothing
-    return outcome
+    command = [*COMMAND, "-", product, *(["torch"] if with_torch else [])]
+    # The name of the running test goes with the request: it would make each environment another one.
+    variables = {name: value for name, value in ENVIRONMENT.items() if name != "PYTEST_CURRENT_TEST"}
+    request = [os.environ.get("PYTEST_CURRENT_TEST", ""), line, strided]
+    return tuple(server.ask(command, variables | (environment or {}), PACKAGE.parent, request))
 
 
 def run_calls(
-    lines: Sequence[str], product: str = "host", *, with_torch: bool = False
+    lines: Sequence[str],
+    product: str = "host",
+    *,
+    with_torch: bool = False,
+    environment: Mapping[str, str] | None = None,
 ) -> list[tuple[int, int, str, list[Any]]]:
     """The outcomes of several calls, one after the other."""
-    return [run_call(line, product, with_torch=with_torch) for line in lines]
+    return [run_call(line, product, with_torch=with_torch, environment=environment) for line in lines]
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ from tests.mutants.__main__ import (
     KINDS,
     ROOT,
     SURVIVORS,
+    VALUES,
     Mutant,
     Run,
     functions_in,
+    is_of,
     noticed,
     read_log,
     read_survivors,
@@ -24,22 +26,28 @@ tests/test_a.py::test_pair (call)\taclnnElu\t1\t1
 tests/test_a.py::test_pair (call)\taclnnEluBackward\t1\t0
 tests/test_b.py::test_further[aclnnTopk-3] (call)\taclnnTopk\t2\t0
 tests/test_b.py::test_further[aclnnTopk-3] (call)\taclnnSort\t2\t1
+tests/test_b.py::test_refused (call)\taclnnSort: dim is #, expected # to #\t-1\t1
 """
 
 
 def test_a_log_is_read() -> None:
-    called, outputs, changed = read_log(LOG)
+    called, refused, outputs, changed = read_log(LOG)
     assert called["tests/test_a.py::test_pair"] == {"aclnnElu", "aclnnEluBackward"}
     assert outputs == {"aclnnElu": 1, "aclnnEluBackward": 1, "aclnnTopk": 2, "aclnnSort": 2}
-    assert changed == {"aclnnElu", "aclnnSort"}
+    refusal = "aclnnSort: dim is #, expected # to #"
+    assert refused == {"tests/test_b.py::test_refused": {refusal}}
+    assert changed == {"aclnnElu", "aclnnSort", refusal}
+    assert is_of(refusal, {"aclnnSort", "aclnnTopk"}) and not is_of(refusal, {"aclnnTopk"})
+    assert is_of("aclnnGeluV#: x is null", {"aclnnGeluV2"})
 
 
 def test_a_failure_of_a_test_about_one_function_counts() -> None:
     called = {"t.py::test_elu": {"aclnnElu"}, "t.py::test_selu": {"aclnnSelu"}}
     called |= {"t.py::test_pair": {"aclnnTopk", "aclnnSort"}, "t.py::test_flaky": {"aclnnGelu"}}
-    sound = Run(dict.fromkeys(called, "passed") | {"t.py::test_flaky": "failed"}, called, {}, set())
-    spoilt = Run(dict.fromkeys(called, "failed") | {"t.py::test_selu": "passed"}, called, {}, set())
-    assert noticed(spoilt, sound) == {"aclnnElu"}
+    sound = Run(dict.fromkeys(called, "passed") | {"t.py::test_flaky": "failed"}, called, {}, {}, set())
+    spoilt = Run(dict.fromkeys(called, "failed") | {"t.py::test_selu": "passed"}, called, {}, {}, set())
+    assert noticed("sign", spoilt, sound) == {"aclnnElu"}
+    assert noticed("text", spoilt, sound) == set()
 
 
 def test_functions_of_files() -> None:
@@ -77,8 +85,8 @@ def test_survivors_have_reasons() -> None:
 
 
 def test_the_kinds_are_those_that_the_variant_knows() -> None:
-    source = (ROOT / "tests" / "mutants" / "mutate.cpp").read_text()
-    assert tuple(re.findall(r'\{"(\w+)", \1\}', source)) == KINDS
+    source = (ROOT / "tests" / "mutants" / "values.cpp").read_text()
+    assert tuple(re.findall(r'\{"(\w+)", \1\}', source)) == VALUES
 
 
 def test_what_is_released_cannot_be_changed() -> None:

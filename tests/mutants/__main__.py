@@ -1,13 +1,15 @@
-"""Changes the results of functions and reports the changes that no test detects: ``make mutants``.
+"""Changes what functions compute and how they refuse, and reports the changes that no test detects: ``make mutants``.
 
-A variant of the host CANN, build/mutants, changes an output of every function in one way (tests/mutants/mutate.cpp):
-zeros, one number everywhere, an input instead, one element, two exchanged, the sign, an error of four times the tests'
-tolerance, the last row left out, a byte written between the elements. All functions are changed at once; a mutant is
-killed if a test fails that calls only its function. Survivors are then tested separately, with all tests that call the
-function. ARGS are functions (a pattern such as ``aclnnElu*``), ``--changed``, ``--tests`` and ``--kinds``.
+A variant of the host CANN, build/mutants, changes an output of every function in one way (tests/mutants/values.cpp):
+zeros, the first element everywhere, an input instead, one element, two exchanged, the sign, an error of four times what
+tests allow, the last row left out, a byte written between the elements; or every refusal (tests/mutants/refusals.cpp):
+its text, or its status. A refusal is what ``aclGetRecentErrMsg`` says, whatever the numbers in it. All functions are
+changed at once; a mutant is killed if a test fails that calls only its function, or has only its refusal. The mutants
+that are left are tried one by one, with all tests that reach them. ARGS are functions (a pattern such as
+``aclnnElu*``), ``--changed``, ``--tests`` and ``--kinds``.
 
-Survivors are compared with tests/mutants/survivors.tsv, which gives a reason for each. The last lines count the mutants
-that were killed, by kind and by function with survivors.
+Survivors are compared with tests/mutants/survivors.tsv, which has a reason for each. At the end it prints the numbers
+of killed mutants by kind, and by function for those that have survivors.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "build" / "mutants" / "python"
 HOST = ROOT / "csrc" / "host_cann"
 SURVIVORS = Path(__file__).with_name("survivors.tsv")
-KINDS = ("zeros", "constant", "input", "one", "exchange", "sign", "error", "tail", "gap")
+VALUES = ("zeros", "constant", "input", "one", "exchange", "sign", "error", "tail", "gap")
+REFUSALS = ("text", "status")
+KINDS = VALUES + REFUSALS
 # The tests that call the C interface and check the results.
 TESTS = ("tests/conformance", "tests/test_aten_*.py", "tests/test_named_operators.py", "tests/test_private_formats.py")
 
@@ -48,27 +52,35 @@ class Run(NamedTuple):
     """The results of a run of tests."""
 
     outcomes: dict[str, str]  # of the tests: "passed", "failed" or "skipped"
-    called: dict[str, set[str]]  # the functions called while a test ran
+    called: dict[str, set[str]]  # the functions that computed while a test ran
+    refused: dict[str, set[str]]  # the refusals while a test ran
     outputs: dict[str, int]  # the number of each function's outputs
-    changed: set[str]  # functions with a changed result
+    changed: set[str]  # functions with a changed result, and changed refusals
+
+    def subjects(self, kind: str) -> dict[str, set[str]]:
+        """What a kind of mutant can change, by test."""
+        return self.refused if kind in REFUSALS else self.called
 
     @property
     def failed(self) -> set[str]:
         return {test for test, outcome in self.outcomes.items() if outcome == "failed"}
 
 
-def read_log(text: str) -> tuple[dict[str, set[str]], dict[str, int], set[str]]:
-    """The log of mutate.cpp: the last three fields of a Run."""
-    called = collections.defaultdict(set)
+def read_log(text: str) -> tuple[dict[str, set[str]], dict[str, set[str]], dict[str, int], set[str]]:
+    """The log of the variant: the last four fields of a Run."""
+    called, refused = collections.defaultdict(set), collections.defaultdict(set)
     outputs: dict[str, int] = {}
     changed = set()
     for line in text.splitlines():
-        test, function, count, is_changed = line.split("\t")
-        called[test.rpartition(" (")[0]].add(function)
-        outputs[function] = max(int(count), outputs.get(function, 0))
+        test, name, count, is_changed = line.split("\t")
+        if int(count) < 0:
+            refused[test.rpartition(" (")[0]].add(name)
+        else:
+            called[test.rpartition(" (")[0]].add(name)
+            outputs[name] = max(int(count), outputs.get(name, 0))
         if is_changed == "1":
-            changed.add(function)
-    return dict(called), outputs, changed
+            changed.add(name)
+    return dict(called), dict(refused), outputs, changed
 
 
 def run(tests: Iterable[str], mutant: Mutant | None = None) -> Run:
@@ -97,33 +109,34 @@ def run(tests: Iterable[str], mutant: Mutant | None = None) -> Run:
         return Run(ended, *read_log(log.read_text() if log.exists() else ""))
 
 
-def noticed(spoilt: Run, sound: Run) -> set[str]:
-    """The functions for which a test failed that calls no other function."""
+def noticed(kind: str, spoilt: Run, sound: Run) -> set[str]:
+    """The functions or refusals for which a test failed that has no other one."""
+    subjects = sound.subjects(kind)
     failed = spoilt.failed - sound.failed
-    return {next(iter(of)) for test in failed if len(of := sound.called.get(test, set())) == 1}
+    return {next(iter(of)) for test in failed if len(of := subjects.get(test, set())) == 1}
 
 
-def mutants_of(kind: str, output: int, functions: set[str], sound: Run) -> dict[Mutant, bool]:
+def mutants_of(kind: str, output: int, possible: set[str], sound: Run) -> dict[Mutant, bool]:
     """The mutants of one kind, and whether a test detects them."""
-    possible = {name for name in functions if sound.outputs[name] > output}
     if not possible:
         return {}
 
-    def tests_of(functions: set[str]) -> list[str]:
-        return [test for test in sound.outcomes if functions & sound.called.get(test, set())]
+    def tests_of(names: set[str]) -> list[str]:
+        subjects = sound.subjects(kind)
+        return [test for test in sound.outcomes if names & subjects.get(test, set())]
 
     spoilt = run(tests_of(possible), Mutant("", output, kind))
-    killed = noticed(spoilt, sound)
-    found = {Mutant(function, output, kind): True for function in spoilt.changed & possible & killed}
-    called = set().union(*spoilt.called.values())
-    # Also separately those that were not called, because a test or a process ended before.
-    for function in sorted((spoilt.changed & possible | possible - called) - killed):
-        mutant = Mutant(function, output, kind)
-        alone = run(tests_of({function}), mutant)
-        if function in alone.changed:
+    killed = noticed(kind, spoilt, sound)
+    found = {Mutant(name, output, kind): True for name in spoilt.changed & possible & killed}
+    reached = set().union(*spoilt.subjects(kind).values())
+    # Also separately those that were not reached, because a test or a process ended before.
+    for name in sorted((spoilt.changed & possible | possible - reached) - killed):
+        mutant = Mutant(name, output, kind)
+        alone = run(tests_of({name}), mutant)
+        if name in alone.changed:
             found[mutant] = bool(alone.failed - sound.failed)
     survivors = list(found.values()).count(False)
-    print(f"{kind} of output {output}: {len(found)} functions changed, {survivors} not noticed", flush=True)
+    print(f"{kind} of output {output}: {len(found)} changed, {survivors} not detected", flush=True)
     return found
 
 
@@ -143,6 +156,11 @@ def functions_in(paths: Iterable[Path]) -> set[str]:
     return names
 
 
+def is_of(refusal: str, functions: set[str]) -> bool:
+    """Whether the text of a refusal begins with one of the functions, whose digits it has as #."""
+    return refusal.partition(":")[0] in {re.sub("[0-9]", "#", name) for name in functions}
+
+
 def changed_files(since: str) -> list[Path]:
     """The files that differ from a commit."""
     command = ["git", "diff", "--name-only", since, "--", "csrc"]
@@ -156,7 +174,7 @@ def scores(found: dict[Mutant, bool]) -> list[str]:
     for number, called in ((2, "kind"), (0, "function")):
         of = collections.defaultdict(list)
         for mutant, is_killed in found.items():
-            of[str(mutant[number])].append(is_killed)
+            of[str(mutant[number]).partition(":")[0]].append(is_killed)
         lines += [
             f"{called} {name}: {sum(killed)} of {len(killed)} killed"
             for name, killed in of.items()
@@ -190,13 +208,17 @@ def main() -> int:
         functions &= functions_in(changed_files(options.changed))
     found: dict[Mutant, bool] = {}
     for output in range(max((sound.outputs[name] for name in functions), default=0)):
-        for kind in options.kinds:
-            found |= mutants_of(kind, output, functions, sound)
+        possible = {name for name in functions if sound.outputs[name] > output}
+        for kind in [kind for kind in options.kinds if kind in VALUES]:
+            found |= mutants_of(kind, output, possible, sound)
+    refusals = {name for names in sound.refused.values() for name in names if is_of(name, functions)}
+    for kind in [kind for kind in options.kinds if kind in REFUSALS]:
+        found |= mutants_of(kind, 0, refusals, sound)
     print("\n".join(scores(found)))
     reasons = read_survivors(SURVIVORS.read_text())
     new = [mutant for mutant, is_killed in found.items() if not is_killed and mutant not in reasons]
     for mutant in new:
-        print(f"not noticed: {mutant.function}, output {mutant.output}, {mutant.kind}")
+        print(f"not detected: {mutant.function}, output {mutant.output}, {mutant.kind}")
     return int(bool(new))
 
 

@@ -12,6 +12,11 @@ namespace aclnn_host {
 ACLNN_HOST_INTERNAL int fail(int status, const char* format, ...) noexcept
     __attribute__((format(printf, 2, 3)));
 
+// Called by fail() before it stores its message; returns the status. In releases, it changes
+// nothing. A test build changes the message or the status, to see which tests notice
+// (tests/mutants).
+int reported(int status, std::string& message);
+
 // The status codes of exceptions: out of memory, out of another system resource, anything else.
 struct FailureCodes {
   int memory;

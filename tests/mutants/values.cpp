@@ -1,19 +1,8 @@
-// Mutants of values: changes a function's result before its caller sees it, to show if tests detect
-// the change. Only built into the variant `mutants` (docs/reliability.md).
-//
-// ACLNN_TEST_MUTANT            a name of kMutations; unset: no changes
-// ACLNN_TEST_MUTANT_OUTPUT     index of the output, from 0
-// ACLNN_TEST_MUTANT_FUNCTION   the function, such as aclnnElu; unset: all
-// ACLNN_TEST_MUTANT_LOG        a file that gets a line for each test and function: the test, the
-//                              function, how many outputs it has, and 1 if the output was changed
-
-#include <fcntl.h>
-#include <unistd.h>
+// Mutants of values: the outputs of a function are changed before its caller sees them.
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <set>
 #include <span>
 #include <string>
@@ -21,6 +10,7 @@
 #include <vector>
 
 #include "host_cann/descriptors/executor.h"
+#include "settings_and_log.h"
 
 namespace aclnn_host {
 namespace {
@@ -198,23 +188,6 @@ constexpr Mutation kMutations[] = {{"zeros", zeros}, {"constant", constant}, {"i
                                    {"one", one},     {"exchange", exchange}, {"sign", sign},
                                    {"error", error}, {"tail", tail},         {"gap", gap}};
 
-std::string setting(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? value : "";
-}
-
-void note(const std::string& line) {
-  static std::mutex mutex;
-  static std::set<std::string> noted;
-  const std::lock_guard lock(mutex);
-  if (!noted.insert(line).second) return;
-  const int file = open(setting("ACLNN_TEST_MUTANT_LOG").c_str(),
-                        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0) return;
-  if (write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
-  close(file);
-}
-
 }  // namespace
 
 // Computes, then changes the output selected by the environment.
@@ -226,9 +199,10 @@ aclnnStatus compute_call(aclOpExecutor& executor) {
     if (argument.is_output) outputs.emplace_back(*argument.view);
     if (argument.is_input) inputs.emplace_back(*argument.view);
   }
-  const std::string name = setting("ACLNN_TEST_MUTANT");
-  const std::string function = setting("ACLNN_TEST_MUTANT_FUNCTION");
-  const size_t index = std::strtoul(setting("ACLNN_TEST_MUTANT_OUTPUT").c_str(), nullptr, 10);
+  const std::string name = mutants::setting("ACLNN_TEST_MUTANT");
+  const std::string function = mutants::setting("ACLNN_TEST_MUTANT_FUNCTION");
+  const size_t index =
+      std::strtoul(mutants::setting("ACLNN_TEST_MUTANT_OUTPUT").c_str(), nullptr, 10);
   const bool is_meant = (function.empty() || function == executor.api) && index < outputs.size();
   const std::string before = is_meant ? outputs[index].bytes() : "";
   const aclnnStatus status = executor.compute(executor.workspace);
@@ -242,8 +216,8 @@ aclnnStatus compute_call(aclOpExecutor& executor) {
     mutation.change(out, before, inputs);
     changed = out.bytes() != computed || (mutation.change == gap && out.gap() != nullptr);
   }
-  note(setting("PYTEST_CURRENT_TEST") + "\t" + executor.api + "\t" +
-       std::to_string(outputs.size()) + "\t" + (changed ? "1" : "0") + "\n");
+  mutants::note(mutants::setting("PYTEST_CURRENT_TEST") + "\t" + executor.api + "\t" +
+                std::to_string(outputs.size()) + "\t" + (changed ? "1" : "0") + "\n");
   return status;
 }
 

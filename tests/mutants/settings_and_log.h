@@ -1,0 +1,40 @@
+// Mutants: the variant `mutants` (docs/reliability.md) changes what functions compute or how they
+// refuse, so that tests show whether they notice.
+//
+// ACLNN_TEST_MUTANT            the kind of change; without it nothing changes
+// ACLNN_TEST_MUTANT_OUTPUT     the index of the output
+// ACLNN_TEST_MUTANT_FUNCTION   the function, such as aclnnElu, or the refusal; without it all are
+//                              changed
+// ACLNN_TEST_MUTANT_LOG        a file that gets a line for each test and function: the test, the
+//                              function, its number of outputs, and 1 if the output was changed;
+//                              and one for each test and refusal, with -1 outputs
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <string>
+
+namespace mutants {
+
+inline std::string setting(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+inline void note(const std::string& line) {
+  static std::mutex mutex;
+  static std::set<std::string> noted;
+  const std::lock_guard lock(mutex);
+  if (!noted.insert(line).second) return;
+  const int file = open(setting("ACLNN_TEST_MUTANT_LOG").c_str(),
+                        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  if (write(file, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
+  close(file);
+}
+
+}  // namespace mutants

@@ -110,11 +110,11 @@ wheel-test: $(VENV)/installed
 	$(RUN) -m tests.wheel
 
 # Wheels for every Python on PATH and, after test-aarch64, for aarch64, into dist; tests/wheels.py. ARGS=--release
-# builds all of them.
+# leaves no Python out.
 wheels: build
 	$(RUN) -m tests.wheels $(ARGS)
 
-# The time to compile the core, or with ARGS=--all everything. In a clean tree, this is the build.
+# The CPU seconds to compile the core, or with ARGS=--all everything. In a clean tree, this is the build.
 build-cost: $(VENV)/tools
 	$(RUN) tools/build_cost.py $(ARGS)
 
@@ -130,7 +130,7 @@ stock:
 	rm -rf "build/new user"
 	git clone --quiet . "build/new user/aclnn_torch"
 	mkdir "build/new user/home"
-	cd "build/new user/aclnn_torch" && for target in demo demo-npu test; do \
+	cd "build/new user/aclnn_torch" && for target in demo test demo-npu; do \
 	  begin=$$(date +%s); env -i HOME="$$PWD/../home" PATH="$$PATH" PIP_CONFIG_FILE=/dev/null CCACHE_DISABLE=1 \
 	  $(foreach name,$(KEPT),$${$(name):+$(name)="$$$(name)"}) make $$target || exit 1; \
 	  echo "make $$target took $$(($$(date +%s) - begin)) s"; done
@@ -139,8 +139,8 @@ stock:
 sanitize: build
 	$(RUN) -m tests.sanitize
 
-# Changes the results of each function on ATen in nine ways, and reports the changes that no test detects;
-# tests/mutants. All of it takes hours; ARGS="aclnnIndex* --kinds sign" selects a part.
+# Changes the results of each function in nine ways, and each refusal in two, and reports the changes that no test
+# detects; tests/mutants. All of it takes hours; ARGS="aclnnIndex* --kinds sign" selects a part.
 mutants: build
 	$(RUN) -m tests.mutants $(ARGS)
 

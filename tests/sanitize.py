@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import LONGEST_SESSION, builds
+from tests import LONGEST_SESSION, OF_THE_CALLER, builds
 
 ROOT = Path(__file__).resolve().parent.parent
 AT_A_TIME = 2
@@ -110,7 +110,7 @@ def run_python() -> Outcome:
         for name in names
     ]
     environment = (
-        os.environ
+        {name: value for name, value in os.environ.items() if name not in OF_THE_CALLER}
         | ADDRESS
         | {
             "LD_PRELOAD": " ".join(libraries),

@@ -12,9 +12,9 @@ from tests.mutants.__main__ import (
     VALUES,
     Mutant,
     Run,
+    detected_in,
     functions_in,
     is_of,
-    noticed,
     read_log,
     read_survivors,
     scores,
@@ -46,21 +46,26 @@ def test_a_failure_of_a_test_about_one_function_counts() -> None:
     called |= {"t.py::test_pair": {"aclnnTopk", "aclnnSort"}, "t.py::test_flaky": {"aclnnGelu"}}
     sound = Run(dict.fromkeys(called, "passed") | {"t.py::test_flaky": "failed"}, called, {}, {}, set())
     spoilt = Run(dict.fromkeys(called, "failed") | {"t.py::test_selu": "passed"}, called, {}, {}, set())
-    assert noticed("sign", spoilt, sound) == {"aclnnElu"}
-    assert noticed("text", spoilt, sound) == set()
+    assert detected_in("sign", spoilt, sound) == {"aclnnElu"}
+    assert detected_in("text", spoilt, sound) == set()
 
 
 def test_functions_of_files() -> None:
-    """Rows, of a file or of a header's folder; an operator's, and those whose kernels a file has."""
-    csrc = ROOT / "csrc"
-    rows = csrc / "cann" / "rows" / "activation"
-    of_file, of_folder = functions_in([rows / "shrink.cpp"]), functions_in([rows / "shrinking.h"])
+    """Rows, of a file or of a header's folder; an operator's, also for kernels; all where all share a file."""
+    every = {"aclnnAll"}
+
+    def of(name: str) -> set[str]:
+        return functions_in(ROOT / "csrc" / name, every)
+
+    of_file, of_folder = of("cann/rows/activation/shrink.cpp"), of("cann/rows/activation/shrinking.h")
     assert "aclnnShrink" in of_file < of_folder and "aclnnSigmoid" in of_folder and "aclnnAdd" not in of_folder
-    elu = functions_in([csrc / "host_cann" / "ops" / "elu.cpp"])
+    elu = of("host_cann/ops/elu.cpp")
     assert elu >= {"aclnnElu", "aclnnInplaceElu", "aclnnEluBackward"}
-    assert functions_in([csrc / "host_cann" / "kernels" / "elu.cpp"]) == elu
-    assert "aclnnConvolutionBackward" in functions_in([csrc / "host_cann" / "kernels" / "convolution_direct.cpp"])
-    assert functions_in([ROOT / "README.md", csrc / "gone.cpp"]) == set()
+    assert of("host_cann/kernels/elu.cpp") == elu
+    assert "aclnnConvolutionBackward" in of("host_cann/kernels/convolution_direct.cpp")
+    assert "aclnnConvolution" in of("host_cann/ops/convolution/convolution_checks.cpp")
+    shared = ("cann/rows/engine/kinds.h", "host_cann/arguments/cast.cpp", "host_cann/kernels/elementwise.h")
+    assert [of(name) for name in (*shared, "cann/named_ops/boxes.cpp")] == [every] * 4
 
 
 def test_scores() -> None:

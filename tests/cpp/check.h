@@ -60,13 +60,15 @@ struct Registration {
   static void name()
 #define CHECK(condition) check::report(static_cast<bool>(condition), __FILE__, __LINE__, #condition)
 #define CHECK_EQ(got, expected) check::equal((got), (expected), __FILE__, __LINE__, #got)
-// Leaves out the rest of a test. The program prints the reason; test_cpp.py and `make sanitize`
-// repeat it.
+// Returns from a test, whose rest is left out. The program prints the reason; test_cpp.py and
+// `make sanitize` repeat it.
 #define SKIP_IF(condition, reason) \
-  if (condition) {                 \
-    check::skipped() = reason;     \
-    return;                        \
-  }
+  do {                             \
+    if (condition) {               \
+      check::skipped() = reason;   \
+      return;                      \
+    }                              \
+  } while (false)
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--list") == 0) {

@@ -347,10 +347,7 @@ TEST(no_listener_is_at_all_addresses) {
 }
 
 TEST(a_listener_of_ip_6_is_at_its_address_alone) {
-  if (!std::filesystem::exists("/proc/self/net/if_inet6")) {
-    std::printf("not run without IPv6\n");
-    return;
-  }
+  SKIP_IF(!std::filesystem::exists("/proc/self/net/if_inet6"), "this machine has no IPv6");
   const std::set<std::string> before = listening_addresses();
   const File listener = listen_at("::1");
   std::set<std::string> now = listening_addresses();
@@ -509,10 +506,7 @@ TEST(a_visitor_that_says_nothing_is_sent_away) {
 TEST(other_users_of_the_host_are_refused) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
-  if (geteuid() != 0) {
-    std::printf("not run as root, which alone can be another user\n");
-    return;
-  }
+  SKIP_IF(geteuid() != 0, "only root can become another user");
   in_a_child([&] {
     constexpr uid_t kNobody = 65534;
     if (setuid(kNobody) != 0) return false;

@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests import builds
+from tests import OF_THE_CALLER, builds
 from tests.aten_ops.files import ROWS, row_files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,7 +87,7 @@ def run(tests: Iterable[str], mutant: Mutant | None = None) -> Run:
     """Runs tests with a change, of every function if it names none."""
     with tempfile.TemporaryDirectory() as folder:
         log, outcomes = Path(folder) / "log", Path(folder) / "outcomes"
-        environment = os.environ | {
+        environment = {name: value for name, value in os.environ.items() if name not in OF_THE_CALLER} | {
             "PYTHONPATH": os.pathsep.join([str(PACKAGE), str(ROOT)]),
             "ACLNN_TEST_MUTANT_LOG": str(log),
             "ACLNN_TEST_OUTCOMES": str(outcomes),
@@ -101,7 +101,9 @@ def run(tests: Iterable[str], mutant: Mutant | None = None) -> Run:
         # As in tests.sanitize: the tree's own package must not come first.
         options = ["-q", "--tb=no", "-p", "tests.mutants.plugin", "-m", "not test_all and not deep"]
         options += ["-o", "pythonpath=", "--import-mode=append", "--numprocesses=2", "--dist=worksteal"]
-        command = [sys.executable, "-m", "pytest", *options, *(str(ROOT / test) for test in tests)]
+        names = Path(folder) / "tests"  # too many for a command line
+        names.write_text("".join(f"{ROOT / test}\n" for test in tests))
+        command = [sys.executable, "-m", "pytest", *options, f"@{names}"]
         done = subprocess.run(command, cwd=PACKAGE, env=environment, capture_output=True, text=True)
         if not outcomes.exists():
             raise SystemExit(f"pytest ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -109,7 +111,7 @@ def run(tests: Iterable[str], mutant: Mutant | None = None) -> Run:
         return Run(ended, *read_log(log.read_text() if log.exists() else ""))
 
 
-def noticed(kind: str, spoilt: Run, sound: Run) -> set[str]:
+def detected_in(kind: str, spoilt: Run, sound: Run) -> set[str]:
     """The functions or refusals for which a test failed that has no other one."""
     subjects = sound.subjects(kind)
     failed = spoilt.failed - sound.failed
@@ -126,7 +128,7 @@ def mutants_of(kind: str, output: int, possible: set[str], sound: Run) -> dict[M
         return [test for test in sound.outcomes if names & subjects.get(test, set())]
 
     spoilt = run(tests_of(possible), Mutant("", output, kind))
-    killed = noticed(kind, spoilt, sound)
+    killed = detected_in(kind, spoilt, sound)
     found = {Mutant(name, output, kind): True for name in spoilt.changed & possible & killed}
     reached = set().union(*spoilt.subjects(kind).values())
     # Also separately those that were not reached, because a test or a process ended before.
@@ -140,20 +142,25 @@ def mutants_of(kind: str, output: int, possible: set[str], sound: Run) -> dict[M
     return found
 
 
-def functions_in(paths: Iterable[Path]) -> set[str]:
-    """The functions of source files: rows, all rows of a folder for its headers, operators, and those of kernels."""
-    names: set[str] = set()
-    for path in paths:
-        if path.is_relative_to(ROWS):
-            file = str(path.relative_to(ROWS))
-            folder = file.rpartition("/")[0] if path.suffix == ".h" else file
-            names |= {name for name, files in row_files().items() if any(f.startswith(folder) for f in files)}
-        elif path.is_relative_to(HOST):
-            for source in (HOST / "ops").rglob("*.cpp"):
-                operator = source.relative_to(HOST / "ops").parts[0].removesuffix(".cpp")
-                if path.stem.startswith(operator) or operator in path.parts:
-                    names |= set(re.findall(r"\baclnn[A-Z]\w*(?=GetWorkspaceSize)", source.read_text()))
-    return names
+def functions_in(path: Path, every: set[str]) -> set[str]:
+    """The functions of a source file.
+
+    Rows of a file; all rows of a folder for what these share; an operator, also for its kernels; every function for
+    what all of them share.
+    """
+    if path.is_relative_to(ROWS):
+        file = path.relative_to(ROWS)
+        of_file = {name for name, files in row_files().items() if str(file) in files}
+        folder = {name for name, files in row_files().items() if any(Path(f).parent == file.parent for f in files)}
+        return of_file or folder or every
+    if path.parent in (HOST / "ops", HOST / "kernels") or path.is_relative_to(HOST / "ops"):
+        names: set[str] = set()
+        for source in (HOST / "ops").rglob("*.cpp"):
+            operator = source.relative_to(HOST / "ops").parts[0].removesuffix(".cpp")
+            if path.stem.startswith(operator) or operator in path.parts:
+                names |= set(re.findall(r"\baclnn[A-Z]\w*(?=GetWorkspaceSize)", source.read_text()))
+        return names or every
+    return every
 
 
 def is_of(refusal: str, functions: set[str]) -> bool:
@@ -162,10 +169,12 @@ def is_of(refusal: str, functions: set[str]) -> bool:
 
 
 def changed_files(since: str) -> list[Path]:
-    """The files that differ from a commit."""
-    command = ["git", "diff", "--name-only", since, "--", "csrc"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return [ROOT / name for name in done.stdout.splitlines()]
+    """The C++ files of csrc that differ from a commit, new ones too."""
+    found: list[str] = []
+    for command in (["diff", "--name-only", since], ["ls-files", "--others", "--exclude-standard"]):
+        done = subprocess.run(["git", *command, "--", "csrc"], cwd=ROOT, capture_output=True, text=True, check=True)
+        found += done.stdout.splitlines()
+    return [ROOT / name for name in found if name.endswith((".cpp", ".h"))]
 
 
 def scores(found: dict[Mutant, bool]) -> list[str]:
@@ -205,7 +214,7 @@ def main() -> int:
     sound = run(files)
     functions = set(fnmatch.filter(sound.outputs, options.functions))
     if options.changed:
-        functions &= functions_in(changed_files(options.changed))
+        functions &= set().union(*(functions_in(path, functions) for path in changed_files(options.changed)))
     found: dict[Mutant, bool] = {}
     for output in range(max((sound.outputs[name] for name in functions), default=0)):
         possible = {name for name in functions if sound.outputs[name] > output}

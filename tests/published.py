@@ -122,7 +122,7 @@ def rows(library: Path) -> dict[str, tuple[tuple[str, str], ...]]:
 def images(library: Path) -> dict[str, tuple[str, ...]]:
     """The image arguments of every row, whose channels are dimension 1, by function."""
     found = {
-        name: tuple(argument for kind, argument in _pairs(arguments) if kind.startswith("Image<"))
+        name: tuple(argument for kind, argument in _pairs(arguments) if "Image<" in kind and "Unused<" not in kind)
         for name, arguments in _signatures(library, "aclnn_rows").items()
     }
     return {name: arguments for name, arguments in found.items() if arguments}

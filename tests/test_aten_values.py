@@ -297,12 +297,15 @@ REFUSED = {
     "meanOut=FLOAT16[1,1] rstdOut=FLOAT16[1,1]": "beta has dtype FLOAT, expected FLOAT16",
     # Arguments that must match another.
     "aclnnInterleaveRope x=FLOAT[2,3,2,64] cos=FLOAT[2,1,2,64] sin=FLOAT16[2,1,2,64] out=FLOAT[2,3,2,64]": "sin has "
-    "dtype FLOAT16, expected FLOAT as x has; cast one of them",
+    "dtype FLOAT16, expected FLOAT as cos has; cast one of them",
     "aclnnApplyTopKTopP logits=FLOAT[3,4] p=FLOAT[3] k=INT32[3] out=FLOAT[4,3]": "out has shape [4, 3], expected "
     "[3, 4] as logits has",
     "aclnnMoeFinalizeRouting expandedX=FLOAT[1,2] x1=FLOAT[1,2] x2Optional=FLOAT16[1,2] bias=FLOAT[1,2] "
     "scales=FLOAT[1,1] expandedRowIdx=INT32[1] expandedExpertIdx=INT32[1,1] out=FLOAT[1,2]": "x2Optional has dtype "
     "FLOAT16, expected FLOAT as expandedX has",
+    "aclnnAxpyV2 self=FLOAT[2,3] other=FLOAT[3] alpha=FLOAT[1] out=FLOAT[2,3]": "other has shape [3], expected [2, 3] "
+    "as self has; shapes are not broadcast",
+    "aclnnMaxN tensors={FLOAT[2] FLOAT16[2]} out=FLOAT[2]": "tensors has dtype FLOAT16, expected FLOAT as out has",
     # Checks of unsupported calls.
     "aclnnKlDiv self=FLOAT[2] target=FLOAT[2] reduction=4 logTarget=false out=FLOAT[]": "2 (sum) or 3 (batchmean)",
     "aclnnKlDivBackward gradOutput=FLOAT[2,2] self=FLOAT[1] target=FLOAT[2,2] reduction=0 logTarget=false "
@@ -355,8 +358,18 @@ REFUSED = {
     "queryStartLoc=INT32[3]:0,3,5 cacheIndices=INT32[2,3]:0,1,2,3,4,5 initialStateMode=null bias=null "
     "numAcceptedTokens=INT32[2]:2,1 numComputedTokens=INT32[2]:3,1 "
     "blockIdxFirstScheduledToken=INT32[2]:0,0 blockIdxLastScheduledToken=INT32[2]:1,0 "
-    "initialStateIdx=INT32[2]:0,0 activationMode=3 padSlotId=-1 runMode=0 maxQueryLen=-1 "
+    "initialStateIdx=INT32[2]:0,0 activationMode=3 padSlotId=-1 runMode=0 maxQueryLen=3 "
     "residualConnection=1 blockSize=2 convMode=1 y=FLOAT16[5,64]": "activationMode is 3, expected 0, 1 or 2",
+    "aclnnFusedCausalConv1d x=FLOAT16[5,64] weight=FLOAT16[3,64] convStates=FLOAT16[6,3,64] "
+    "queryStartLoc=INT32[3]:0,3,5 cacheIndices=INT32[2]:0,1 initialStateMode=null bias=null numAcceptedTokens=null "
+    "numComputedTokens=null blockIdxFirstScheduledToken=null blockIdxLastScheduledToken=null initialStateIdx=null "
+    "activationMode=0 padSlotId=-1 runMode=0 maxQueryLen=-1 residualConnection=0 blockSize=128 convMode=0 "
+    "y=FLOAT16[5,64]": "maxQueryLen is -1, expected 1 or more, or -1 with x of three dimensions",
+    "aclnnInplaceFusedCausalConv1d x=FLOAT16[2,2,64] weight=FLOAT16[3,64] convStates=FLOAT16[3,3,64] "
+    "queryStartLoc=null cacheIndices=INT32[2]:2,0 initialStateMode=null bias=null numAcceptedTokens=null "
+    "numComputedTokens=null blockIdxFirstScheduledToken=null blockIdxLastScheduledToken=null "
+    "initialStateIdx=null activationMode=0 padSlotId=-1 runMode=1 maxQueryLen=0 residualConnection=0 "
+    "blockSize=128 convMode=0": "maxQueryLen is 0, expected 1 or more, or -1 with x of three dimensions",
     "aclnnInplaceFusedCausalConv1d x=FLOAT16[2,2,64] weight=FLOAT16[3,64] convStates=FLOAT16[3,3,64] "
     "queryStartLoc=null cacheIndices=INT32[2]:2,0 initialStateMode=null bias=null numAcceptedTokens=null "
     "numComputedTokens=null blockIdxFirstScheduledToken=null blockIdxLastScheduledToken=null "

@@ -112,7 +112,7 @@ def test_arguments_are_like_others_of_their_row() -> None:
         for _, name, arguments, _ in ROW.findall(source):
             pairs = ARGUMENT.findall(arguments)
             for kind, argument, other in pairs:
-                if kind.startswith(("SameDtype<", "Like<")):
+                if kind.startswith(("SameDtype<", "SameShape<", "Like<")):
                     count += 1
                     if other == argument or all(other != candidate for _, candidate, _ in pairs):
                         missing.append(f"{name}: {argument} is like {other}")

@@ -339,11 +339,12 @@ def with_states(x: torch.Tensor, *rest: Any, **options: Any) -> torch.Tensor | N
     first, last, initial = blocks or (None, None, None)
     if x.device.type == "npu":
         call = torch_npu.npu_fused_causal_conv1d_v2 if options["inplace"] else torch_npu.npu_fused_causal_conv1d
+        longest = -1 if starts is None else int(starts.cpu().diff().max())
         return call(
             x, weight, states, query_start_loc=starts, cache_indices=lines, num_accepted_tokens=accepted,
             num_computed_tokens=computed, residual_connection=int(options["residual"]), block_size=options["block"],
             block_idx_first_scheduled_token=first, block_idx_last_scheduled_token=last, initial_state_idx=initial,
-            conv_mode=options["mode"],
+            conv_mode=options["mode"], max_query_len=longest,
         )  # fmt: skip
     flat = x.flatten(0, -2)
     batch = lines.size(0)

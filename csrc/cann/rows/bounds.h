@@ -19,4 +19,15 @@ inline void check_bounds(const char* name, const at::Tensor& indices, int64_t li
          limit - 1);
 }
 
+// The product of sizes, for functions of ATen that do not check it. That of the sizes beside a 0
+// may be too large.
+inline int64_t product(at::IntArrayRef sizes) {
+  int64_t result = 1;
+  for (const int64_t size : sizes) {
+    EXPECT(!__builtin_mul_overflow(result, size, &result), "the product of the sizes ", sizes,
+           " is more than INT64 holds, expected smaller ones");
+  }
+  return result;
+}
+
 }  // namespace aclnn_host

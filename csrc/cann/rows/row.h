@@ -68,7 +68,7 @@ struct Row {
 #define ACLNN_FOR_EACH(macro, ...) ACLNN_EXPAND(ACLNN_EACH(macro, (, ), __VA_ARGS__))
 
 // Each takes a kind and a name, with a third operand for some kinds: the reason of Unused and
-// Refused, the name of another argument for SameDtype and Like.
+// Refused, the name of another argument for SameDtype, SameShape and Like.
 #define ACLNN_KIND(kind, name, ...) ::aclnn_host::Kind<kind>
 #define ACLNN_PARAMETER(kind, name, ...) typename ::aclnn_host::Kind<kind>::C name
 #define ACLNN_VALUE(kind, name, ...) \

@@ -2,7 +2,6 @@
 
 #include <ATen/OpMathType.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/WrapDimUtils.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/clamp.h>
@@ -39,25 +38,27 @@ c10::string_view gelu_formula(int64_t approximate) {
   return approximate == 0 ? "none" : "tanh";
 }
 
-// The two halves of a tensor along a dimension.
-struct Sides {
-  Sides(const at::Tensor& x, int64_t dim) {
-    const int64_t place = at::maybe_wrap_dim(dim, x.dim());
-    const int64_t size = x.dim() == 0 ? 1 : x.size(place);
-    EXPECT(size % 2 == 0, "the input has shape ", x.sizes(), ", expected an even dimension ", dim,
-           ", which is split in halves");
-    left = x.narrow(place, 0, size / 2);
-    right = x.narrow(place, size / 2, size / 2);
-  }
-  at::Tensor left;
-  at::Tensor right;
-};
-
 int64_t place_of(int64_t dim, const at::Tensor& x) {
   expect_dims("x", x, 1, 8);
   EXPECT(dim >= -x.dim() && dim < x.dim(), "dim is ", dim, ", expected ", -x.dim(), " to ",
          x.dim() - 1);
   return dim < 0 ? dim + x.dim() : dim;
+}
+
+// Writes GELU of the gate times the other half, and that GELU.
+void geglu(const Halves& x, int64_t approximate, Output& out, Output& out_gelu) {
+  const at::Tensor activated = at::gelu(x.gate, gelu_formula(approximate));
+  out = at::mul(x.up, activated);
+  out_gelu = activated;
+}
+// `gelu` is what the forward pass wrote.
+at::Tensor geglu_gradient(const Halves& x, const at::Tensor& gradient, const at::Tensor& gelu,
+                          int64_t dim, int64_t approximate, bool gate_is_left) {
+  const at::Tensor of_gate =
+      at::gelu_backward(at::mul(gradient, x.up), x.gate, gelu_formula(approximate));
+  const at::Tensor of_up = at::mul(gradient, gelu);
+  const at::Tensor parts[] = {gate_is_left ? of_gate : of_up, gate_is_left ? of_up : of_gate};
+  return at::cat(at::TensorList(parts), dim);
 }
 
 // Splits the columns of a matrix into those that go through the activation and the others.
@@ -79,96 +80,73 @@ ACLNN(GluBackward, (Floating<In>, gradOut), (Floating<In>, self), (int64_t, dim)
   out = at::glu_backward(wide(gradOut), wide(self), dim);
 }
 ACLNN(SwiGlu, (Floating<In>, x), (int64_t, dim), (Out, out)) {
-  const Sides halves(x.to(at::toOpMathType(x.scalar_type())), dim);
-  out = at::mul(at::silu(halves.left), halves.right).to(x.scalar_type());
+  const at::Tensor whole = x.to(at::toOpMathType(x.scalar_type()));
+  out = swiglu(halves(whole, dim, /*gate_is_left=*/true)).to(x.scalar_type());
 }
 ACLNN(SwiGluGrad, (Floating<In>, yGrad), (Floating<In>, x), (int64_t, dim), (Out, out)) {
   const auto type = at::toOpMathType(x.scalar_type());
-  const Sides halves(x.to(type), dim);
-  expect_shape("yGrad", yGrad, halves.left.sizes());
+  const Halves parts = halves(x.to(type), dim, /*gate_is_left=*/true);
+  expect_shape("yGrad", yGrad, parts.gate.sizes());
   const at::Tensor gradient = yGrad.to(type);
-  const at::Tensor parts[] = {at::silu_backward(at::mul(gradient, halves.right), halves.left),
-                              at::mul(gradient, at::silu(halves.left))};
-  out = at::cat(at::TensorList(parts), dim).to(x.scalar_type());
+  const at::Tensor gradients[] = {at::silu_backward(at::mul(gradient, parts.up), parts.gate),
+                                  at::mul(gradient, at::silu(parts.gate))};
+  out = at::cat(at::TensorList(gradients), dim).to(x.scalar_type());
 }
 // The first half of the last dimension is the gate, which is clamped after its activation.
-ACLNN(SwigluClamp, (Floating<In>, x), (double, limit), (Out, y)) {
+ACLNN(SwigluClamp, (Floating<In>, x), (double, limit), (SameDtype<Out>, y, "x")) {
   EXPECT(limit > 0, "limit is ", limit, ", expected more than 0");
   EXPECT(x.dim() > 0 && x.size(-1) % 2 == 0, "x has shape ", x.sizes(),
          ", expected an even last dimension");
-  expect_dtype(y, x);
   const auto halves = wide(x).chunk(2, -1);
   const c10::Scalar most(limit.value());
   y = at::silu(halves[0]).clamp_max(most) * halves[1].clamp(-limit.value(), most);
 }
 // out is the left half times GELU of the right half; outGelu is that GELU.
-ACLNN(GeGlu, (Floating<In>, self), (int64_t, dim), (int64_t, approximate), (Out, out),
-      (Out, outGelu)) {
-  expect_dtype("out", out, self);
-  expect_dtype("outGelu", outGelu, self);
-  const Sides x(wide(self), dim);
-  const at::Tensor activated = at::gelu(x.right, gelu_formula(approximate));
-  out = at::mul(x.left, activated);
-  outGelu = activated;
+ACLNN(GeGlu, (Floating<In>, self), (int64_t, dim), (int64_t, approximate),
+      (SameDtype<Out>, out, "self"), (SameDtype<Out>, outGelu, "self")) {
+  geglu(halves(wide(self), dim, /*gate_is_left=*/false), approximate, out, outGelu);
 }
-ACLNN(GeGluBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Floating<In>, gelu),
-      (int64_t, dim), (int64_t, approximate), (Out, gradInput)) {
-  const Sides x(wide(self), dim);
-  expect_like("gelu", gelu, gradOutput);
-  expect_like("gradInput", gradInput, self);
-  expect_dtype("gradOutput", gradOutput, self);
-  EXPECT(gradOutput.sizes() == x.left.sizes(), "gradOutput has shape ", gradOutput.sizes(),
-         ", expected ", x.left.sizes(), ", half of self");
-  const at::Tensor gradient = wide(gradOutput);
-  const at::Tensor parts[] = {
-      at::mul(gradient, wide(gelu)),
-      at::gelu_backward(at::mul(gradient, x.left), x.right, gelu_formula(approximate))};
-  gradInput = at::cat(at::TensorList(parts), dim);
+ACLNN(GeGluBackward, (SameDtype<Floating<In>>, gradOutput, "self"), (Floating<In>, self),
+      (Like<Floating<In>>, gelu, "gradOutput"), (int64_t, dim), (int64_t, approximate),
+      (Like<Out>, gradInput, "self")) {
+  const Halves parts = halves(wide(self), dim, /*gate_is_left=*/false);
+  EXPECT(gradOutput.sizes() == parts.gate.sizes(), "gradOutput has shape ", gradOutput.sizes(),
+         ", expected ", parts.gate.sizes(), ", half of self");
+  gradInput = geglu_gradient(parts, wide(gradOutput), wide(gelu), dim, approximate,
+                             /*gate_is_left=*/false);
 }
 // out is GELU of one half of x, times the other half; outGelu is that GELU.
 ACLNN(GeGluV3, (Floating<In>, x), (int64_t, dim), (int64_t, approximate), (bool, activateLeft),
       (Out, out), (Out, outGelu)) {
-  const Sides halves(wide(x), dim);
-  const at::Tensor activated =
-      at::gelu(activateLeft ? halves.left : halves.right, gelu_formula(approximate));
-  out = at::mul(activateLeft ? halves.right : halves.left, activated);
-  outGelu = activated;
+  geglu(halves(wide(x), dim, activateLeft), approximate, out, outGelu);
 }
 ACLNN(GeGluV3Backward, (Floating<In>, dy), (Floating<In>, x), (Floating<In>, gelu), (int64_t, dim),
       (int64_t, approximate), (bool, activateLeft), (Out, dx)) {
-  const Sides halves(wide(x), dim);
-  expect_shape("dy", dy, halves.left.sizes());
-  expect_shape("gelu", gelu, halves.left.sizes());
-  const at::Tensor gradient = wide(dy);
-  const at::Tensor factor = at::mul(gradient, wide(gelu));
-  const at::Tensor activated =
-      at::gelu_backward(at::mul(gradient, activateLeft ? halves.right : halves.left),
-                        activateLeft ? halves.left : halves.right, gelu_formula(approximate));
-  const at::Tensor parts[] = {activateLeft ? activated : factor, activateLeft ? factor : activated};
-  dx = at::cat(at::TensorList(parts), dim);
+  const Halves parts = halves(wide(x), dim, activateLeft);
+  expect_shape("dy", dy, parts.gate.sizes());
+  expect_shape("gelu", gelu, parts.gate.sizes());
+  dx = geglu_gradient(parts, wide(dy), wide(gelu), dim, approximate, activateLeft);
 }
 
 // One half of the last dimension, activated, times the other.
-ACLNN(FatreluMul, (Floating<In>, input), (Floating<In>, threshold), (Out, out)) {
-  expect_dtype("threshold", threshold, input);
-  expect_dtype("out", out, input);
+ACLNN(FatreluMul, (Floating<In>, input), (SameDtype<Floating<In>>, threshold, "input"),
+      (SameDtype<Out>, out, "input")) {
   EXPECT(threshold.numel() == 1, "threshold has shape ", threshold.sizes(),
          ", expected one element");
-  const Sides x(wide(input), -1);
-  const at::Tensor is_low = x.left < wide(threshold).reshape({});
-  out = at::mul(x.left.masked_fill(is_low, 0), x.right);
+  const Halves parts = halves(wide(input), -1, /*gate_is_left=*/true);
+  const at::Tensor is_low = parts.gate < wide(threshold).reshape({});
+  out = at::mul(parts.gate.masked_fill(is_low, 0), parts.up);
 }
-ACLNN(GeluMul, (Floating<In>, input), (char*, approximateOptional), (Out, out)) {
-  expect_dtype("out", out, input);
+ACLNN(GeluMul, (Floating<In>, input), (char*, approximateOptional),
+      (SameDtype<Out>, out, "input")) {
   EXPECT(
       approximateOptional.empty() || approximateOptional == "none" || approximateOptional == "tanh",
       "approximateOptional is \"", approximateOptional, "\", expected \"none\", \"tanh\" or null");
-  const Sides x(wide(input), -1);
-  out = at::mul(at::gelu(x.left, gelu_formula(approximateOptional == "tanh" ? 1 : 0)), x.right);
+  const Halves parts = halves(wide(input), -1, /*gate_is_left=*/true);
+  out =
+      at::mul(at::gelu(parts.gate, gelu_formula(approximateOptional == "tanh" ? 1 : 0)), parts.up);
 }
-ACLNN(SiluMul, (Floating<In>, x), (Floating<In>, y), (Out, out)) {
-  expect_like("y", y, x);
-  expect_like("out", out, x);
+ACLNN(SiluMul, (Floating<In>, x), (Like<Floating<In>>, y, "x"), (Like<Out>, out, "x")) {
   out = at::silu(wide(x)) * wide(y);
 }
 
@@ -235,11 +213,10 @@ ACLNN(ClippedSwigluV2, (Floating<In>, x), (Optional<In>, groupIndexOptional), (i
 // Rows outside the groups have the gradient 0.
 ACLNN(ClippedSwigluGrad, (Floating<In>, gradY), (Floating<In>, x),
       (Optional<In>, groupIndexOptional), (int64_t, dim), (double, alpha), (double, limit),
-      (double, bias), (bool, interleaved), (Out, gradXOut)) {
+      (double, bias), (bool, interleaved), (Like<Out>, gradXOut, "x")) {
   const int64_t place = place_of(dim, x);
   EXPECT(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
   expect_half("gradY", gradY, x, place);
-  expect_like("gradXOut", gradXOut, x);
   const at::Tensor gradient = as_matrix(wide(gradY), place);
   const Halves parts = split(as_matrix(wide(x), place), interleaved);
   const at::Tensor gate = at::clamp_max(parts.gate, limit.value());
@@ -268,10 +245,9 @@ ACLNN(SituGlu, (Floating<In>, x), (int64_t, dim), (double, beta), (double, linea
   out = situ(parts, beta, linearBeta).reshape(out->sizes());
 }
 ACLNN(SituGluGrad, (Floating<In>, gradY), (Floating<In>, x), (int64_t, dim), (double, beta),
-      (double, linearBeta), (bool, activateLeft), (Out, out)) {
+      (double, linearBeta), (bool, activateLeft), (Like<Out>, out, "x")) {
   const int64_t place = place_of(dim, x);
   expect_half("gradY", gradY, x, place);
-  expect_like("out", out, x);
   const Halves parts = halves(as_matrix(wide(x), place), 1, activateLeft);
   const at::Tensor gradient = as_matrix(wide(gradY), place);
   const at::Tensor t = at::tanh(parts.gate / beta.value());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/TensorOperators.h>
+#include <ATen/WrapDimUtils.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/tanh.h>
@@ -18,11 +19,12 @@ struct Halves {
 
 // Splits a tensor along a dimension, with the gate in the left or the right half.
 inline Halves halves(const at::Tensor& x, int64_t dim, bool gate_is_left) {
-  EXPECT(x.size(dim) % 2 == 0, "x has ", x.size(dim), " elements in dimension ", dim,
-         ", expected an even number");
-  const int64_t half = x.size(dim) / 2;
-  const at::Tensor left = x.narrow(dim, 0, half);
-  const at::Tensor right = x.narrow(dim, half, half);
+  const int64_t place = at::maybe_wrap_dim(dim, x.dim());
+  const int64_t size = x.dim() == 0 ? 1 : x.size(place);
+  EXPECT(size % 2 == 0, "the input has shape ", x.sizes(), ", expected an even dimension ", dim,
+         ", which is split in halves");
+  const at::Tensor left = x.narrow(place, 0, size / 2);
+  const at::Tensor right = x.narrow(place, size / 2, size / 2);
   return gate_is_left ? Halves{left, right} : Halves{right, left};
 }
 

@@ -13,7 +13,6 @@
 #include <ATen/ops/silu_backward.h>
 #include <ATen/ops/where.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::activation_gelu_silu_mish_elu_rows {
@@ -33,8 +32,7 @@ ACLNN(FastGelu, (Floating<In>, self), (Out, out)) {
   out = at::mul(x, at::sigmoid(at::mul(x, 1.702)));
 }
 // The formula takes the sign of 0 as 1.
-ACLNN(FastGeluV2, (Floating<In>, x), (Out, out)) {
-  expect_like("out", out, x);
+ACLNN(FastGeluV2, (Floating<In>, x), (Like<Out>, out, "x")) {
   const at::Tensor value = wide(x);
   const at::Tensor distance = at::abs(0.7071 * value).clamp_max(1.769) - 1.769;
   const at::Tensor half = -0.1444 * distance.square() + 0.5;
@@ -45,16 +43,13 @@ ACLNN(FastGeluBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Out, 
   gradInput = at::mul(wide(gradOutput), at::silu_backward(at::ones_like(scaled), scaled));
 }
 // x sigmoid(beta x); beta is 1 if it is null. The derivative by x is that of SiLU at beta x.
-ACLNN(Swish, (Floating<In>, self), (Optional<Number>, betaOptional), (Out, out)) {
-  expect_like("out", out, self);
+ACLNN(Swish, (Floating<In>, self), (Optional<Number>, betaOptional), (Like<Out>, out, "self")) {
   const double beta = beta_of(betaOptional);
   const at::Tensor x = wide(self);
   out = beta == 1 ? at::silu(x) : at::mul(x, at::sigmoid(x * beta));
 }
-ACLNN(SwishBackward, (Floating<In>, gradOutput), (Floating<In>, self),
-      (Optional<Number>, betaOptional), (Out, gradInput)) {
-  expect_like("gradOutput", gradOutput, self);
-  expect_like("gradInput", gradInput, self);
+ACLNN(SwishBackward, (Like<Floating<In>>, gradOutput, "self"), (Floating<In>, self),
+      (Optional<Number>, betaOptional), (Like<Out>, gradInput, "self")) {
   gradInput = at::silu_backward(wide(gradOutput), wide(self) * beta_of(betaOptional));
 }
 ACLNN_UNARY_OF(Floating<In>, Mish, at::mish)
@@ -65,8 +60,7 @@ ACLNN(MishBackward, (FloatingOrComplex<In>, gradOutput), (FloatingOrComplex<In>,
 }
 
 ACLNN(EluV2, (Floating<In>, self), (Number, alpha), (Number, scale), (Number, inputScale),
-      (Out, out)) {
-  expect_like("out", out, self);
+      (Like<Out>, out, "self")) {
   out = at::elu(wide(self), alpha, scale, inputScale);
 }
 

@@ -62,7 +62,6 @@ at::Tensor draw_slopes(const at::Tensor& self, Output& noise, double lower, doub
 
 at::Tensor rrelu(const at::Tensor& self, Output& noise, const c10::Scalar& lower,
                  const c10::Scalar& upper, bool training, Source source) {
-  expect_dtype(noise, self);
   EXPECT(noise->numel() >= self.numel(), "noise has ", noise->numel(),
          " elements, expected at least ", self.numel(), ", as many as self");
   const double low = lower.toDouble(), high = upper.toDouble();
@@ -77,13 +76,11 @@ ACLNN_UNARY(Relu, at::relu)
 ACLNN_INPLACE_UNARY(Relu, at::relu)
 // x has the shape of the blocks of NC1HWC0. The document has one flag in each element of maskOut,
 // the vendor's sample has eight; both shapes are accepted.
-ACLNN(ReluV3, (Stored<In>, x), (Stored<Out>, yOut), (Out, maskOut)) {
+ACLNN(ReluV3, (Stored<In>, x), (SameDtype<Stored<Out>>, yOut, "x"), (Out, maskOut)) {
   const at::Tensor& values = x.elements;
   expect_dims("x", values, 5);
   expect_format("x", x.format);
   expect_format("yOut", yOut.format());
-  EXPECT(x.dtype == yOut.dtype(), "yOut has dtype ", dtype_name(yOut.dtype()), ", expected ",
-         dtype_name(x.dtype), " as x has");
   EXPECT(x.dtype == ACL_FLOAT || x.dtype == ACL_FLOAT16 || x.dtype == ACL_BF16 ||
              x.dtype == ACL_INT32 || x.dtype == ACL_INT8 || x.dtype == ACL_UINT8,
          "x has dtype ", dtype_name(x.dtype),
@@ -101,21 +98,17 @@ ACLNN(ReluV3, (Stored<In>, x), (Stored<Out>, yOut), (Out, maskOut)) {
   maskOut = packed(marks);
 }
 // x is the input of ReLU and y the gradient of its result; they are broadcast.
-ACLNN(ReluGradV3, (In, x), (In, y), (Out, z)) {
-  expect_dtype("y", y, x);
-  expect_dtype(z, x);
+ACLNN(ReluGradV3, (In, x), (SameDtype<In>, y, "x"), (SameDtype<Out>, z, "x")) {
   z = at::where(x > 0, y, at::zeros({}, y.options()));
 }
 // self has the flags of the elements that were above 0.
-ACLNN(ReluGradV4, (In, gradOutput), (In, self), (Number, threshold), (Out, out)) {
+ACLNN(ReluGradV4, (In, gradOutput), (SameShape<In>, self, "gradOutput"), (Number, threshold),
+      (Like<Out>, out, "gradOutput")) {
   expect_dtype("self", self, at::kByte);
-  expect_shape("self", self, gradOutput.sizes());
-  expect_like("out", out, gradOutput);
   EXPECT(threshold.toDouble() == 0, "threshold is ", threshold.toDouble(), ", expected 0");
   out = gradOutput.masked_fill(self == 0, 0);
 }
-ACLNN(SquaredRelu, (Floating<In>, input), (Out, out)) {
-  expect_like("out", out, input);
+ACLNN(SquaredRelu, (Floating<In>, input), (Like<Out>, out, "input")) {
   EXPECT(input.dim() > 0, "input has no dimensions, expected at least one");
   out = at::relu(wide(input)).square();
 }
@@ -125,8 +118,8 @@ ACLNN(Threshold, (In, self), (Number, threshold), (Number, value), (Out, out)) {
 ACLNN(InplaceThreshold, (InOut, selfRef), (Number, threshold), (Number, value)) {
   selfRef = at::threshold(selfRef, threshold, value);
 }
-ACLNN(ThresholdV2, (Floating<In>, self), (Number, threshold), (Number, value), (Out, out)) {
-  expect_like("out", out, self);
+ACLNN(ThresholdV2, (Floating<In>, self), (Number, threshold), (Number, value),
+      (Like<Out>, out, "self")) {
   out = at::threshold(wide(self), threshold, value);
 }
 ACLNN(ThresholdBackward, (In, gradOutput), (In, self), (Number, threshold), (Out, out)) {
@@ -142,10 +135,8 @@ ACLNN(LeakyReluBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Numb
       (bool, selfIsResult), (Out, out)) {
   out = at::leaky_relu_backward(gradOutput, self, negativeSlope, selfIsResult);
 }
-ACLNN(FusedBiasLeakyRelu, (Floating<In>, x), (Floating<In>, bias), (double, negativeSlope),
-      (double, scale), (Out, out)) {
-  expect_like("bias", bias, x);
-  expect_like("out", out, x);
+ACLNN(FusedBiasLeakyRelu, (Floating<In>, x), (Like<Floating<In>>, bias, "x"),
+      (double, negativeSlope), (double, scale), (Like<Out>, out, "x")) {
   out = at::leaky_relu(wide(x) + wide(bias), negativeSlope.value()) * scale.value();
 }
 ACLNN(Prelu, (Floating<In>, self), (Floating<In>, weight), (Out, out)) {
@@ -159,13 +150,13 @@ ACLNN(PreluBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Floating
   gradWeight = slopes.sum_to_size(aligned.sizes()).reshape(weight.sizes());
 }
 
-ACLNN(RReluWithNoise, (Floating<In>, self), (Floating<InOut>, noise), (Number, lower),
-      (Number, upper), (bool, training), (int64_t, seed), (int64_t, offset), (Out, out)) {
-  expect_like("out", out, self);
+ACLNN(RReluWithNoise, (Floating<In>, self), (SameDtype<Floating<InOut>>, noise, "self"),
+      (Number, lower), (Number, upper), (bool, training), (int64_t, seed), (int64_t, offset),
+      (Like<Out>, out, "self")) {
   out = rrelu(self, noise, lower, upper, training, source_of(seed, offset));
 }
-ACLNN(InplaceRReluWithNoise, (Floating<InOut>, self), (Floating<InOut>, noise), (Number, lower),
-      (Number, upper), (bool, training), (int64_t, seed), (int64_t, offset)) {
+ACLNN(InplaceRReluWithNoise, (Floating<InOut>, self), (SameDtype<Floating<InOut>>, noise, "self"),
+      (Number, lower), (Number, upper), (bool, training), (int64_t, seed), (int64_t, offset)) {
   self = rrelu(self, noise, lower, upper, training, source_of(seed, offset));
 }
 

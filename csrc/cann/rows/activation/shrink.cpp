@@ -6,7 +6,6 @@
 #include <ATen/ops/where.h>
 
 #include "cann/rows/activation/shrinking.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::activation_shrink_rows {
@@ -24,8 +23,7 @@ ACLNN(Hardshrink, (Floating<In>, self), (Number, lambd), (Out, out)) {
   out = hard_shrink(self, self, lambd);
 }
 // NaN becomes 0; ATen's hardshrink keeps it.
-ACLNN(HardShrink, (Floating<In>, self), (Number, lambd), (Out, out)) {
-  expect_like("out", out, self);
+ACLNN(HardShrink, (Floating<In>, self), (Number, lambd), (Like<Out>, out, "self")) {
   const at::Tensor x = wide(self);
   out = x.masked_fill((x > lambd).logical_or(x < -lambd).logical_not(), 0);
 }
@@ -58,15 +56,13 @@ ACLNN(Hardtanh, (In, self), (Number, clipValueMin), (Number, clipValueMax), (Out
 ACLNN(InplaceHardtanh, (InOut, selfRef), (Number, clipValueMin), (Number, clipValueMax)) {
   selfRef = at::hardtanh(selfRef, clipValueMin, clipValueMax);
 }
-ACLNN(HardtanhBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Number, min),
-      (Number, max), (Out, out)) {
-  expect_like("gradOutput", gradOutput, self);
+ACLNN(HardtanhBackward, (Like<Floating<In>>, gradOutput, "self"), (Floating<In>, self),
+      (Number, min), (Number, max), (Out, out)) {
   out = hardtanh_gradient(gradOutput, self, min, max);
 }
 
-ACLNN(Heaviside, (Floating<In>, input), (Floating<In>, values), (Out, out)) {
-  expect_dtype("values", values, input);
-  expect_dtype("out", out, input);
+ACLNN(Heaviside, (Floating<In>, input), (SameDtype<Floating<In>>, values, "input"),
+      (SameDtype<Out>, out, "input")) {
   out = at::heaviside(input, values);
 }
 

@@ -12,7 +12,6 @@
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/tanh_backward.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::activation_sigmoid_rows {
@@ -52,8 +51,7 @@ ACLNN(LogSigmoidBackward, (Floating<In>, gradOutput), (Floating<In>, self),
 }
 ACLNN_UNARY_OF(Floating<In>, Hardsigmoid, at::hardsigmoid)
 ACLNN_INPLACE_UNARY_OF(Floating<InOut>, Hardsigmoid, at::hardsigmoid)
-ACLNN(HardsigmoidV2, (In, self), (Out, out)) {
-  expect_like("out", out, self);
+ACLNN(HardsigmoidV2, (In, self), (Like<Out>, out, "self")) {
   out = hard_sigmoid(self);
 }
 ACLNN(InplaceHardsigmoidV2, (InOut, self)) {
@@ -64,18 +62,14 @@ ACLNN_UNARY(Tanh, at::tanh)
 ACLNN_INPLACE_UNARY(Tanh, at::tanh)
 ACLNN_BACKWARD(TanhBackward, output, at::tanh_backward)
 // y is the result of tanh.
-ACLNN(TanhGrad, (Floating<In>, y), (Floating<In>, dy), (Out, dx)) {
-  expect_like("dy", dy, y);
-  expect_like("dx", dx, y);
+ACLNN(TanhGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, dx, "y")) {
   dx = wide(dy) * (1 - wide(y) * wide(y));
 }
-ACLNN(Softsign, (Floating<In>, self), (Out, out)) {
-  expect_like("out", out, self);
+ACLNN(Softsign, (Floating<In>, self), (Like<Out>, out, "self")) {
   out = wide(self) / (1 + at::abs(wide(self)));
 }
-ACLNN(SoftsignBackward, (Floating<In>, gradients), (Floating<In>, features), (Out, out)) {
-  expect_like("features", features, gradients);
-  expect_like("out", out, gradients);
+ACLNN(SoftsignBackward, (Floating<In>, gradients), (Like<Floating<In>>, features, "gradients"),
+      (Like<Out>, out, "gradients")) {
   out = wide(gradients) / (1 + at::abs(wide(features))).square();
 }
 

@@ -6,7 +6,6 @@
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/_softmax_backward_data.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::activation_softmax_rows {
@@ -31,17 +30,14 @@ at::Tensor expanded(const at::Tensor& mask, const char* name, const at::Tensor& 
 ACLNN(Softmax, (Floating<In>, self), (int64_t, dim), (Out, out)) {
   out = at::_softmax(wide(self), dim, false);
 }
-ACLNN(SoftmaxBackward, (Floating<In>, gradOutput), (Floating<In>, output), (int64_t, dim),
-      (Out, gradInput)) {
-  expect_shape("output", output, gradOutput.sizes());
+ACLNN(SoftmaxBackward, (Floating<In>, gradOutput), (SameShape<Floating<In>>, output, "gradOutput"),
+      (int64_t, dim), (Out, gradInput)) {
   gradInput =
       at::_softmax_backward_data(wide(gradOutput), wide(output), dim, wide(output.scalar_type()));
 }
 // y is the result of the softmax over the last dimension.
-ACLNN(SoftmaxGrad, (Floating<In>, y), (Floating<In>, dy), (Out, dx)) {
+ACLNN(SoftmaxGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, dx, "y")) {
   EXPECT(y.dim() > 0, "y has no dimensions, expected at least one");
-  expect_like("dy", dy, y);
-  expect_like("dx", dx, y);
   const at::Tensor share = (wide(dy) * wide(y)).sum(-1, /*keepdim=*/true);
   dx = wide(y) * (wide(dy) - share);
 }
@@ -51,9 +47,8 @@ ACLNN(LogSoftmax, (Floating<In>, self), (int64_t, dim), (Out, out)) {
 ACLNN(LogSoftmaxV2, (Floating<In>, self), (int64_t, dim), (Out, out)) {
   out = at::_log_softmax(wide(self), dim, false);
 }
-ACLNN(LogSoftmaxBackward, (Floating<In>, gradOutput), (Floating<In>, output), (int64_t, dim),
-      (Out, out)) {
-  expect_shape("output", output, gradOutput.sizes());
+ACLNN(LogSoftmaxBackward, (Floating<In>, gradOutput),
+      (SameShape<Floating<In>>, output, "gradOutput"), (int64_t, dim), (Out, out)) {
   out = at::_log_softmax_backward_data(wide(gradOutput), wide(output), dim,
                                        wide(output.scalar_type()));
 }
@@ -61,16 +56,13 @@ ACLNN(LogSoftmaxBackward, (Floating<In>, gradOutput), (Floating<In>, output), (i
 // Behaviour of ScaledMaskedSoftmax*: A score that is masked counts as -10000, so a row of masked
 // scores has equal probabilities.
 ACLNN(ScaledMaskedSoftmax, (Floating<In>, x), (In, mask), (double, scale), (bool, fixedTriuMask),
-      (Out, y)) {
+      (Like<Out>, y, "x")) {
   const at::Tensor left_out = expanded(mask, "x", x, fixedTriuMask);
-  expect_like("y", y, x);
   y = at::_softmax((wide(x) * scale.value()).masked_fill(left_out, -10000), -1, false);
 }
-ACLNN(ScaledMaskedSoftmaxBackward, (Floating<In>, gradOutput), (Floating<In>, y), (In, mask),
-      (double, scale), (bool, fixTriuMask), (Out, out)) {
+ACLNN(ScaledMaskedSoftmaxBackward, (Like<Floating<In>>, gradOutput, "y"), (Floating<In>, y),
+      (In, mask), (double, scale), (bool, fixTriuMask), (Like<Out>, out, "y")) {
   const at::Tensor left_out = expanded(mask, "y", y, fixTriuMask);
-  expect_like("gradOutput", gradOutput, y);
-  expect_like("out", out, y);
   const at::Tensor gradient =
       at::_softmax_backward_data(wide(gradOutput), wide(y), -1, wide(y.scalar_type()));
   out = (gradient * scale.value()).masked_fill(left_out, 0);

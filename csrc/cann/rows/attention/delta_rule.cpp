@@ -74,7 +74,8 @@ class DeltaRule {
 ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, "query"),
       (SameDtype<Floating<In>>, value, "query"), (Floating<In>, beta), (Floating<InOut>, stateRef),
       (IndexIn, actualSeqLengths), (IndexIn, ssmStateIndices), (Optional<In>, g),
-      (Optional<In>, gk), (Optional<In>, numAcceptedTokens), (float, scaleValue), (Out, out)) {
+      (Optional<In>, gk), (Optional<In>, numAcceptedTokens), (float, scaleValue),
+      (SameShape<Out>, out, "value")) {
   expect_dims("query", query, 3);
   expect_dims("value", value, 3);
   expect_dims("stateRef", stateRef, 4);
@@ -93,7 +94,6 @@ ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, 
   if (g) expect_shape("g", *g, {tokens, heads});
   if (gk) expect_shape("gk", *gk, {tokens, heads, key_size});
   if (numAcceptedTokens) expect_shape("numAcceptedTokens", *numAcceptedTokens, {sequences});
-  expect_shape("out", out, value.sizes());
   const at::Tensor results = at::empty(value.sizes(), wide(value).options());
   if (!has_values(query)) {
     out = results;

@@ -99,11 +99,7 @@ void Floyd::check() const {
   EXPECT(std::ranges::count(kSizes, size) > 0, "query has ", size,
          " elements of each edge, expected 32, 64 or 128");
   expect_shape("key1", key1, {batch(), heads(), n, k, size});
-  expect_dtype("key1", key1, query);
-  expect_like("value1", value1, key1);
-  expect_dtype("key2", key2, query);
   expect_shape("key2", key2, {batch(), heads(), k, m, size});
-  expect_like("value2", value2, key2);
   if (!mask) return;
   const at::ScalarType of_mask = mask->scalar_type();
   EXPECT(of_mask == at::kBool || of_mask == at::kByte, "attenMaskOptional has dtype ",
@@ -121,8 +117,9 @@ std::vector<int64_t> softmax_shape(const at::Tensor& query) {
 
 // Behaviour of FusedFloydAttention*: Everything is computed in FLOAT, and each result is rounded
 // once. A query that sees nothing has the result 0.
-ACLNN(FusedFloydAttention, (Floating<In>, query), (Floating<In>, key1), (Floating<In>, value1),
-      (Floating<In>, key2), (Floating<In>, value2), (Optional<In>, attenMaskOptional),
+ACLNN(FusedFloydAttention, (Floating<In>, query), (SameDtype<Floating<In>>, key1, "query"),
+      (Like<Floating<In>>, value1, "key1"), (SameDtype<Floating<In>>, key2, "query"),
+      (Like<Floating<In>>, value2, "key2"), (Optional<In>, attenMaskOptional),
       (double, scaleValueOptional), (Out, softmaxMaxOut), (Out, softmaxSumOut),
       (Like<Out>, attentionOutOut, "query")) {
   const Floyd floyd{query, key1, value1, key2, value2, attenMaskOptional, scaleValueOptional};
@@ -151,8 +148,9 @@ ACLNN(FusedFloydAttention, (Floating<In>, query), (Floating<In>, key1), (Floatin
   attentionOutOut = results;
 }
 
-ACLNN(FusedFloydAttentionGrad, (Floating<In>, query), (Floating<In>, key1), (Floating<In>, value1),
-      (Floating<In>, key2), (Floating<In>, value2), (Like<Floating<In>>, dy, "query"),
+ACLNN(FusedFloydAttentionGrad, (Floating<In>, query), (SameDtype<Floating<In>>, key1, "query"),
+      (Like<Floating<In>>, value1, "key1"), (SameDtype<Floating<In>>, key2, "query"),
+      (Like<Floating<In>>, value2, "key2"), (Like<Floating<In>>, dy, "query"),
       (Optional<In>, attenMaskOptional), (Floating<In>, softmaxMax), (Floating<In>, softmaxSum),
       (Like<Floating<In>>, attentionIn, "query"), (double, scaleValue), (Like<Out>, dqOut, "query"),
       (Like<Out>, dk1Out, "key1"), (Like<Out>, dv1Out, "key1"), (Like<Out>, dk2Out, "key2"),

@@ -192,8 +192,8 @@ ACLNN(LightningIndexer, (Floating<In>, query), (SameDtype<Floating<In>>, key, "q
 // Queries and keys are INT8 or FLOAT8, with a scale for each head of each token.
 // Behaviour of QuantLightningIndexer, KvQuantSparseFlashAttention: Everything is computed in FLOAT.
 // Keys are INT8, those of the indexer also FLOAT8_E4M3FN.
-ACLNN(QuantLightningIndexer, (Stored<In>, query), (Stored<In>, key), (Floating<In>, weights),
-      (Floating<In>, queryDequantScale), (Floating<In>, keyDequantScale),
+ACLNN(QuantLightningIndexer, (Stored<In>, query), (SameDtype<Stored<In>>, key, "query"),
+      (Floating<In>, weights), (Floating<In>, queryDequantScale), (Floating<In>, keyDequantScale),
       (Optional<In>, actualSeqLengthsQueryOptional), (Optional<In>, actualSeqLengthsKeyOptional),
       (Optional<In>, blockTableOptional), (int64_t, queryQuantMode), (int64_t, keyQuantMode),
       (char*, layoutQueryOptional), (char*, layoutKeyOptional), (int64_t, sparseCount),
@@ -203,8 +203,6 @@ ACLNN(QuantLightningIndexer, (Stored<In>, query), (Stored<In>, key), (Floating<I
   EXPECT(query.dtype == ACL_INT8 || query.dtype == ACL_FLOAT8_E4M3FN, "query has dtype ",
          dtype_name(query.dtype),
          ", expected INT8 or FLOAT8_E4M3FN; the host CANN does not emulate HIFLOAT8");
-  EXPECT(key.dtype == query.dtype, "key has dtype ", dtype_name(key.dtype), ", expected ",
-         dtype_name(query.dtype), " as query has");
   const bool is_wide = weights.scalar_type() == at::kBFloat16;
   EXPECT(weights.scalar_type() == at::kHalf || (is_wide && query.dtype != ACL_INT8),
          "weights has dtype ", dtype_text(weights.scalar_type()),

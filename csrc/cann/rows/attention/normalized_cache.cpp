@@ -169,11 +169,6 @@ struct Caches {
   }
 };
 
-void expect_of_type(const char* name, const at::Tensor& tensor, const at::Tensor& like,
-                    at::IntArrayRef shape) {
-  expect_dtype(name, tensor, like);
-  expect_shape(name, tensor, shape);
-}
 void expect_reduced(const char* name, const at::Tensor& x) {
   EXPECT(at::isReducedFloatingType(x.scalar_type()), name, " has dtype ",
          dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
@@ -196,10 +191,8 @@ void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const 
   const Caches caches{mode_of(mode_name), batch, heads, sequence};
   expect_dims("cos", cos, 4);
   const int64_t turned_size = cos.size(3);
-  expect_of_type(
-      "cos", cos, kv,
-      {batch, cos.size(1) == 1 ? 1 : heads, cos.size(2) == 1 ? 1 : sequence, turned_size});
-  expect_of_type("sin", sin, cos, cos.sizes());
+  expect_shape("cos", cos,
+               {batch, cos.size(1) == 1 ? 1 : heads, cos.size(2) == 1 ? 1 : sequence, turned_size});
   EXPECT(turned_size > 0 && turned_size % 2 == 0 && turned_size <= size, "cos has shape ",
          cos.sizes(), ", expected an even last dimension up to ", size);
   at::Tensor key, value;
@@ -208,9 +201,9 @@ void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const 
            " heads, expected 1, 2, 4 or 8");
     EXPECT(!caches.mode.is_fractal || heads == 1, "kv has ", heads,
            " heads, expected 1; no layout in FRACTAL_NZ is published for several");
-    expect_of_type("gamma", gamma, kv, {size});
+    expect_shape("gamma", gamma, {size});
     expect_dims("vOptional", *values, 4);
-    expect_of_type("vOptional", *values, kv, {batch, heads, sequence, values->size(3)});
+    expect_shape("vOptional", *values, {batch, heads, sequence, values->size(3)});
     const at::Tensor keys = normalized(wide(kv), gamma, epsilon);
     key = joined(turned_pairs(keys.narrow(-1, 0, turned_size), cos, sin),
                  keys.narrow(-1, turned_size, size - turned_size));
@@ -220,7 +213,7 @@ void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const 
     const int64_t value_size = size - turned_size;
     EXPECT(value_size > 0, "cos has shape ", cos.sizes(), ", expected less than the ", size,
            " elements of kv as last dimension");
-    expect_of_type("gamma", gamma, kv, {value_size});
+    expect_shape("gamma", gamma, {value_size});
     const at::Tensor all = wide(kv);
     key = turned_pairs(all.narrow(-1, value_size, turned_size), cos, sin);
     value = normalized(all.narrow(-1, 0, value_size), gamma, epsilon);
@@ -258,12 +251,12 @@ void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const 
 // once. A cache has INT8 or the type of the keys. Offsets count on every product.
 // Limit of KvRmsNormRopeCache, QkvRmsNormRopeCache: FLOAT8 caches, for which no rounding is
 // published, and several heads in FRACTAL_NZ are refused with 161002.
-ACLNN(KvRmsNormRopeCache, (Floating<In>, kv), (Floating<In>, gamma), (Floating<In>, cos),
-      (Floating<In>, sin), (IndexIn, index), (InOut, kCacheRef), (InOut, ckvCacheRef),
-      (Optional<In>, kRopeScaleOptional), (Optional<In>, cKvScaleOptional),
-      (Optional<In>, kRopeOffsetOptional), (Optional<In>, cKvOffsetOptional), (double, epsilon),
-      (char*, cacheModeOptional), (bool, isOutputKv), (Optional<Out>, kRopeOut),
-      (Optional<Out>, cKvOut)) {
+ACLNN(KvRmsNormRopeCache, (Floating<In>, kv), (SameDtype<Floating<In>>, gamma, "kv"),
+      (SameDtype<Floating<In>>, cos, "kv"), (Like<Floating<In>>, sin, "cos"), (IndexIn, index),
+      (InOut, kCacheRef), (InOut, ckvCacheRef), (Optional<In>, kRopeScaleOptional),
+      (Optional<In>, cKvScaleOptional), (Optional<In>, kRopeOffsetOptional),
+      (Optional<In>, cKvOffsetOptional), (double, epsilon), (char*, cacheModeOptional),
+      (bool, isOutputKv), (Optional<Out>, kRopeOut), (Optional<Out>, cKvOut)) {
   write_keys_and_values(
       kv, gamma, cos, sin, index, std::nullopt, epsilon, cacheModeOptional, isOutputKv, kCacheRef,
       ckvCacheRef,
@@ -271,12 +264,13 @@ ACLNN(KvRmsNormRopeCache, (Floating<In>, kv), (Floating<In>, gamma), (Floating<I
       {"cKvScaleOptional", cKvScaleOptional, "cKvOffsetOptional", cKvOffsetOptional, false},
       kRopeOut, cKvOut);
 }
-ACLNN(KvRmsNormRopeCacheV2, (Floating<In>, kv), (Floating<In>, gamma), (Floating<In>, cos),
-      (Floating<In>, sin), (IndexIn, index), (InOut, kCacheRef), (InOut, ckvCacheRef),
-      (Optional<In>, kRopeScaleOptional), (Optional<In>, cKvScaleOptional),
-      (Optional<In>, kRopeOffsetOptional), (Optional<In>, cKvOffsetOptional),
-      (Optional<In>, vOptional), (double, epsilon), (char*, cacheModeOptional), (bool, isOutputKv),
-      (Optional<Out>, kRopeOut), (Optional<Out>, cKvOut)) {
+ACLNN(KvRmsNormRopeCacheV2, (Floating<In>, kv), (SameDtype<Floating<In>>, gamma, "kv"),
+      (SameDtype<Floating<In>>, cos, "kv"), (Like<Floating<In>>, sin, "cos"), (IndexIn, index),
+      (InOut, kCacheRef), (InOut, ckvCacheRef), (Optional<In>, kRopeScaleOptional),
+      (Optional<In>, cKvScaleOptional), (Optional<In>, kRopeOffsetOptional),
+      (Optional<In>, cKvOffsetOptional), (SameDtype<Optional<In>>, vOptional, "kv"),
+      (double, epsilon), (char*, cacheModeOptional), (bool, isOutputKv), (Optional<Out>, kRopeOut),
+      (Optional<Out>, cKvOut)) {
   write_keys_and_values(
       kv, gamma, cos, sin, index, vOptional, epsilon, cacheModeOptional, isOutputKv, kCacheRef,
       ckvCacheRef,
@@ -286,13 +280,14 @@ ACLNN(KvRmsNormRopeCacheV2, (Floating<In>, kv), (Floating<In>, gamma), (Floating
 }
 
 // The caches are fractal: pages, heads and parts, tokens of the page, elements.
-ACLNN(QkvRmsNormRopeCache, (Floating<In>, qkv), (Floating<In>, qGamma), (Floating<In>, kGamma),
-      (Floating<In>, cos), (Floating<In>, sin), (IndexIn, index), (InOut, qOut), (InOut, kCache),
-      (InOut, vCache), (Optional<In>, kScaleOptional), (Optional<In>, vScaleOptional),
-      (Optional<In>, kOffsetOptional), (Optional<In>, vOffsetOptional), (Ints, qkvSize),
-      (Ints, headNums), (double, epsilon), (char*, cacheModeOptional),
-      (Optional<Out>, qOutBeforeQuant), (Optional<Out>, kOutBeforeQuant),
-      (Optional<Out>, vOutBeforeQuant)) {
+ACLNN(QkvRmsNormRopeCache, (Floating<In>, qkv), (SameDtype<Floating<In>>, qGamma, "qkv"),
+      (SameDtype<Floating<In>>, kGamma, "qkv"), (SameDtype<Floating<In>>, cos, "qkv"),
+      (SameDtype<Floating<In>>, sin, "qkv"), (IndexIn, index), (SameDtype<InOut>, qOut, "qkv"),
+      (InOut, kCache), (InOut, vCache), (Optional<In>, kScaleOptional),
+      (Optional<In>, vScaleOptional), (Optional<In>, kOffsetOptional),
+      (Optional<In>, vOffsetOptional), (Ints, qkvSize), (Ints, headNums), (double, epsilon),
+      (char*, cacheModeOptional), (Optional<Out>, qOutBeforeQuant),
+      (Optional<Out>, kOutBeforeQuant), (Optional<Out>, vOutBeforeQuant)) {
   constexpr int64_t kSize = 128;  // the only published value
   EXPECT(cacheModeOptional.empty() || cacheModeOptional == "PA_NZ", "cacheModeOptional is \"",
          cacheModeOptional, "\", expected \"PA_NZ\"");
@@ -311,12 +306,12 @@ ACLNN(QkvRmsNormRopeCache, (Floating<In>, qkv), (Floating<In>, qGamma), (Floatin
          "headNums is ", headNums,
          ", expected the heads of queries, keys and values, of which the last two are equal; ",
          heads, " in all");
-  expect_of_type("qGamma", qGamma, qkv, {kSize});
-  expect_of_type("kGamma", kGamma, qkv, {kSize});
-  expect_of_type("cos", cos, qkv, {tokens, kSize});
-  expect_of_type("sin", sin, qkv, {tokens, kSize});
+  expect_shape("qGamma", qGamma, {kSize});
+  expect_shape("kGamma", kGamma, {kSize});
+  expect_shape("cos", cos, {tokens, kSize});
+  expect_shape("sin", sin, {tokens, kSize});
   expect_shape("index", index, {tokens});
-  expect_of_type("qOut", qOut, qkv, {tokens, headNums[0] * kSize});
+  expect_shape("qOut", qOut, {tokens, headNums[0] * kSize});
   expect_dims("kCache", kCache, 4);
   const int64_t pages = kCache->size(0), page = kCache->size(2), of_page = headNums[1] * kSize;
   EXPECT(pages > 0 && page > 0, "kCache has shape ", kCache->sizes(),

@@ -124,9 +124,6 @@ void embed(Output& query, Output& key, const at::Tensor& cos, const at::Tensor& 
   shape[static_cast<size_t>(heads)] = 1;
   expect_shape("cos", cos, shape);
   expect_shape("sin", sin, shape);
-  expect_dtype("keyRef", key, query);
-  expect_dtype("cos", cos, query);
-  expect_dtype("sin", sin, query);
   const at::Tensor new_query = rotated(query, cos, sin, mode);
   const at::Tensor new_key = rotated(key, cos, sin, mode);
   query = new_query;
@@ -167,7 +164,7 @@ ACLNN(RotaryPositionEmbeddingV2, (Floating<In>, x), (Floating<In>, cos), (Floati
 }
 // Without xOptional, the gradients of cos and sin are not computed.
 ACLNN(RotaryPositionEmbeddingGrad, (Floating<In>, dy), (Floating<In>, cos), (Floating<In>, sin),
-      (Optional<In>, xOptional), (int64_t, mode), (SameDtype<Out>, dxOut, "dy"),
+      (Like<Optional<In>>, xOptional, "dy"), (int64_t, mode), (SameDtype<Out>, dxOut, "dy"),
       (SameDtype<Out>, dcosOut, "dy"), (SameDtype<Out>, dsinOut, "dy")) {
   const Mode pairs = mode_of(mode);
   check_angles("dy", dy, cos, sin, pairs);
@@ -177,8 +174,6 @@ ACLNN(RotaryPositionEmbeddingGrad, (Floating<In>, dy), (Floating<In>, cos), (Flo
     dxOut = dx;
     return;
   }
-  expect_shape("xOptional", *xOptional, dy.sizes());
-  expect_dtype("xOptional", *xOptional, dy);
   const at::Tensor x = arranged(wide(*xOptional), pairs);
   const at::Tensor dcos = (gradient * x).sum_to_size(cos.sizes());
   const at::Tensor dsin = (gradient * turned(x, pairs)).sum_to_size(sin.sizes());
@@ -187,13 +182,15 @@ ACLNN(RotaryPositionEmbeddingGrad, (Floating<In>, dy), (Floating<In>, cos), (Flo
   dsinOut = dsin;
 }
 
-ACLNN(ApplyRotaryPosEmb, (Floating<InOut>, queryRef), (Floating<InOut>, keyRef),
-      (Floating<In>, cos), (Floating<In>, sin), (int64_t, layout)) {
+ACLNN(ApplyRotaryPosEmb, (Floating<InOut>, queryRef),
+      (SameDtype<Floating<InOut>>, keyRef, "queryRef"), (SameDtype<Floating<In>>, cos, "queryRef"),
+      (SameDtype<Floating<In>>, sin, "queryRef"), (int64_t, layout)) {
   EXPECT(layout == 1, "layout is ", layout, ", expected 1 (BSND), the only one supported");
   embed(queryRef, keyRef, cos, sin, layout, kHalf);
 }
-ACLNN(ApplyRotaryPosEmbV2, (Floating<InOut>, queryRef), (Floating<InOut>, keyRef),
-      (Floating<In>, cos), (Floating<In>, sin), (int64_t, layout), (char*, rotaryMode)) {
+ACLNN(ApplyRotaryPosEmbV2, (Floating<InOut>, queryRef),
+      (SameDtype<Floating<InOut>>, keyRef, "queryRef"), (SameDtype<Floating<In>>, cos, "queryRef"),
+      (SameDtype<Floating<In>>, sin, "queryRef"), (int64_t, layout), (char*, rotaryMode)) {
   EXPECT(layout >= 1 && layout <= 3, "layout is ", layout,
          ", expected 1 (BSND), 2 (SBND) or 3 (BNSD)");
   embed(queryRef, keyRef, cos, sin, layout, mode_of(rotaryMode));
@@ -201,12 +198,11 @@ ACLNN(ApplyRotaryPosEmbV2, (Floating<InOut>, queryRef), (Floating<InOut>, keyRef
 
 // The pairs are interleaved; the first half of the result has the first elements of all pairs.
 ACLNN(InterleaveRope, (Floating<In>, x), (SameDtype<Floating<In>>, cos, "x"),
-      (SameDtype<Floating<In>>, sin, "x"), (SameDtype<Out>, out, "x")) {
+      (Like<Floating<In>>, sin, "cos"), (SameDtype<Out>, out, "x")) {
   expect_dims("x", x, 4);
   EXPECT(x.size(3) == 64, "the last dimension of x is ", x.size(3), ", expected 64");
   expect_dims("cos", cos, 4);
   expect_shape("cos", cos, {x.size(0), 1, cos.size(2) == 1 ? 1 : x.size(2), 64});
-  expect_shape("sin", sin, cos.sizes());
   out = rotated(x, cos, sin, kInterleaveHalf);
 }
 

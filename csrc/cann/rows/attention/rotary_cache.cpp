@@ -102,10 +102,6 @@ void embed(const at::Tensor& positions, const at::Tensor& query, const at::Tenso
   expect_dims("queryIn", query, 2);
   expect_dims("keyIn", key, 2);
   expect_dims("cosSinCache", cache, 2);
-  expect_dtype("keyIn", key, query);
-  expect_dtype("cosSinCache", cache, query);
-  expect_dtype(query_out, query);
-  expect_dtype(key_out, key);
   const int64_t tokens = query.size(0);
   const int64_t rotary_size = cache.size(1);
   const int64_t multiple = query.scalar_type() == at::kFloat ? 16 : 32;
@@ -126,8 +122,6 @@ void embed(const at::Tensor& positions, const at::Tensor& query, const at::Tenso
          mode == kSections ? " or four" : " as cacheMode is 1");
   check_sections(positions, sections, rotary_size / 2);
   if (has_values(positions)) check_bounds("positions", positions, cache.size(0));
-  expect_shape("queryOut", query_out, query.sizes());
-  expect_shape("keyOut", key_out, key.sizes());
   // The ones of a rehearsal may be out of the cache's range.
   if (is_rehearsed() && cache.size(0) <= 1) return;
   const at::Tensor angles = looked_up(cache, positions, sections, mode);
@@ -137,15 +131,19 @@ void embed(const at::Tensor& positions, const at::Tensor& query, const at::Tenso
 
 }  // namespace
 
-ACLNN(RopeWithSinCosCache, (IndexIn, positions), (Floating<In>, queryIn), (Floating<In>, keyIn),
-      (Floating<In>, cosSinCache), (Optional<Ints>, mropeSection), (int64_t, headSize),
-      (bool, isNeoxStyle), (Out, queryOut), (Out, keyOut)) {
+ACLNN(RopeWithSinCosCache, (IndexIn, positions), (Floating<In>, queryIn),
+      (SameDtype<Floating<In>>, keyIn, "queryIn"),
+      (SameDtype<Floating<In>>, cosSinCache, "queryIn"), (Optional<Ints>, mropeSection),
+      (int64_t, headSize), (bool, isNeoxStyle), (Like<Out>, queryOut, "queryIn"),
+      (Like<Out>, keyOut, "keyIn")) {
   embed(positions, queryIn, keyIn, cosSinCache, mropeSection, headSize, isNeoxStyle, kSections,
         queryOut, keyOut);
 }
-ACLNN(RopeWithSinCosCacheV2, (IndexIn, positions), (Floating<In>, queryIn), (Floating<In>, keyIn),
-      (Floating<In>, cosSinCache), (Optional<Ints>, mropeSection), (int64_t, headSize),
-      (bool, isNeoxStyle), (int64_t, cacheMode), (Out, queryOut), (Out, keyOut)) {
+ACLNN(RopeWithSinCosCacheV2, (IndexIn, positions), (Floating<In>, queryIn),
+      (SameDtype<Floating<In>>, keyIn, "queryIn"),
+      (SameDtype<Floating<In>>, cosSinCache, "queryIn"), (Optional<Ints>, mropeSection),
+      (int64_t, headSize), (bool, isNeoxStyle), (int64_t, cacheMode),
+      (Like<Out>, queryOut, "queryIn"), (Like<Out>, keyOut, "keyIn")) {
   EXPECT(cacheMode == 0 || cacheMode == 1, "cacheMode is ", cacheMode.value(),
          ", expected 0 (sections) or 1 (interleaved)");
   embed(positions, queryIn, keyIn, cosSinCache, mropeSection, headSize, isNeoxStyle,

@@ -14,26 +14,14 @@ namespace aclnn_host::attention_score_rows {
 
 namespace {
 
-bool given(const std::optional<at::Tensor>& tensor) {
-  return tensor.has_value();
-}
-bool given(const at::OptionalIntArrayRef& list) {
-  return list && !list->empty();
-}
-bool given(const std::string& text) {
-  return !text.empty();
-}
-
 // Versions 1 to 3.
 template <class Version>
 void attend(Version& row) {
-  refuse_attention_arguments({{"paddingMaskOptional", given(row.paddingMaskOptional)}});
   write_batched_attention(row.query, row.key, row.value, attention_arguments(row), row.inputLayout,
                           std::nullopt, row.softmaxMaxOut, row.softmaxSumOut, row.attentionOutOut);
 }
 template <class Version>
 void differentiate(Version& row) {
-  refuse_attention_arguments({{"paddingMaskOptional", given(row.paddingMaskOptional)}});
   if constexpr (requires { row.dsinkOut; }) {
     EXPECT(row.dsinkOut || !row.sinkInOptional,
            "dsinkOut is null, expected a tensor as sinkInOptional is");
@@ -55,9 +43,20 @@ void check_out_dtype(const at::Tensor& query, int64_t out_dtype) {
          " have the dtype of query");
 }
 
-// True if version 4 has packed sequences; lengths in another layout are refused.
 bool is_packed(const std::string& layout) {
   return layout == "TND";
+}
+
+// Refuses the arguments of version 4 that only packed sequences have.
+void refuse_packed_arguments(const at::OptionalIntArrayRef& query_sums,
+                             const at::OptionalIntArrayRef& key_sums, const char* layout_name,
+                             const std::string& softmax_layout) {
+  const auto refuse_given = [](const char* name, bool is_given) {
+    EXPECT(!is_given, name, " is given, expected null as inputLayout is not \"TND\"");
+  };
+  refuse_given("actualSeqQLenOptional", query_sums && !query_sums->empty());
+  refuse_given("actualSeqKvLenOptional", key_sums && !key_sums->empty());
+  refuse_given(layout_name, !softmax_layout.empty());
 }
 
 // The sequences of version 4, which draws one dropout bit for each score if there is no mask.
@@ -87,9 +86,10 @@ PackedAttention packed(const at::Tensor& query, const at::Tensor& key, const at:
 // not read them.
 ACLNN_STRUCT(FlashAttentionScore, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
              (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-             (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-             (Optional<Ints>, prefixOptional), (double, scaleValueOptional),
-             (double, keepProbOptional), (int64_t, preTokensOptional),
+             (Refused<In>, paddingMaskOptional,
+              "the host CANN does not compute with padding masks"),
+             (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
+             (double, scaleValueOptional), (double, keepProbOptional), (int64_t, preTokensOptional),
              (int64_t, nextTokensOptional), (int64_t, headNum), (char*, inputLayout),
              (Unused<int64_t>, innerPreciseOptional,
               "a query that sees no key has the result 0 with every value"),
@@ -102,29 +102,30 @@ ACLNN_STRUCT(FlashAttentionScore, (Floating<In>, query), (Floating<In>, key), (F
 // maxima and sums of the softmax, and the result, as they are given. They may be of more keys than
 // the call has, as in ring attention. A null argument is computed again. A query whose maximum is
 // -inf or whose sum is 0 has no gradient.
-ACLNN_STRUCT(FlashAttentionScoreGrad, (Floating<In>, query), (Floating<In>, keyIn),
-             (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
-             (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
-             (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-             (Optional<In>, softmaxSumOptional),
-             (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-             (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
-             (double, scaleValueOptional), (double, keepProbOptional), (int64_t, preTokensOptional),
-             (int64_t, nextTokensOptional), (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPreciseOptional,
-              "a query that sees no key has no gradient with every value"),
-             (int64_t, sparseModeOptional), (Out, dqOut), (Out, dkOut), (Out, dvOut),
-             (Optional<Out>, dpseOut)) {
+ACLNN_STRUCT(
+    FlashAttentionScoreGrad, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
+    (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+    (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+    (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+    (double, scaleValueOptional), (double, keepProbOptional), (int64_t, preTokensOptional),
+    (int64_t, nextTokensOptional), (int64_t, headNum), (char*, inputLayout),
+    (Unused<int64_t>, innerPreciseOptional,
+     "a query that sees no key has no gradient with every value"),
+    (int64_t, sparseModeOptional), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+    (Optional<Out>, dpseOut)) {
   differentiate(*this);
 }
 
 ACLNN_STRUCT(
     FlashAttentionScoreV2, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
     (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-    (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-    (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
-    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
+    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
+    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
+    (char*, inputLayout),
     (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
     (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
     (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
@@ -133,12 +134,13 @@ ACLNN_STRUCT(
 ACLNN_STRUCT(
     FlashAttentionScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
     (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
-    (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-    (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
-    (Unused<Optional<In>>, softmaxInOptional, "reserved"), (Optional<In>, attentionInOptional),
-    (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
-    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+    (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+    (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
+    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
+    (char*, inputLayout),
     (Unused<int64_t>, innerPrecise, "a query that sees no key has no gradient with every value"),
     (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
     (Optional<Out>, dpseOut)) {
@@ -149,34 +151,32 @@ ACLNN_STRUCT(
 // Behaviour of FlashAttentionScoreV3, FlashAttentionScoreGradV3, FlashAttentionVarLenScoreV5,
 // FlashAttentionUnpaddingScoreGradV5: A sink is one more score of each query, without a value. It
 // counts in the maximum and in the sum.
-ACLNN_STRUCT(FlashAttentionScoreV3, (Floating<In>, query), (Floating<In>, key),
-             (Floating<In>, value), (Optional<In>, realShiftOptional),
-             (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
-             (Optional<In>, attenMaskOptional), (Optional<In>, sinkOptional),
-             (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
-             (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-             (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPrecise,
-              "a query that sees no key has the result 0 with every value"),
-             (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-             (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"),
-             (Out, attentionOutOut)) {
+ACLNN_STRUCT(
+    FlashAttentionScoreV3, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<In>, sinkOptional),
+    (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
+    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+    (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
+    (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   attend(*this);
 }
-ACLNN_STRUCT(FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, keyIn),
-             (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
-             (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
-             (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-             (Optional<In>, softmaxSumOptional),
-             (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-             (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
-             (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
-             (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-             (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPrecise,
-              "a query that sees no key has no gradient with every value"),
-             (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
-             (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
+ACLNN_STRUCT(
+    FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
+    (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+    (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+    (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
+    (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
+    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+    (Unused<int64_t>, innerPrecise, "a query that sees no key has no gradient with every value"),
+    (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+    (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
   differentiate(*this);
 }
 
@@ -184,25 +184,22 @@ ACLNN_STRUCT(FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, ke
 ACLNN_STRUCT(
     FlashAttentionScoreV4, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
     (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-    (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-    (Optional<In>, queryRopeOptional), (Optional<In>, keyRopeOptional),
-    (Optional<In>, dScaleQOptional), (Optional<In>, dScaleKOptional),
-    (Optional<In>, dScaleVOptional), (Optional<In>, sinkOptional), (Optional<Ints>, prefixOptional),
-    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
-    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
-    (char*, inputLayout),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional),
+    (Refused<In>, queryRopeOptional, "the host CANN does not compute with rotary parts here"),
+    (Refused<In>, keyRopeOptional, "the host CANN does not compute with rotary parts here"),
+    (Refused<In>, dScaleQOptional, "the host CANN does not compute quantised attention here"),
+    (Refused<In>, dScaleKOptional, "the host CANN does not compute quantised attention here"),
+    (Refused<In>, dScaleVOptional, "the host CANN does not compute quantised attention here"),
+    (Refused<In>, sinkOptional, "the host CANN does not compute with sinks here"),
+    (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
+    (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
+    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
     (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
     (int64_t, sparseMode), (int64_t, outDtype), (int64_t, pseType), (char*, softmaxOutLayout),
     (int64_t, seed), (int64_t, offset), (Out, softmaxMaxOut), (Out, softmaxSumOut),
     (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
-  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)},
-                              {"queryRopeOptional", given(queryRopeOptional)},
-                              {"keyRopeOptional", given(keyRopeOptional)},
-                              {"dScaleQOptional", given(dScaleQOptional)},
-                              {"dScaleKOptional", given(dScaleKOptional)},
-                              {"dScaleVOptional", given(dScaleVOptional)},
-                              {"sinkOptional", given(sinkOptional)}});
   check_out_dtype(query, outDtype);
   const AttentionArguments arguments = attention_arguments(*this);
   const Source source = source_of(seed, offset);
@@ -213,22 +210,26 @@ ACLNN_STRUCT(
                     softmaxMaxOut, softmaxSumOut, attentionOutOut);
     return;
   }
-  refuse_attention_arguments({{"actualSeqQLenOptional", given(actualSeqQLenOptional)},
-                              {"actualSeqKvLenOptional", given(actualSeqKvLenOptional)},
-                              {"softmaxOutLayout", given(softmaxOutLayout)}});
+  refuse_packed_arguments(actualSeqQLenOptional, actualSeqKvLenOptional, "softmaxOutLayout",
+                          softmaxOutLayout);
   write_batched_attention(query, key, value, arguments, inputLayout, source, softmaxMaxOut,
                           softmaxSumOut, attentionOutOut);
 }
 ACLNN_STRUCT(
     FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
     (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
-    (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-    (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
-    (Unused<Optional<In>>, softmaxInOptional, "reserved"), (Optional<In>, attentionInOptional),
-    (Optional<In>, sinkInOptional), (Optional<In>, queryRopeOptional),
-    (Optional<In>, keyRopeOptional), (Optional<In>, dScaleQOptional),
-    (Optional<In>, dScaleKOptional), (Optional<In>, dScaleVOptional),
-    (Optional<In>, dScaleDyOptional), (Optional<In>, dScaleOOptional),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+    (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+    (Optional<In>, attentionInOptional),
+    (Refused<In>, sinkInOptional, "the host CANN does not compute with sinks here"),
+    (Refused<In>, queryRopeOptional, "the host CANN does not compute with rotary parts here"),
+    (Refused<In>, keyRopeOptional, "the host CANN does not compute with rotary parts here"),
+    (Refused<In>, dScaleQOptional, "the host CANN does not compute quantised attention here"),
+    (Refused<In>, dScaleKOptional, "the host CANN does not compute quantised attention here"),
+    (Refused<In>, dScaleVOptional, "the host CANN does not compute quantised attention here"),
+    (Refused<In>, dScaleDyOptional, "the host CANN does not compute quantised attention here"),
+    (Refused<In>, dScaleOOptional, "the host CANN does not compute quantised attention here"),
     (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
     (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
     (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
@@ -240,15 +241,6 @@ ACLNN_STRUCT(
     (Unused<Optional<Out>>, dkRopeOut, "counts only beside keyRopeOptional, which is refused"),
     (Optional<Out>, dpseOut),
     (Unused<Optional<Out>>, dsinkOut, "counts only beside sinkInOptional, which is refused")) {
-  refuse_attention_arguments({{"paddingMaskOptional", given(paddingMaskOptional)},
-                              {"sinkInOptional", given(sinkInOptional)},
-                              {"queryRopeOptional", given(queryRopeOptional)},
-                              {"keyRopeOptional", given(keyRopeOptional)},
-                              {"dScaleQOptional", given(dScaleQOptional)},
-                              {"dScaleKOptional", given(dScaleKOptional)},
-                              {"dScaleVOptional", given(dScaleVOptional)},
-                              {"dScaleDyOptional", given(dScaleDyOptional)},
-                              {"dScaleOOptional", given(dScaleOOptional)}});
   check_out_dtype(query, outDtype);
   const AttentionArguments arguments = attention_arguments(*this);
   const Source source = source_of(seed, offset);
@@ -264,9 +256,8 @@ ACLNN_STRUCT(
     dvOut = gradients.value;
     return;
   }
-  refuse_attention_arguments({{"actualSeqQLenOptional", given(actualSeqQLenOptional)},
-                              {"actualSeqKvLenOptional", given(actualSeqKvLenOptional)},
-                              {"softmaxInLayout", given(softmaxInLayout)}});
+  refuse_packed_arguments(actualSeqQLenOptional, actualSeqKvLenOptional, "softmaxInLayout",
+                          softmaxInLayout);
   write_batched_gradients(query, keyIn, value, dy,
                           {softmaxMaxOptional, softmaxSumOptional, attentionInOptional}, arguments,
                           inputLayout, source, dqOut, dkOut, dvOut, dpseOut);

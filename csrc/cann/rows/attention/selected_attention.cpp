@@ -207,7 +207,6 @@ void attend(const Selected& given, int64_t pre_tokens, int64_t next_tokens, int6
   expect_reduced(given.query);
   Sequences sequences(given, "actualSeqLengthsQuery", "actualSeqLengthsKv");
   check_inference(given, pre_tokens, next_tokens, attention_mode);
-  expect_like(out.name(), out, given.query);
   const std::vector<int64_t> of_softmax = sequences.softmax_shape();
   if (given.returns_softmax) {
     EXPECT(largest_out && sum_out && !sequences.keys().is_paged(),
@@ -251,8 +250,8 @@ ACLNN(SparseFlashAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
       (Optional<In>, actualSeqLengthsKv), (Optional<In>, queryRope), (Optional<In>, keyRope),
       (double, scaleValue), (int64_t, sparseBlockSize), (char*, layoutQuery), (char*, layoutKv),
       (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, attentionMode),
-      (bool, returnSoftmaxLse), (Out, attentionOutOut), (Optional<Out>, softmaxMaxOut),
-      (Optional<Out>, softmaxSumOut)) {
+      (bool, returnSoftmaxLse), (Like<Out>, attentionOutOut, "query"),
+      (Optional<Out>, softmaxMaxOut), (Optional<Out>, softmaxSumOut)) {
   attend({query, key, value, sparseIndices, blockTable, actualSeqLengthsQuery, actualSeqLengthsKv,
           queryRope, keyRope, scaleValue, sparseBlockSize, layoutQuery, layoutKv, sparseMode,
           returnSoftmaxLse},
@@ -262,12 +261,11 @@ ACLNN(SparseFlashAttentionV2, (Floating<In>, query), (Floating<In>, key), (Float
       (In, sparseIndices), (Optional<In>, blockTableOptional),
       (Optional<In>, actualSeqLengthsQueryOptional), (Optional<In>, actualSeqLengthsKvOptional),
       (Optional<In>, queryRopeOptional), (Optional<In>, keyRopeOptional),
-      (Optional<In>, sinksOptional), (double, scaleValue), (int64_t, sparseBlockSizeOptional),
-      (char*, layoutQueryOptional), (char*, layoutKvOptional), (int64_t, sparseMode),
-      (int64_t, preTokens), (int64_t, nextTokens), (int64_t, attentionMode),
-      (bool, returnSoftmaxLse), (Out, attentionOutOut), (Optional<Out>, softmaxMaxOut),
-      (Optional<Out>, softmaxSumOut)) {
-  refuse_attention_arguments({{"sinksOptional", sinksOptional.has_value()}});
+      (Refused<In>, sinksOptional, "the host CANN does not compute with sinks here"),
+      (double, scaleValue), (int64_t, sparseBlockSizeOptional), (char*, layoutQueryOptional),
+      (char*, layoutKvOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
+      (int64_t, attentionMode), (bool, returnSoftmaxLse), (Like<Out>, attentionOutOut, "query"),
+      (Optional<Out>, softmaxMaxOut), (Optional<Out>, softmaxSumOut)) {
   attend({query, key, value, sparseIndices, blockTableOptional, actualSeqLengthsQueryOptional,
           actualSeqLengthsKvOptional, queryRopeOptional, keyRopeOptional, scaleValue,
           sparseBlockSizeOptional, layoutQueryOptional, layoutKvOptional, sparseMode,
@@ -374,7 +372,7 @@ ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Opt
 // The scales are part of the keys' bytes, so the arguments for scales are ignored.
 // Limit of KvQuantSparseFlashAttention: Keys of FLOAT8 with other data in their bytes are refused
 // with 161002, because the host CANN sees the elements of FLOAT8 and not their bytes.
-ACLNN(KvQuantSparseFlashAttention, (Floating<In>, query), (In, key), (In, value),
+ACLNN(KvQuantSparseFlashAttention, (Floating<In>, query), (In, key), (Like<In>, value, "key"),
       (In, sparseIndices),
       (Unused<Optional<In>>, keyDequantScaleOptional,
        "reserved: the scales stand in the keys' bytes"),
@@ -385,13 +383,12 @@ ACLNN(KvQuantSparseFlashAttention, (Floating<In>, query), (In, key), (In, value)
       (int64_t, valueQuantMode), (int64_t, sparseBlockSize), (char*, layoutQueryOptional),
       (char*, layoutKvOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
       (int64_t, attentionMode), (int64_t, quantScaleRepoMode), (int64_t, tileSize),
-      (int64_t, ropeHeadDim), (Out, attentionOut)) {
+      (int64_t, ropeHeadDim), (SameDtype<Out>, attentionOut, "query")) {
   constexpr int64_t kByTiles = 2, kTile = 128, kMostBlock = 16;
   constexpr int64_t kHeads[] = {1, 2, 4, 8, 16, 32, 48, 64, 128};
   constexpr int64_t kBytes = kSize + kRopeSize * 2 + kSize / kTile * 4;
   expect_reduced(query);
   expect_dtype("key", key, at::kChar);
-  expect_like("value", value, key);
   EXPECT(keyQuantMode == kByTiles && valueQuantMode == kByTiles,
          "keyQuantMode or valueQuantMode is not ", kByTiles, ", the only one supported");
   EXPECT(quantScaleRepoMode == 1 && tileSize == kTile && ropeHeadDim == kRopeSize,
@@ -431,7 +428,6 @@ ACLNN(KvQuantSparseFlashAttention, (Floating<In>, query), (In, key), (In, value)
                        false};
   Sequences sequences(given, "actualSeqLengthsQueryOptional", "actualSeqLengthsKvOptional");
   check_inference(given, preTokens, nextTokens, attentionMode);
-  expect_dtype(attentionOut, query);
   expect_shape(attentionOut.name(), attentionOut, queries.sizes());
   attentionOut = results_of(given, sequences).results.view(queries.sizes());
 }

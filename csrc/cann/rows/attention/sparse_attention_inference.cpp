@@ -113,12 +113,10 @@ at::Tensor checked_table(const std::optional<at::Tensor>& table) {
   return table->to(at::kLong);
 }
 
-void check_types(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                 const Output& out) {
+void check_types(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
   AttentionArguments arguments;
   arguments.heads = 1;
   check_attention(query, key, value, arguments);
-  expect_dtype(out, query);
 }
 
 void check_head_sizes(const Queries& queries, const Pages& key, const Pages& value, int64_t heads,
@@ -187,8 +185,9 @@ ACLNN(NsaCompressAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
       (int64_t, numKeyValueHeads), (int64_t, selectBlockSize), (int64_t, selectBlockCount),
       (int64_t, compressBlockSize), (int64_t, compressBlockStride), (double, scaleValue),
       (char*, layoutOptional), (int64_t, pageBlockSize),
-      (Unused<int64_t>, sparseMode, "CANN does not read it"), (Out, output), (Out, topKOutput)) {
-  check_types(query, key, value, output);
+      (Unused<int64_t>, sparseMode, "CANN does not read it"), (SameDtype<Out>, output, "query"),
+      (Out, topKOutput)) {
+  check_types(query, key, value);
   EXPECT(layoutOptional == "TND" || layoutOptional == "BSND", "layoutOptional is \"",
          layoutOptional, "\", expected \"TND\" or \"BSND\"");
   const SparseBlocks blocks{compressBlockSize, compressBlockStride, selectBlockSize,
@@ -266,8 +265,8 @@ ACLNN(NsaSelectedAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
       (Optional<Ints>, actualKvSeqLenOptional), (char*, layoutOptional), (int64_t, numHeads),
       (int64_t, numKeyValueHeads), (int64_t, selectBlockSize), (int64_t, selectBlockCount),
       (int64_t, pageBlockSize), (double, scaleValue), (Unused<int64_t>, sparseMode, "reserved"),
-      (Out, output)) {
-  check_types(query, key, value, output);
+      (SameDtype<Out>, output, "query")) {
+  check_types(query, key, value);
   const std::string layout = layoutOptional.empty() ? "BSND" : layoutOptional;
   EXPECT(layout == "TND" || layout == "BSND" || layout == "BSH", "layoutOptional is \"", layout,
          "\", expected \"BSH\", \"BSND\" or \"TND\"");

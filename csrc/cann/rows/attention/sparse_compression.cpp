@@ -45,7 +45,6 @@ Windows windows_of(const at::Tensor& weight, int64_t size, int64_t stride, int64
 void check_heads(const at::Tensor& input, const at::Tensor& weight) {
   const int64_t heads = input.size(-2);
   const int64_t elements = input.size(-1);
-  expect_dtype("weight", weight, input);
   EXPECT(input.scalar_type() != at::kDouble, "input has dtype DOUBLE, expected FLOAT16, ",
          "BFLOAT16 or FLOAT");
   EXPECT(weight.size(1) == heads && heads > 0, "weight has shape ", weight.sizes(),
@@ -86,7 +85,7 @@ at::Tensor compressed(const at::Tensor& elements, const at::Tensor& weight,
 
 }  // namespace
 
-ACLNN(NsaCompress, (Floating<In>, input), (Floating<In>, weight),
+ACLNN(NsaCompress, (Floating<In>, input), (SameDtype<Floating<In>>, weight, "input"),
       (Optional<Ints>, actSeqLenOptional), (char*, layoutOptional), (int64_t, compressBlockSize),
       (int64_t, compressStride), (int64_t, actSeqLenType), (SameDtype<Out>, output, "input")) {
   const Windows windows = windows_of(weight, compressBlockSize, compressStride, 128);
@@ -110,7 +109,7 @@ ACLNN(NsaCompress, (Floating<In>, input), (Floating<In>, weight),
 }
 
 ACLNN(NsaCompressGrad, (SameDtype<Floating<In>>, outputGrad, "input"), (Floating<In>, input),
-      (Floating<In>, weight), (Optional<Ints>, actSeqLenOptionalOptional),
+      (SameDtype<Floating<In>>, weight, "input"), (Optional<Ints>, actSeqLenOptionalOptional),
       (int64_t, compressBlockSize), (int64_t, compressStride), (int64_t, actSeqLenType),
       (char*, layoutOptionalOptional), (SameDtype<Out>, inputGradOut, "input"),
       (SameDtype<Out>, weightGradOut, "weight")) {
@@ -145,10 +144,10 @@ ACLNN(NsaCompressGrad, (SameDtype<Floating<In>>, outputGrad, "input"), (Floating
 
 // Each sequence has one new token. If it completes a window, the window's sum is written to a slot
 // of the cache. A table gives the pages of the input.
-ACLNN(NsaCompressWithCache, (Floating<In>, input), (Floating<In>, weight), (IndexIn, slotMapping),
-      (Optional<Ints>, actSeqLenOptional), (Optional<In>, blockTableOptional),
-      (char*, layoutOptional), (int64_t, compressBlockSize), (int64_t, compressStride),
-      (int64_t, actSeqLenType), (int64_t, pageBlockSize),
+ACLNN(NsaCompressWithCache, (Floating<In>, input), (SameDtype<Floating<In>>, weight, "input"),
+      (IndexIn, slotMapping), (Optional<Ints>, actSeqLenOptional),
+      (Optional<In>, blockTableOptional), (char*, layoutOptional), (int64_t, compressBlockSize),
+      (int64_t, compressStride), (int64_t, actSeqLenType), (int64_t, pageBlockSize),
       (SameDtype<InOut>, outputCache, "input")) {
   const Windows windows = windows_of(weight, compressBlockSize, compressStride, 64);
   const int64_t page = pageBlockSize;

@@ -57,14 +57,6 @@ void check_attention(const at::Tensor& query, const at::Tensor& key, const at::T
   }
 }
 
-void refuse_attention_arguments(std::initializer_list<std::pair<const char*, bool>> arguments) {
-  for (const auto& [name, is_given] : arguments) {
-    EXPECT(
-        !is_given, name,
-        " is given, expected null; the host CANN does not implement attention with this argument");
-  }
-}
-
 int64_t first_of(const at::OptionalIntArrayRef& array) {
   if (!array || array->empty()) return 0;
   constexpr int64_t kMost = int64_t{1} << 40;

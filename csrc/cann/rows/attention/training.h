@@ -1,11 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/OptionalArrayRef.h>
@@ -66,8 +64,10 @@ AttentionArguments attention_arguments(const Version& row) {
     arguments.key_start = row.kvStartIdxOptional;
     arguments.shift_type = row.pseType;
   }
-  if constexpr (requires { row.sinkOptional; }) arguments.sink = row.sinkOptional;
-  if constexpr (requires { row.sinkInOptional; }) arguments.sink = row.sinkInOptional;
+  if constexpr (requires { arguments.sink = row.sinkOptional; }) arguments.sink = row.sinkOptional;
+  if constexpr (requires { arguments.sink = row.sinkInOptional; }) {
+    arguments.sink = row.sinkInOptional;
+  }
   return arguments;
 }
 
@@ -100,8 +100,6 @@ enum AttentionShiftType { kScaleThenShift = 0, kShiftThenScale = 1, kDistance = 
 // The checks that apply to all sequences together.
 void check_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const AttentionArguments& arguments);
-// Refuses arguments whose effect the host CANN does not emulate.
-void refuse_attention_arguments(std::initializer_list<std::pair<const char*, bool>> arguments);
 
 // The first element of an array of start indices; 0 if it is absent.
 int64_t first_of(const at::OptionalIntArrayRef& array);

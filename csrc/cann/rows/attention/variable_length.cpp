@@ -11,7 +11,6 @@ namespace {
 
 template <class Version>
 void attend(Version& row) {
-  refuse_attention_arguments({{"paddingMaskOptional", row.paddingMaskOptional.has_value()}});
   check_value_size(row.key, row.value);
   const AttentionArguments arguments = attention_arguments(row);
   RotaryParts rotary;
@@ -33,7 +32,6 @@ void attend(Version& row) {
 
 template <class Version>
 void differentiate(Version& row) {
-  refuse_attention_arguments({{"paddingMaskOptional", row.paddingMaskOptional.has_value()}});
   bool as_input = false;
   if constexpr (requires { row.softmaxInLayout; }) {
     as_input = is_as_input("softmaxInLayout", row.softmaxInLayout);
@@ -78,82 +76,82 @@ void differentiate(Version& row) {
 
 // Behaviour of FlashAttentionVarLenScore*, FlashAttentionUnpaddingScoreGrad*, Nsa*: Everything is
 // computed in FLOAT, and each result is rounded once.
-ACLNN_STRUCT(FlashAttentionVarLenScore, (Floating<In>, query), (Floating<In>, key),
-             (Floating<In>, value), (Optional<In>, realShiftOptional),
-             (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
-             (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
-             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-             (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-             (Out, softmaxMaxOut), (Out, softmaxSumOut),
-             (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"),
-             (Out, attentionOutOut)) {
+ACLNN_STRUCT(
+    FlashAttentionVarLenScore, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
+    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+    (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+    (int64_t, headNum), (char*, inputLayout),
+    (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
+    (Out, softmaxMaxOut), (Out, softmaxSumOut),
+    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   attend(*this);
 }
-ACLNN_STRUCT(FlashAttentionVarLenScoreV2, (Floating<In>, query), (Floating<In>, key),
-             (Floating<In>, value), (Optional<In>, realShiftOptional),
-             (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
-             (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
-             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-             (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
-             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-             (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-             (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-             (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"),
-             (Out, attentionOutOut)) {
+ACLNN_STRUCT(
+    FlashAttentionVarLenScoreV2, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
+    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
+    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
+    (char*, inputLayout), (Unused<int64_t>, innerPrecise, "CANN does not use it"),
+    (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   attend(*this);
 }
-ACLNN_STRUCT(FlashAttentionVarLenScoreV3, (Floating<In>, query), (Optional<In>, queryRope),
-             (Floating<In>, key), (Optional<In>, keyRope), (Floating<In>, value),
-             (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-             (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-             (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
-             (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
-             (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-             (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-             (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-             (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"),
-             (Out, attentionOutOut)) {
+ACLNN_STRUCT(
+    FlashAttentionVarLenScoreV3, (Floating<In>, query), (Optional<In>, queryRope),
+    (Floating<In>, key), (Optional<In>, keyRope), (Floating<In>, value),
+    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
+    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
+    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
+    (char*, inputLayout), (Unused<int64_t>, innerPrecise, "CANN does not use it"),
+    (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   attend(*this);
 }
-ACLNN_STRUCT(FlashAttentionVarLenScoreV4, (Floating<In>, query), (Floating<In>, key),
-             (Floating<In>, value), (Optional<In>, realShiftOptional),
-             (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
-             (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
-             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-             (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-             (char*, softmaxOutLayout), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-             (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"),
-             (Out, attentionOutOut)) {
+ACLNN_STRUCT(
+    FlashAttentionVarLenScoreV4, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
+    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
+    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+    (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+    (int64_t, headNum), (char*, inputLayout),
+    (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
+    (char*, softmaxOutLayout), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   attend(*this);
 }
 // Version 3 with a sink, and the layout of maxima and sums of version 4.
-ACLNN_STRUCT(FlashAttentionVarLenScoreV5, (Floating<In>, query), (Optional<In>, queryRope),
-             (Floating<In>, key), (Optional<In>, keyRope), (Floating<In>, value),
-             (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-             (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-             (Optional<In>, sinkOptional), (Optional<Ints>, prefixOptional),
-             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-             (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
-             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-             (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-             (int64_t, pseType), (char*, softmaxOutLayout), (Out, softmaxMaxOut),
-             (Out, softmaxSumOut),
-             (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"),
-             (Out, attentionOutOut)) {
+ACLNN_STRUCT(
+    FlashAttentionVarLenScoreV5, (Floating<In>, query), (Optional<In>, queryRope),
+    (Floating<In>, key), (Optional<In>, keyRope), (Floating<In>, value),
+    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<In>, sinkOptional),
+    (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
+    (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
+    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+    (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
+    (int64_t, pseType), (char*, softmaxOutLayout), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
   attend(*this);
 }
 ACLNN_MAX_WORKSPACE(FlashAttentionVarLenScoreV5);
 
 ACLNN_STRUCT(FlashAttentionUnpaddingScoreGrad, (Floating<In>, query), (Floating<In>, keyIn),
              (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
-             (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
+             (Optional<In>, dropMaskOptional),
+             (Refused<In>, paddingMaskOptional,
+              "the host CANN does not compute with padding masks"),
              (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
              (Optional<In>, softmaxSumOptional),
              (Unused<Optional<In>>, softmaxInOptional, "reserved"),
@@ -166,42 +164,44 @@ ACLNN_STRUCT(FlashAttentionUnpaddingScoreGrad, (Floating<In>, query), (Floating<
              (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
   differentiate(*this);
 }
-ACLNN_STRUCT(FlashAttentionUnpaddingScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
-             (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
-             (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
-             (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-             (Optional<In>, softmaxSumOptional),
-             (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-             (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
-             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-             (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
-             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-             (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-             (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
-             (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
+ACLNN_STRUCT(
+    FlashAttentionUnpaddingScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
+    (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+    (Optional<In>, dropMaskOptional),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+    (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+    (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
+    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
+    (char*, inputLayout), (Unused<int64_t>, innerPrecise, "CANN does not use it"),
+    (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+    (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
   differentiate(*this);
 }
-ACLNN_STRUCT(FlashAttentionUnpaddingScoreGradV3, (Floating<In>, query), (Optional<In>, queryRope),
-             (Floating<In>, keyIn), (Optional<In>, keyInRope), (Floating<In>, value),
-             (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
-             (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-             (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
-             (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-             (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
-             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-             (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
-             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-             (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-             (int64_t, pseType), (Out, dqOut), (Optional<Out>, dqRopeOut), (Out, dkOut),
-             (Optional<Out>, dkRopeOut), (Out, dvOut),
-             (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
+ACLNN_STRUCT(
+    FlashAttentionUnpaddingScoreGradV3, (Floating<In>, query), (Optional<In>, queryRope),
+    (Floating<In>, keyIn), (Optional<In>, keyInRope), (Floating<In>, value), (Floating<In>, dy),
+    (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
+    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
+    (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+    (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+    (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
+    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
+    (char*, inputLayout), (Unused<int64_t>, innerPrecise, "CANN does not use it"),
+    (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Optional<Out>, dqRopeOut),
+    (Out, dkOut), (Optional<Out>, dkRopeOut), (Out, dvOut),
+    (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
   differentiate(*this);
 }
 ACLNN_STRUCT(FlashAttentionUnpaddingScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
              (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
-             (Optional<In>, dropMaskOptional), (Optional<In>, paddingMaskOptional),
+             (Optional<In>, dropMaskOptional),
+             (Refused<In>, paddingMaskOptional,
+              "the host CANN does not compute with padding masks"),
              (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
              (Optional<In>, softmaxSumOptional),
              (Unused<Optional<In>>, softmaxInOptional, "reserved"),
@@ -219,8 +219,10 @@ ACLNN_STRUCT(FlashAttentionUnpaddingScoreGradV4, (Floating<In>, query), (Floatin
 ACLNN_STRUCT(FlashAttentionUnpaddingScoreGradV5, (Floating<In>, query), (Optional<In>, queryRope),
              (Floating<In>, keyIn), (Optional<In>, keyInRope), (Floating<In>, value),
              (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
-             (Optional<In>, paddingMaskOptional), (Optional<In>, attenMaskOptional),
-             (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
+             (Refused<In>, paddingMaskOptional,
+              "the host CANN does not compute with padding masks"),
+             (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+             (Optional<In>, softmaxSumOptional),
              (Unused<Optional<In>>, softmaxInOptional, "reserved"),
              (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
              (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),

@@ -15,9 +15,7 @@ namespace {
 
 // Expands a mask or a bias, in any of its documented shapes, to five dimensions of (B, W, N, S1,
 // S2); only the given ones are larger than 1.
-at::Tensor as_windows(const char* name, const at::Tensor& part, const at::Tensor& x,
-                      const std::vector<int64_t>& sizes) {
-  expect_dtype(name, part, x);
+at::Tensor as_windows(const char* name, const at::Tensor& part, const std::vector<int64_t>& sizes) {
   expect_dims(name, part, 3, 5);
   const size_t skipped = part.dim() == 5 ? 0 : 1;
   std::vector<int64_t> expected(sizes.begin() + static_cast<std::ptrdiff_t>(skipped), sizes.end());
@@ -30,9 +28,10 @@ at::Tensor as_windows(const char* name, const at::Tensor& part, const at::Tensor
 
 }  // namespace
 
-ACLNN(MaskedSoftmaxWithRelPosBias, (Floating<In>, x), (Optional<In>, attenMaskOptional),
-      (Floating<In>, relativePosBias), (double, scaleValue), (int64_t, innerPrecisionMode),
-      (Like<Out>, out, "x")) {
+ACLNN(MaskedSoftmaxWithRelPosBias, (Floating<In>, x),
+      (SameDtype<Optional<In>>, attenMaskOptional, "x"),
+      (SameDtype<Floating<In>>, relativePosBias, "x"), (double, scaleValue),
+      (int64_t, innerPrecisionMode), (Like<Out>, out, "x")) {
   static_cast<void>(innerPrecisionMode);
   expect_dims("x", x, 4, 5);
   EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected at least one element");
@@ -50,14 +49,15 @@ ACLNN(MaskedSoftmaxWithRelPosBias, (Floating<In>, x), (Optional<In>, attenMaskOp
   at::Tensor scores = wide(x).reshape({-1, windows, heads, rows, columns}) * scaleValue.value();
   if (attenMaskOptional) {
     scores = scores +
-             as_windows("attenMaskOptional", *attenMaskOptional, x, {1, windows, 1, rows, columns});
+             as_windows("attenMaskOptional", *attenMaskOptional, {1, windows, 1, rows, columns});
   }
-  scores = scores + as_windows("relativePosBias", relativePosBias, x, {1, 1, heads, rows, columns});
+  scores = scores + as_windows("relativePosBias", relativePosBias, {1, 1, heads, rows, columns});
   out = at::softmax(scores, -1).reshape(x.sizes());
 }
 
 ACLNN(TransformBiasRescaleQkv, (Floating<In>, qkv), (SameDtype<Floating<In>>, qkvBias, "qkv"),
-      (int64_t, numHeads), (Out, qOut), (Out, kOut), (Out, vOut)) {
+      (int64_t, numHeads), (SameDtype<Out>, qOut, "qkv"), (SameDtype<Out>, kOut, "qkv"),
+      (SameDtype<Out>, vOut, "qkv")) {
   expect_dims("qkv", qkv, 3);
   const int64_t width = qkv.size(2);
   const int64_t heads = numHeads.value();
@@ -68,7 +68,6 @@ ACLNN(TransformBiasRescaleQkv, (Floating<In>, qkv), (SameDtype<Floating<In>>, qk
   const int64_t size = width / 3 / heads;
   const std::vector<int64_t> expected{qkv.size(0), heads, qkv.size(1), size};
   for (const Output* out : {&qOut, &kOut, &vOut}) {
-    expect_dtype(*out, qkv);
     expect_shape(out->name(), *out, expected);
   }
   const at::Tensor parts = (wide(qkv) + wide(qkvBias))

@@ -47,7 +47,6 @@ void check_masked(const char* name, const at::Tensor& x, const at::Tensor& weigh
          " from ", kLeastChannels, " to ", kMostChannels);
   EXPECT(x.size(0) > 0 && x.size(1) > 0 && x.size(0) <= kMostTokens / x.size(1), name,
          " has shape ", x.sizes(), ", expected 1 to ", kMostTokens, " tokens");
-  expect_dtype("weight", weight, x);
   expect_shape("weight", weight, {kWidth, channels});
   if (!mask) return;
   expect_dtype("maskOptional", *mask, at::kBool);
@@ -105,10 +104,8 @@ int64_t check_steps(const at::Tensor& x, const at::Tensor& weight, const Output&
          "the last dimension of x is ", channels, ", expected a multiple of ", kMultiple, " from ",
          kLeastChannels, " to ", kMostChannels);
   EXPECT(x.numel() > 0, "x is empty");
-  expect_dtype("weight", weight, x);
   expect_shape("weight", weight, {kWidth, channels});
   expect_dims("convStates", states, 3);
-  expect_dtype(states, x);
   constexpr int64_t kMostDrafts = 7;
   const int64_t length = states->size(1);
   EXPECT(length >= kWidth - 1 && length <= kWidth - 1 + kMostDrafts && states->size(0) > 0,
@@ -295,7 +292,6 @@ class Convolution {
 void convolve(const at::Tensor& x, const at::Tensor& weight, Output& states, const Steps& steps,
               const at::Tensor& start, Output& y) {
   const int64_t batch = check_steps(x, weight, states, steps);
-  expect_dtype(y, x);
   if (!has_values(x)) {
     y = at::empty_like(x);
     return;
@@ -306,29 +302,29 @@ void convolve(const at::Tensor& x, const at::Tensor& weight, Output& states, con
   states = convolution.states();
 }
 
-// Neither argument changes the result, here or in CANN.
-void check_modes(int64_t activation, int64_t run) {
+// None of these changes the result: CANN reads neither mode, and sizes its buffers by the length of
+// the longest sequence.
+void check_unread(const at::Tensor& x, int64_t activation, int64_t run, int64_t longest) {
   EXPECT(activation >= 0 && activation <= 2, "activationMode is ", activation,
          ", expected 0, 1 or 2");
   EXPECT(run == 0 || run == 1, "runMode is ", run, ", expected 0 or 1");
+  EXPECT(longest > 0 || (longest == -1 && x.dim() == 3), "maxQueryLen is ", longest,
+         ", expected 1 or more, or -1 with x of three dimensions");
 }
 
 }  // namespace
 
 // Behaviour of *CausalConv1d*: Everything is computed in FLOAT and rounded once; states are copied
 // as they are. A sequence that is left out has zeros, or stays as it is in place.
-ACLNN(MaskedCausalConv1d, (Floating<In>, x), (Floating<In>, weight), (Optional<In>, maskOptional),
-      (Out, out)) {
+ACLNN(MaskedCausalConv1d, (Floating<In>, x), (SameDtype<Floating<In>>, weight, "x"),
+      (Optional<In>, maskOptional), (SameDtype<Out>, out, "x")) {
   check_masked("x", x, weight, maskOptional);
-  expect_dtype(out, x);
   out = masked(weighted(padded(wide(x), kWidth - 1, 0), wide(weight), x.size(0)), maskOptional);
 }
-ACLNN(MaskedCausalConv1dBackward, (Floating<In>, gradY), (Floating<In>, x), (Floating<In>, weight),
-      (Optional<In>, maskOptional), (Out, gradXOut), (Out, gradWeightOut)) {
+ACLNN(MaskedCausalConv1dBackward, (Floating<In>, gradY), (Like<Floating<In>>, x, "gradY"),
+      (SameDtype<Floating<In>>, weight, "gradY"), (Optional<In>, maskOptional),
+      (SameDtype<Out>, gradXOut, "gradY"), (SameDtype<Out>, gradWeightOut, "gradY")) {
   check_masked("gradY", gradY, weight, maskOptional);
-  expect_like("x", x, gradY);
-  expect_dtype(gradXOut, gradY);
-  expect_dtype(gradWeightOut, gradY);
   const int64_t length = gradY.size(0);
   const at::Tensor gradient = padded(masked(wide(gradY), maskOptional), 0, kWidth - 1);
   std::vector<at::Tensor> of_weight;
@@ -341,34 +337,34 @@ ACLNN(MaskedCausalConv1dBackward, (Floating<In>, gradY), (Floating<In>, x), (Flo
   gradWeightOut = at::stack(of_weight);
 }
 
-ACLNN(FusedCausalConv1d, (Floating<In>, x), (Floating<In>, weight), (InOut, convStates),
-      (Optional<In>, queryStartLoc), (Optional<In>, cacheIndices),
+ACLNN(FusedCausalConv1d, (Floating<In>, x), (SameDtype<Floating<In>>, weight, "x"),
+      (SameDtype<InOut>, convStates, "x"), (Optional<In>, queryStartLoc),
+      (Optional<In>, cacheIndices),
       (Unused<Optional<In>>, initialStateMode, "has no effect in CANN either"),
       (Unused<Optional<In>>, bias, "has no effect in CANN either"),
       (Optional<In>, numAcceptedTokens), (Optional<In>, numComputedTokens),
       (Optional<In>, blockIdxFirstScheduledToken), (Optional<In>, blockIdxLastScheduledToken),
       (Optional<In>, initialStateIdx), (int64_t, activationMode), (int64_t, padSlotId),
-      (int64_t, runMode),
-      (Unused<int64_t>, maxQueryLen, "CANN sizes its buffers by it; the result is the same"),
-      (int64_t, residualConnection), (int64_t, blockSize), (int64_t, convMode), (Out, y)) {
-  check_modes(activationMode, runMode);
+      (int64_t, runMode), (int64_t, maxQueryLen), (int64_t, residualConnection),
+      (int64_t, blockSize), (int64_t, convMode), (SameDtype<Out>, y, "x")) {
+  check_unread(x, activationMode, runMode, maxQueryLen);
   convolve(x, weight, convStates,
            {queryStartLoc, cacheIndices, numAcceptedTokens, numComputedTokens,
             blockIdxFirstScheduledToken, blockIdxLastScheduledToken, initialStateIdx, padSlotId,
             residualConnection, blockSize, convMode},
            at::zeros_like(x), y);
 }
-ACLNN(InplaceFusedCausalConv1d, (Floating<InOut>, x), (Floating<In>, weight), (InOut, convStates),
-      (Optional<In>, queryStartLoc), (Optional<In>, cacheIndices),
+ACLNN(InplaceFusedCausalConv1d, (Floating<InOut>, x), (SameDtype<Floating<In>>, weight, "x"),
+      (SameDtype<InOut>, convStates, "x"), (Optional<In>, queryStartLoc),
+      (Optional<In>, cacheIndices),
       (Unused<Optional<In>>, initialStateMode, "has no effect in CANN either"),
       (Unused<Optional<In>>, bias, "has no effect in CANN either"),
       (Optional<In>, numAcceptedTokens), (Optional<In>, numComputedTokens),
       (Optional<In>, blockIdxFirstScheduledToken), (Optional<In>, blockIdxLastScheduledToken),
       (Optional<In>, initialStateIdx), (int64_t, activationMode), (int64_t, padSlotId),
-      (int64_t, runMode),
-      (Unused<int64_t>, maxQueryLen, "CANN sizes its buffers by it; the result is the same"),
-      (int64_t, residualConnection), (int64_t, blockSize), (int64_t, convMode)) {
-  check_modes(activationMode, runMode);
+      (int64_t, runMode), (int64_t, maxQueryLen), (int64_t, residualConnection),
+      (int64_t, blockSize), (int64_t, convMode)) {
+  check_unread(x, activationMode, runMode, maxQueryLen);
   convolve(x, weight, convStates,
            {queryStartLoc, cacheIndices, numAcceptedTokens, numComputedTokens,
             blockIdxFirstScheduledToken, blockIdxLastScheduledToken, initialStateIdx, padSlotId,

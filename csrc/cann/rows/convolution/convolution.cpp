@@ -31,9 +31,6 @@ void check_tbc(const at::Tensor& input, const at::Tensor& weight, const at::Tens
                const char* output_name, const at::Tensor& output, int64_t pad, int64_t most_pad) {
   expect_dims("the input", input, 3);
   expect_dims("weight", weight, 3);
-  expect_dtype("weight", weight, input);
-  expect_dtype("bias", bias, input);
-  expect_dtype(output_name, output, input);
   EXPECT(pad >= 0 && pad <= most_pad, "pad is ", pad, ", expected 0 to ", most_pad);
   EXPECT(weight.size(0) > 0 && weight.size(1) == input.size(2), "weight has shape ", weight.sizes(),
          ", expected (K, ", input.size(2), ", Cout) with K more than 0");
@@ -45,13 +42,11 @@ void check_tbc(const at::Tensor& input, const at::Tensor& weight, const at::Tens
 }  // namespace
 
 // Each channel has its own filters.
-ACLNN(ConvDepthwise2d, (Image<In>, self), (In, weight), (Ints, kernelSize), (Optional<In>, bias),
-      (Ints, stride), (Ints, padding), (Ints, dilation), (Image<Out>, out),
-      (int8_t, cubeMathType)) {
+ACLNN(ConvDepthwise2d, (Image<In>, self), (SameDtype<In>, weight, "self"), (Ints, kernelSize),
+      (Optional<In>, bias), (Ints, stride), (Ints, padding), (Ints, dilation),
+      (SameDtype<Image<Out>>, out, "self"), (int8_t, cubeMathType)) {
   expect_dims("self", self, 4);
   expect_dims("weight", weight, 4);
-  expect_dtype("weight", weight, self);
-  expect_dtype("out", out, self);
   check_pair("stride", stride, 1);
   check_pair("padding", padding, 0);
   check_pair("dilation", dilation, 1);
@@ -72,8 +67,8 @@ ACLNN(ConvDepthwise2d, (Image<In>, self), (In, weight), (Ints, kernelSize), (Opt
 }
 // Behaviour of ConvTbc: The layouts are (T, B, Cin) and (K, Cin, Cout), as in the document's
 // formulas.
-ACLNN(ConvTbc, (In, self), (In, weight), (In, bias), (int64_t, pad), (Out, output),
-      (int8_t, cubeMathType)) {
+ACLNN(ConvTbc, (In, self), (SameDtype<In>, weight, "self"), (SameDtype<In>, bias, "self"),
+      (int64_t, pad), (SameDtype<Out>, output, "self"), (int8_t, cubeMathType)) {
   check_tbc(self, weight, bias, "output", output, pad, 255);
   const MatrixUnits units(cubeMathType, self, weight);
   if (self.numel() == 0 || weight.numel() == 0) {
@@ -86,7 +81,8 @@ ACLNN(ConvTbc, (In, self), (In, weight), (In, bias), (int64_t, pad), (Out, outpu
   output = units.result(time_first(sums) + units.widen(bias));
 }
 // self is the gradient of the result.
-ACLNN(ConvTbcBackward, (In, self), (In, input), (In, weight), (In, bias), (int64_t, pad),
+ACLNN(ConvTbcBackward, (SameDtype<In>, self, "input"), (In, input),
+      (SameDtype<In>, weight, "input"), (SameDtype<In>, bias, "input"), (int64_t, pad),
       (int8_t, cubeMathType), (Out, gradInput), (Out, gradWeight), (Out, gradBias)) {
   check_tbc(input, weight, bias, "self", self, pad, std::numeric_limits<int32_t>::max());
   const MatrixUnits units(cubeMathType, input, weight);

@@ -67,18 +67,16 @@ at::Tensor lerp_by(const at::Tensor& self, const at::Tensor& end, const at::Tens
   return at::lerp(self, end, weight.to(self.scalar_type()));
 }
 
-// Folds the tensors of a list from the first to the last. All have out's dtype.
+// Folds the tensors of a list from the first to the last.
 template <class Combine>
-at::Tensor combined(const std::vector<at::Tensor>& tensors, const Output& out, Combine combine) {
+at::Tensor combined(const std::vector<at::Tensor>& tensors, Combine combine) {
   EXPECT(!tensors.empty(), "tensors is empty, expected at least one tensor");
-  for (const at::Tensor& tensor : tensors) expect_dtype("a tensor of the list", tensor, out);
   at::Tensor result = wide(tensors[0]);
   for (size_t i = 1; i < tensors.size(); ++i) result = combine(result, wide(tensors[i]));
   return result;
 }
-at::Tensor sum_of(const std::vector<at::Tensor>& tensors, const Output& out) {
-  return combined(tensors, out,
-                  [](const at::Tensor& a, const at::Tensor& b) { return at::add(a, b); });
+at::Tensor sum_of(const std::vector<at::Tensor>& tensors) {
+  return combined(tensors, [](const at::Tensor& a, const at::Tensor& b) { return at::add(a, b); });
 }
 
 // ---- aclnnScale
@@ -173,9 +171,7 @@ ACLNN(Rsubs, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
   out = at::rsub(wide(self), other, alpha);
 }
 
-ACLNN(AssignSub, (In, var), (In, value), (Out, varOut)) {
-  expect_like("value", value, var);
-  expect_like("varOut", varOut, var);
+ACLNN(AssignSub, (In, var), (Like<In>, value, "var"), (Like<Out>, varOut, "var")) {
   varOut = at::sub(var, value);
 }
 
@@ -189,9 +185,7 @@ ACLNN(InplaceMul, (InOut, selfRef), (In, other)) {
 ACLNN_INPLACE_BINARY_OF(InOut, AnyNumber, Muls, at::mul)
 
 // The product is 0 where y is 0, whatever x is.
-ACLNN(MulNoNan, (Floating<In>, x), (Floating<In>, y), (Out, z)) {
-  expect_dtype("y", y, x);
-  expect_dtype(z, x);
+ACLNN(MulNoNan, (Floating<In>, x), (SameDtype<Floating<In>>, y, "x"), (SameDtype<Out>, z, "x")) {
   z = at::mul(x, y).masked_fill(y == 0, 0);
 }
 
@@ -214,31 +208,21 @@ ACLNN(InplaceAddcdiv, (InOut, selfRef), (In, tensor1), (In, tensor2), (AnyNumber
   selfRef = at::addcdiv(selfRef, tensor1, tensor2, value);
 }
 
-ACLNN(AxpyV2, (In, self), (In, other), (In, alpha), (Out, out)) {
-  expect_shape("other", other, self.sizes());
+ACLNN(AxpyV2, (In, self), (SameShape<In>, other, "self"), (In, alpha), (Out, out)) {
   out = wide(self) + factor("alpha", alpha) * wide(other);
 }
-ACLNN(FusedMulAddN, (In, x1), (In, x2), (In, x3), (Out, y)) {
-  expect_like("x2", x2, x1);
-  expect_dtype("x3", x3, x1);
-  expect_like("y", y, x1);
+ACLNN(FusedMulAddN, (In, x1), (Like<In>, x2, "x1"), (SameDtype<In>, x3, "x1"),
+      (Like<Out>, y, "x1")) {
   y = wide(x1) * factor("x3", x3) + wide(x2);
 }
 
-ACLNN(AddMatMatElements, (Floating<In>, a), (Floating<In>, b), (Floating<In>, c), (Number, alpha),
-      (Number, beta), (Out, cOut)) {
-  expect_like("b", b, a);
-  expect_like("c", c, a);
-  expect_like("cOut", cOut, a);
+ACLNN(AddMatMatElements, (Floating<In>, a), (Like<Floating<In>>, b, "a"),
+      (Like<Floating<In>>, c, "a"), (Number, alpha), (Number, beta), (Like<Out>, cOut, "a")) {
   cOut = wide(c) * beta + alpha * (wide(a) * wide(b));
 }
-ACLNN(AddMatMatElementsPlus, (Floating<In>, c), (Floating<In>, a), (Floating<In>, b),
-      (Floating<In>, beta), (Floating<In>, alpha), (Out, cOut)) {
-  expect_dtype("a", a, c);
-  expect_dtype("b", b, c);
-  expect_dtype("beta", beta, c);
-  expect_dtype("alpha", alpha, c);
-  expect_dtype(cOut, c);
+ACLNN(AddMatMatElementsPlus, (Floating<In>, c), (SameDtype<Floating<In>>, a, "c"),
+      (SameDtype<Floating<In>>, b, "c"), (SameDtype<Floating<In>>, beta, "c"),
+      (SameDtype<Floating<In>>, alpha, "c"), (SameDtype<Out>, cOut, "c")) {
   cOut = wide(c) * factor("beta", beta) + factor("alpha", alpha) * (wide(a) * wide(b));
 }
 
@@ -256,9 +240,8 @@ ACLNN(InplaceLerps, (InOut, selfRef), (In, end), (AnyNumber, weight)) {
 }
 
 // The channels are the last dimension of x, or the second one by dataFormatOptional.
-ACLNN(BiasAdd, (In, x), (In, bias), (char*, dataFormatOptional), (Out, out)) {
-  expect_dtype("bias", bias, x);
-  expect_like("out", out, x);
+ACLNN(BiasAdd, (In, x), (SameDtype<In>, bias, "x"), (char*, dataFormatOptional),
+      (Like<Out>, out, "x")) {
   EXPECT(x.dim() > 0, "x has no dimensions, expected at least one");
   const int64_t channels = channel_dim(x, dataFormatOptional);
   expect_shape("bias", bias, {x.size(channels)});
@@ -267,9 +250,8 @@ ACLNN(BiasAdd, (In, x), (In, bias), (char*, dataFormatOptional), (Out, out)) {
   out = at::add(x, bias.reshape(shape));
 }
 
-ACLNN(MaskedScale, (Floating<In>, self), (In, mask), (float, scale), (Out, out)) {
-  expect_dtype(out, self);
-  expect_shape("mask", mask, self.sizes());
+ACLNN(MaskedScale, (Floating<In>, self), (SameShape<In>, mask, "self"), (float, scale),
+      (SameDtype<Out>, out, "self")) {
   EXPECT(!mask.is_complex(), "mask has dtype ", dtype_text(mask.scalar_type()),
          ", expected FLOAT, FLOAT16, INT8 or UINT8");
   const at::Tensor x = wide(self);
@@ -277,14 +259,12 @@ ACLNN(MaskedScale, (Floating<In>, self), (In, mask), (float, scale), (Out, out))
 }
 // scale and bias cover the dimensions of x from axis on: numAxes of them (-1 for all) with
 // scaleFromBlob, else as many as scale has.
-ACLNN(Scale, (Floating<In>, x), (Floating<In>, scale), (Optional<In>, bias), (int64_t, axis),
-      (int64_t, numAxes), (bool, scaleFromBlob), (Out, y)) {
-  expect_dtype("scale", scale, x);
-  expect_dtype(y, x);
+ACLNN(Scale, (Floating<In>, x), (SameDtype<Floating<In>>, scale, "x"),
+      (SameDtype<Optional<In>>, bias, "x"), (int64_t, axis), (int64_t, numAxes),
+      (bool, scaleFromBlob), (SameDtype<Out>, y, "x")) {
   const std::vector<int64_t> shape = scale_shape(x, scale, axis, numAxes, scaleFromBlob);
   at::Tensor result = at::mul(wide(x), wide(scale).reshape(shape));
   if (bias) {
-    expect_dtype("bias", *bias, x);
     expect_shape("bias", *bias, scale.sizes());
     result = at::add(result, wide(*bias).reshape(shape));
   }
@@ -294,29 +274,29 @@ ACLNN(Scale, (Floating<In>, x), (Floating<In>, scale), (Optional<In>, bias), (in
 // ---- sums and extremes of lists
 
 // An empty list leaves out unchanged.
-ACLNN(AddN, (Ins, tensors), (Out, out)) {
+ACLNN(AddN, (SameDtype<Ins>, tensors, "out"), (Out, out)) {
   if (tensors.empty()) return;
   for (const at::Tensor& tensor : tensors) {
     expect_shape("a tensor of the list", tensor, tensors[0].sizes());
   }
-  out = sum_of(tensors, out);
+  out = sum_of(tensors);
 }
 
-ACLNN(Sum, (Ins, tensors), (Out, out)) {
-  out = sum_of(tensors, out);
+ACLNN(Sum, (SameDtype<Ins>, tensors, "out"), (Out, out)) {
+  out = sum_of(tensors);
 }
 // The tensors are broadcast, added from the first to the last, and rounded once.
-ACLNN(SumV2, (Ins, tensors), (Out, out)) {
-  out = sum_of(tensors, out);
+ACLNN(SumV2, (SameDtype<Ins>, tensors, "out"), (Out, out)) {
+  out = sum_of(tensors);
 }
 
-ACLNN(MaxN, (Ins, tensors), (Out, out)) {
-  out = combined(tensors, out,
-                 [](const at::Tensor& a, const at::Tensor& b) { return at::maximum(a, b); });
+ACLNN(MaxN, (SameDtype<Ins>, tensors, "out"), (Out, out)) {
+  out =
+      combined(tensors, [](const at::Tensor& a, const at::Tensor& b) { return at::maximum(a, b); });
 }
-ACLNN(MinN, (Ins, tensors), (Out, out)) {
-  out = combined(tensors, out,
-                 [](const at::Tensor& a, const at::Tensor& b) { return at::minimum(a, b); });
+ACLNN(MinN, (SameDtype<Ins>, tensors, "out"), (Out, out)) {
+  out =
+      combined(tensors, [](const at::Tensor& a, const at::Tensor& b) { return at::minimum(a, b); });
 }
 
 }  // namespace aclnn_host::elementwise_arithmetic_rows

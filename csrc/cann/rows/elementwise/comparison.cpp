@@ -94,12 +94,11 @@ ACLNN(IsClose, (In, self), (In, other), (double, rtol), (double, atol), (bool, e
   out = at::isclose(self, other, rtol, atol, equalNan);
 }
 
-ACLNN(ApproximateEqual, (Floating<In>, x1), (Floating<In>, x2), (float, tolerance), (Out, y)) {
+ACLNN(ApproximateEqual, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"), (float, tolerance),
+      (SameShape<Out>, y, "x1")) {
   EXPECT(std::isfinite(tolerance.value()) && tolerance >= 0, "tolerance is ", tolerance.value(),
          ", expected a finite number that is not negative");
-  expect_like("x2", x2, x1);
   expect_dtype("y", y, at::kBool);
-  expect_shape("y", y, x1.sizes());
   y = at::abs(wide(x1) - wide(x2)) < tolerance.value();
 }
 // Tests whether a number is one of the elements of a tensor.

@@ -83,18 +83,6 @@ at::Tensor exact(const at::Tensor& x) {
   return is_integer(x) ? x.to(at::kDouble) : wide(x);
 }
 
-// Checks two operands and a result of the same dtype.
-void check_operands(const at::Tensor& x, const char* other_name, const at::Tensor& other,
-                    const Output& out) {
-  expect_dtype(other_name, other, x);
-  expect_dtype(out, x);
-}
-void check_elements(const at::Tensor& x, const char* other_name, const at::Tensor& other,
-                    const Output& out) {
-  expect_shape(other_name, other, x.sizes());
-  expect_shape(out.name(), out, x.sizes());
-}
-
 // x / other rounded towards 0. The document does not define division by 0; here it gives 0.
 at::Tensor truncated_integers(const at::Tensor& x, const at::Tensor& other) {
   const at::Tensor is_zero = other == 0;
@@ -110,9 +98,9 @@ ACLNN_BINARY_OF(In, AnyNumber, Divs, at::div)
 
 // Mode 0 is the exact quotient, mode 1 rounds towards 0, mode 2 rounds down. Quotients of integers
 // are always rounded.
-ACLNN(DivV3, (In, self), (In, other), (int64_t, mode), (Out, out)) {
+ACLNN(DivV3, (In, self), (SameDtype<In>, other, "self"), (int64_t, mode),
+      (SameDtype<Out>, out, "self")) {
   EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
-  check_operands(self, "other", other, out);
   const at::Tensor quotient = exact(self) / exact(other);
   if (is_integer(self)) {
     out = saturated(mode == 2 ? at::floor(quotient) : at::trunc(quotient), "self", self);
@@ -138,9 +126,7 @@ ACLNN(InplaceDivMods, (InOut, selfRef), (Number, other), (int, mode)) {
 }
 
 // Integers are divided as FLOAT and truncated; for BOOL the result is FLOAT.
-ACLNN(RealDiv, (In, self), (In, other), (Out, out)) {
-  expect_dtype("other", other, self);
-  check_elements(self, "other", other, out);
+ACLNN(RealDiv, (In, self), (Like<In>, other, "self"), (SameShape<Out>, out, "self")) {
   if (is_integer(self)) {
     expect_dtype(out, self);
     const at::Tensor quotient = self.to(at::kFloat) / other.to(at::kFloat);
@@ -154,8 +140,7 @@ ACLNN(RealDiv, (In, self), (In, other), (Out, out)) {
   }
 }
 // Tensors of two different types are divided as FLOAT, with a FLOAT result.
-ACLNN(TruncateDiv, (In, x1), (In, x2), (Out, out)) {
-  check_elements(x1, "x2", x2, out);
+ACLNN(TruncateDiv, (In, x1), (SameShape<In>, x2, "x1"), (SameShape<Out>, out, "x1")) {
   const bool is_mixed = x1.scalar_type() != x2.scalar_type();
   expect_dtype("out", out, is_mixed ? at::kFloat : x1.scalar_type());
   for (const at::Tensor& x : {x1, x2}) {
@@ -171,16 +156,12 @@ ACLNN(TruncateDiv, (In, x1), (In, x2), (Out, out)) {
   }
 }
 // The remainder has the sign of x1. Remainders of integers divided by 0 are undefined.
-ACLNN(TruncateMod, (In, x1), (In, x2), (Out, out)) {
-  check_operands(x1, "x2", x2, out);
-  check_elements(x1, "x2", x2, out);
+ACLNN(TruncateMod, (In, x1), (Like<In>, x2, "x1"), (Like<Out>, out, "x1")) {
   const at::Tensor remainder = at::fmod(exact(x1), exact(x2));
   out = is_integer(x1) ? saturated(remainder, "x1", x1) : remainder;
 }
 // Integers are divided as FLOAT.
-ACLNN(FloorDiv, (In, self_x), (In, self_y), (Out, out)) {
-  check_operands(self_x, "self_y", self_y, out);
-  check_elements(self_x, "self_y", self_y, out);
+ACLNN(FloorDiv, (In, self_x), (Like<In>, self_y, "self_x"), (Like<Out>, out, "self_x")) {
   if (is_integer(self_x)) {
     const at::Tensor quotient = self_x.to(at::kFloat) / self_y.to(at::kFloat);
     out = saturated(at::floor(quotient), "self_x", self_x);

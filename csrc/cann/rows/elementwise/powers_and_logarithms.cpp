@@ -17,7 +17,6 @@
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/xlogy.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_powers_and_logarithms_rows {
@@ -57,17 +56,14 @@ ACLNN(InplacePowTensorTensor, (InOut, selfRef), (In, exponent)) {
 ACLNN(InplacePowTensorScalar, (InOut, selfRef), (Number, exponent)) {
   selfRef = at::pow(wide(selfRef), exponent);
 }
-ACLNN(Square, (In, self), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(Square, (In, self), (SameDtype<Out>, out, "self")) {
   out = at::mul(self, self);
 }
 
 ACLNN_UNARY(Sqrt, at::sqrt)
 ACLNN_INPLACE_UNARY(Sqrt, at::sqrt)
 // y is the result of sqrt. Where dy is 0 the gradient is 0, even if y is 0.
-ACLNN(SqrtBackward, (Floating<In>, y), (Floating<In>, dy), (Out, z)) {
-  expect_like("dy", dy, y);
-  expect_like("z", z, y);
+ACLNN(SqrtBackward, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, z, "y")) {
   const at::Tensor gradient = wide(dy);
   z = (0.5 * gradient / wide(y)).masked_fill(gradient == 0, 0);
 }
@@ -103,9 +99,7 @@ ACLNN(XLogYScalarSelf, (Number, self), (In, other), (Out, out)) {
 ACLNN_INPLACE_BINARY(XLogYTensor, wide_xlogy)
 ACLNN_INPLACE_BINARY_NUMBER(XLogYScalarOther, wide_xlogy)
 
-ACLNN(Xlog1py, (Floating<In>, x), (Floating<In>, y), (Out, z)) {
-  expect_dtype("y", y, x);
-  expect_dtype(z, x);
+ACLNN(Xlog1py, (Floating<In>, x), (SameDtype<Floating<In>>, y, "x"), (SameDtype<Out>, z, "x")) {
   z = at::special_xlog1py(wide(x), wide(y));
 }
 

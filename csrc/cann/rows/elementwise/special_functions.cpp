@@ -17,7 +17,6 @@
 #include <ATen/ops/special_ndtri.h>
 #include <ATen/ops/where.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_special_functions_rows {
@@ -105,26 +104,21 @@ ACLNN_UNARY(Erfc, at::erfc)
 ACLNN_INPLACE_UNARY(Erfc, at::erfc)
 ACLNN_UNARY(Erfinv, at::erfinv)
 ACLNN_INPLACE_UNARY(Erfinv, at::erfinv)
-ACLNN(Ndtri, (Floating<In>, self), (Out, out)) {
-  expect_like("out", out, self);
+ACLNN(Ndtri, (Floating<In>, self), (Like<Out>, out, "self")) {
   out = at::special_ndtri(wide(self));
 }
 
-ACLNN(Lgamma, (Floating<In>, self), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(Lgamma, (Floating<In>, self), (SameDtype<Out>, out, "self")) {
   out = at::lgamma(self);
 }
-ACLNN(Digamma, (Floating<In>, self), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(Digamma, (Floating<In>, self), (SameDtype<Out>, out, "self")) {
   out = at::digamma(self);
 }
 
-ACLNN(FresnelCos, (Floating<In>, x), (Out, out)) {
-  expect_like("out", out, x);
+ACLNN(FresnelCos, (Floating<In>, x), (Like<Out>, out, "x")) {
   out = odd_function(x, fresnel_cosine);
 }
-ACLNN(FresnelSin, (Floating<In>, x), (Out, out)) {
-  expect_like("out", out, x);
+ACLNN(FresnelSin, (Floating<In>, x), (Like<Out>, out, "x")) {
   out = odd_function(x, fresnel_sine);
 }
 

@@ -39,14 +39,6 @@ void arcsinh(const at::Tensor& x, Output& out) {
   out = at::asinh(x).to(out->scalar_type());
 }
 
-// Checks that a gradient, the tensor that it is computed from, and the result have one dtype and
-// shape.
-void check_gradient(const char* gradient_name, const at::Tensor& gradient, const at::Tensor& x,
-                    const Output& result) {
-  expect_like(gradient_name, gradient, x);
-  expect_like(result.name(), result, x);
-}
-
 // sqrt(1 - x^2); NaN if x is outside [-1, 1].
 at::Tensor cosine_of_sine(const at::Tensor& x) {
   const at::Tensor sine = wide(x);
@@ -66,8 +58,7 @@ ACLNN_INPLACE_UNARY(Tan, at::tan)
 ACLNN_UNARY(Asin, at::asin)
 ACLNN_INPLACE_UNARY(Asin, at::asin)
 // y is the input of asin.
-ACLNN(AsinGrad, (Floating<In>, y), (Floating<In>, dy), (Out, z)) {
-  check_gradient("dy", dy, y, z);
+ACLNN(AsinGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, z, "y")) {
   z = wide(dy) / cosine_of_sine(y);
 }
 
@@ -77,20 +68,17 @@ ACLNN(AsinWithAgent, (In, x), (Out, y)) {
 }
 ACLNN_UNARY(Acos, at::acos)
 ACLNN_INPLACE_UNARY(Acos, at::acos)
-ACLNN(AcosGrad, (Floating<In>, y_grad), (Floating<In>, x), (Out, x_grad)) {
-  check_gradient("y_grad", y_grad, x, x_grad);
+ACLNN(AcosGrad, (Like<Floating<In>>, y_grad, "x"), (Floating<In>, x), (Like<Out>, x_grad, "x")) {
   x_grad = -wide(y_grad) / cosine_of_sine(x);
 }
 // y is the input of acos.
-ACLNN(AcosGradV2, (Floating<In>, y), (Floating<In>, dy), (Out, z)) {
-  check_gradient("dy", dy, y, z);
+ACLNN(AcosGradV2, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, z, "y")) {
   z = -wide(dy) / cosine_of_sine(y);
 }
 
 ACLNN_UNARY(Atan, at::atan)
 ACLNN_INPLACE_UNARY(Atan, at::atan)
-ACLNN(AtanGrad, (Floating<In>, x), (Floating<In>, dy), (Out, dx)) {
-  check_gradient("dy", dy, x, dx);
+ACLNN(AtanGrad, (Floating<In>, x), (Like<Floating<In>>, dy, "x"), (Like<Out>, dx, "x")) {
   const at::Tensor tangent = wide(x);
   dx = wide(dy) / (1 + tangent * tangent);
 }
@@ -107,8 +95,7 @@ ACLNN(AsinhV2, (In, x), (Out, out)) {
   arcsinh(x, out);
 }
 // y is the result of asinh.
-ACLNN(AsinhGrad, (Floating<In>, y), (Floating<In>, dy), (Out, z)) {
-  check_gradient("dy", dy, y, z);
+ACLNN(AsinhGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, z, "y")) {
   z = wide(dy) / at::cosh(wide(y));
 }
 
@@ -118,8 +105,7 @@ ACLNN(AsinhWithAgent, (In, x), (Out, out)) {
 ACLNN_UNARY(Acosh, at::acosh)
 ACLNN_INPLACE_UNARY(Acosh, at::acosh)
 // y is the result of acosh.
-ACLNN(AcoshGrad, (Floating<In>, y), (Floating<In>, dy), (Out, dx)) {
-  check_gradient("dy", dy, y, dx);
+ACLNN(AcoshGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, dx, "y")) {
   EXPECT(y.numel() > 0, "y has shape ", y.sizes(), ", expected at least one element");
   dx = wide(dy) / at::sinh(wide(y));
 }

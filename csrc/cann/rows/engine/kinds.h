@@ -346,21 +346,23 @@ struct KindOf<T> {
 template <class T>
 using Kind = typename KindOf<T>::type;
 
-// A tensor, or a list of tensors, with the dtype (SameDtype) or the dtype and shape (Like) of
-// another argument. The name of the other argument follows: (SameDtype<Optional<In>>, bias, "x").
-// If either is absent, nothing is compared.
-template <class Base, bool has_shape>
+// A tensor, or a list of tensors, with the dtype (SameDtype), the shape (SameShape) or both (Like)
+// of another argument. The name of the other argument follows: (SameDtype<Optional<In>>, bias,
+// "x"). If either is absent, nothing is compared.
+template <class Base, Preparation::Same same>
 struct Compared : Base {
   static void add(Preparation& stage, const char* name, typename Base::C argument,
                   const char* other) {
     Base::add(stage, name, argument);
-    stage.expect_like(other, has_shape);
+    stage.expect_same(same, other);
   }
 };
 template <class Base>
-using SameDtype = Compared<Base, false>;
+using SameDtype = Compared<Base, Preparation::Same::kDtype>;
 template <class Base>
-using Like = Compared<Base, true>;
+using SameShape = Compared<Base, Preparation::Same::kShape>;
+template <class Base>
+using Like = Compared<Base, Preparation::Same::kDtypeAndShape>;
 
 // The value of an argument that a row does not read.
 struct Nothing {};

@@ -128,7 +128,7 @@ bool is_rehearsed() noexcept {
 struct Likeness {
   TensorRange tensors;
   const char* other;
-  bool has_shape;
+  Preparation::Same same;
 };
 
 // The state of stage 1 while arguments are added.
@@ -331,8 +331,9 @@ struct Preparation::State {
     const auto* const range = std::get_if<TensorRange>(&call.slots[static_cast<size_t>(place)]);
     if (range == nullptr || range->count == 0) return;
     for (size_t i = like.tensors.first; i < like.tensors.end(); ++i) {
-      checks.same_dtype(tensors[i], tensors[range->first]);
-      if (like.has_shape) checks.same_shape(tensors[i], tensors[range->first]);
+      const Argument& other = tensors[range->first];
+      if (like.same != Same::kShape) checks.same_dtype(tensors[i], other);
+      if (like.same != Same::kDtype) checks.same_shape(tensors[i], other);
     }
   }
 
@@ -476,10 +477,10 @@ void Preparation::expect(Types types) {
   set_of_last(state_->types, types);
 }
 
-void Preparation::expect_like(const char* other, bool has_shape) {
+void Preparation::expect_same(Same same, const char* other) {
   if (!state_->checks.ok()) return;
   const auto* const range = std::get_if<TensorRange>(&state_->call.slots.back());
-  if (range != nullptr) state_->likenesses.push_back({*range, other, has_shape});
+  if (range != nullptr) state_->likenesses.push_back({*range, other, same});
 }
 
 void Preparation::allow(Allowed allowed) {

@@ -41,9 +41,9 @@ class Preparation {
   // Restricts the types of the tensors of the argument added last.
   enum class Types { kAny, kFloating, kFloatingOrComplex, kReal, kIntegral, kIndex };
   void expect(Types types);
-  // Requires that these tensors have the dtype, and with `has_shape` the shape, of the argument
-  // `other`.
-  void expect_like(const char* other, bool has_shape);
+  // Requires that these tensors have the dtype, the shape or both of the argument `other`.
+  enum class Same { kDtype, kShape, kDtypeAndShape };
+  void expect_same(Same same, const char* other);
   // Allows the tensors of the last argument to have private formats, or private formats and types
   // that ATen lacks (see stored.h).
   enum class Allowed { kNone, kFormats, kFormatsAndTypes };

@@ -27,7 +27,6 @@ void add_products(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
          ", expected 0 (where groups end) or 1 (their sizes)");
   EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
          ", expected FLOAT16 or BFLOAT16");
-  expect_dtype("weight", weight, x);
   expect_dtype("groupList", list, at::kLong);
   expect_dtype("yRef", yRef, at::kFloat);
   expect_dims("x", x, 2);
@@ -53,12 +52,13 @@ void add_products(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
 
 }  // namespace
 
-ACLNN(GroupedMatmulAdd, (Floating<In>, x), (Floating<In>, weight), (In, groupList), (InOut, yRef),
-      (bool, transposeX), (bool, transposeWeight), (int64_t, groupType)) {
+ACLNN(GroupedMatmulAdd, (Floating<In>, x), (SameDtype<Floating<In>>, weight, "x"), (In, groupList),
+      (InOut, yRef), (bool, transposeX), (bool, transposeWeight), (int64_t, groupType)) {
   add_products(x, weight, groupList, yRef, transposeX, transposeWeight, groupType, kGroupEnds);
 }
-ACLNN(GroupedMatmulAddV2, (Floating<In>, x), (Floating<In>, weight), (In, groupList), (InOut, yRef),
-      (bool, transposeX), (bool, transposeWeight), (int64_t, groupType), (int64_t, groupListType)) {
+ACLNN(GroupedMatmulAddV2, (Floating<In>, x), (SameDtype<Floating<In>>, weight, "x"),
+      (In, groupList), (InOut, yRef), (bool, transposeX), (bool, transposeWeight),
+      (int64_t, groupType), (int64_t, groupListType)) {
   add_products(x, weight, groupList, yRef, transposeX, transposeWeight, groupType, groupListType);
 }
 

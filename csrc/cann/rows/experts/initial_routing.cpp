@@ -120,7 +120,6 @@ struct NamedRows {
       : sorted(experts) {
     expect_dims("x", x, 2);
     expect_dims("expertIdx", experts, 2);
-    expect_shape("rowIdx", row_index, experts.sizes());
     EXPECT(active >= 0, "activeNum is ", active, ", expected 0 or more");
     const int64_t tokens = x.size(0), all = experts.numel();
     const int64_t count = experts_per_token("expertIdx", experts, x);
@@ -327,8 +326,9 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (Optional<In>, scaleOptio
   expandedScaleOut = scale.masked_fill(is_padding, 0);
 }
 // rowIdx numbers the tokens of all first experts, then those of all second ones.
-ACLNN(MoeInitRouting, (In, x), (IndexIn, rowIdx), (IndexIn, expertIdx), (int64_t, activeNum),
-      (SameDtype<Out>, expandedXOut, "x"), (Out, expandedRowIdxOut), (Out, expandedExpertIdxOut)) {
+ACLNN(MoeInitRouting, (In, x), (SameShape<IndexIn>, rowIdx, "expertIdx"), (IndexIn, expertIdx),
+      (int64_t, activeNum), (SameDtype<Out>, expandedXOut, "x"), (Out, expandedRowIdxOut),
+      (Out, expandedExpertIdxOut)) {
   const NamedRows rows(x, rowIdx, expertIdx, activeNum);
   expandedXOut =
       moved(x, [&](const at::Tensor& each) { return each.index_select(0, rows.tokens_of_rows); });
@@ -379,9 +379,9 @@ ACLNN(MoeInitRoutingV2Grad, (Floating<In>, gradExpandedX), (IndexIn, expandedRow
 }
 // Deviation of MoeInitRoutingQuant, MoeInitRoutingQuantV2: Elements are computed in FLOAT and
 // rounded once, to even. A device's kernels compute in FLOAT16.
-ACLNN(MoeInitRoutingQuant, (Floating<In>, x), (IndexIn, rowIdx), (IndexIn, expertIdx),
-      (int64_t, activeNum), (double, scale), (double, offset), (Out, expandedXOut),
-      (Out, expandedRowIdxOut), (Out, expandedExpertIdxOut)) {
+ACLNN(MoeInitRoutingQuant, (Floating<In>, x), (SameShape<IndexIn>, rowIdx, "expertIdx"),
+      (IndexIn, expertIdx), (int64_t, activeNum), (double, scale), (double, offset),
+      (Out, expandedXOut), (Out, expandedRowIdxOut), (Out, expandedExpertIdxOut)) {
   const NamedRows rows(x, rowIdx, expertIdx, activeNum);
   expect_dtype("expandedXOut", expandedXOut, at::kChar);
   const at::Tensor quantized = as_int8(wide(x) * scale.value() + offset.value());

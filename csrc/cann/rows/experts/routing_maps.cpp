@@ -156,7 +156,8 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad)
 // There the positions in sortedIndices, and the probabilities, are ordered by token, then by
 // expert. Positions out of range, and those with probability 0, are skipped.
 ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn, sortedIndices),
-      (Optional<In>, routingMapOptional), (Optional<In>, probsOptional), (bool, paddedMode),
+      (Optional<In>, routingMapOptional),
+      (SameDtype<Optional<In>>, probsOptional, "permutedTokens"), (bool, paddedMode),
       (Optional<Ints>, restoreShapeOptional), (SameDtype<Out>, unpermutedTokens, "permutedTokens"),
       (Optional<Out>, outIndex), (Optional<Out>, permuteTokenId), (Optional<Out>, permuteProbs)) {
   expect_dims("permutedTokens", permutedTokens, 2);
@@ -174,7 +175,6 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn,
   if (probsOptional) {
     expect_dims("probsOptional", *probsOptional, 2);
     expect_shape("probsOptional", *probsOptional, {tokens, probsOptional->size(1)});
-    expect_dtype("probsOptional", *probsOptional, permutedTokens);
     if (paddedMode) parts = probsOptional->size(1);
   }
   if (!paddedMode || probsOptional) {
@@ -219,11 +219,13 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn,
 
 // outIndex has the position of the row of a (token, expert) pair and permuteTokenId its token.
 ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (Floating<In>, unpermutedTokensGrad),
-      (IndexIn, outIndex), (IndexIn, permuteTokenId), (Optional<In>, routingMapOptional),
-      (Optional<In>, permutedTokensOptional), (Optional<In>, probsOptional), (bool, dropAndPad),
+      (IndexIn, outIndex), (IndexIn, permuteTokenId),
+      (SameShape<Optional<In>>, routingMapOptional, "probsOptional"),
+      (Optional<In>, permutedTokensOptional),
+      (SameDtype<Optional<In>>, probsOptional, "unpermutedTokensGrad"), (bool, dropAndPad),
       (Optional<Ints>, restoreShapeOptional),
       (SameDtype<Out>, permutedTokensGradOut, "unpermutedTokensGrad"),
-      (Optional<Out>, probsGradOutOptional)) {
+      (Like<Optional<Out>>, probsGradOutOptional, "probsOptional")) {
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
   expect_dims("outIndex", outIndex, 1);
   const int64_t tokens = unpermutedTokensGrad.size(0), rows = outIndex.numel();
@@ -243,15 +245,12 @@ ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (Floating<In>, unpermutedTokensGrad),
     return;
   }
   expect_dims("probsOptional", *probsOptional, 2);
-  expect_dtype("probsOptional", *probsOptional, unpermutedTokensGrad);
   const int64_t experts = probsOptional->size(1);
   expect_shape("probsOptional", *probsOptional, {tokens, experts});
   EXPECT(routingMapOptional && permutedTokensOptional && probsGradOutOptional,
          "routingMapOptional, permutedTokensOptional or probsGradOutOptional is null, expected "
          "tensors as probsOptional is");
-  expect_shape("routingMapOptional", *routingMapOptional, probsOptional->sizes());
   expect_like("permutedTokensOptional", *permutedTokensOptional, permutedTokensGradOut);
-  expect_like("probsGradOutOptional", *probsGradOutOptional, *probsOptional);
   const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
   const int64_t parts = dropAndPad ? experts : tokens;  // the number of parts with equal numbers of
                                                         // rows

@@ -23,12 +23,10 @@ void refuse_padding(bool padded) {
 }
 
 // Checks the tokens and returns the number of experts of each.
-int64_t expect_permutable(const at::Tensor& tokens, const at::Tensor& indices, bool padded,
-                          const Output& out) {
+int64_t expect_permutable(const at::Tensor& tokens, const at::Tensor& indices, bool padded) {
   refuse_padding(padded);
   expect_dims("tokens", tokens, 2);
   expect_dims("indices", indices, 1, 2);
-  expect_dtype(out, tokens);
   return experts_per_token("indices", indices, tokens);
 }
 
@@ -126,8 +124,8 @@ at::Tensor probs_gradient(const at::Tensor& rows, const at::Tensor& gradient,
 }  // namespace
 
 ACLNN(MoeTokenPermute, (In, tokens), (IndexIn, indices), (int64_t, numOutTokens),
-      (bool, paddedMode), (Out, permuteTokensOut), (Out, sortedIndicesOut)) {
-  const int64_t count = expect_permutable(tokens, indices, paddedMode, permuteTokensOut);
+      (bool, paddedMode), (SameDtype<Out>, permuteTokensOut, "tokens"), (Out, sortedIndicesOut)) {
+  const int64_t count = expect_permutable(tokens, indices, paddedMode);
   const Sorted sorted(indices);
   const int64_t rows = rows_left(numOutTokens, indices.numel());
   permuteTokensOut = tokens_of(tokens, sorted.order.narrow(0, 0, rows), count);
@@ -138,8 +136,9 @@ ACLNN(MoeTokenPermute, (In, tokens), (IndexIn, indices), (int64_t, numOutTokens)
 // The documents contradict themselves.
 ACLNN(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (Optional<In>, probsOptional),
       (Optional<Ints>, rangeOptional), (int64_t, numOutTokens), (bool, paddedMode),
-      (Out, permuteTokensOut), (Out, sortedIndicesOut), (Optional<Out>, permuteProbsOut)) {
-  const int64_t count = expect_permutable(tokens, indices, paddedMode, permuteTokensOut);
+      (SameDtype<Out>, permuteTokensOut, "tokens"), (Out, sortedIndicesOut),
+      (Optional<Out>, permuteProbsOut)) {
+  const int64_t count = expect_permutable(tokens, indices, paddedMode);
   const int64_t all = indices.numel();
   const Sorted sorted(indices);
   if (!rangeOptional) {

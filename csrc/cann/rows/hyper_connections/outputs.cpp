@@ -37,7 +37,6 @@ void check_streams(const at::Tensor& x, const std::optional<at::Tensor>& h_res,
     expect_dtype("h_res", *h_res, at::kFloat);
     expect_shape("h_res", *h_res, of_mixture(x));
   }
-  expect_dtype("h_out", h_out, x);
   expect_shape("h_out", h_out, of_layer);
   expect_dtype("h_post", h_post, at::kFloat);
   expect_shape("h_post", h_post, of_streams);
@@ -55,23 +54,18 @@ constexpr int64_t kPadded = 8;  // tensors saved for the gradient pad n to this 
 
 // output = h_res^T x + h_post h_out, the latter an outer product. Without h_res the streams are not
 // mixed.
-ACLNN(MhcPost, (Floating<In>, x), (Optional<In>, h_res), (Floating<In>, h_out), (In, h_post),
-      (Out, output)) {
+ACLNN(MhcPost, (Floating<In>, x), (Optional<In>, h_res), (SameDtype<Floating<In>>, h_out, "x"),
+      (In, h_post), (Like<Out>, output, "x")) {
   check_streams(x, h_res, h_out, h_post);
-  expect_like("output", output, x);
   const at::Tensor mixed = h_res ? at::matmul(h_res->transpose(-1, -2), wide(x)) : wide(x);
   output = mixed + h_post.unsqueeze(-1) * wide(h_out).unsqueeze(-2);
 }
-ACLNN(MhcPostBackward, (Floating<In>, gradY), (Floating<In>, x), (Optional<In>, hRes),
-      (Floating<In>, hOut), (In, hPost), (Out, gradX), (Out, gradHRes), (Out, gradHOut),
-      (Out, gradHPost)) {
+ACLNN(MhcPostBackward, (Like<Floating<In>>, gradY, "x"), (Floating<In>, x), (Optional<In>, hRes),
+      (SameDtype<Floating<In>>, hOut, "x"), (In, hPost), (Like<Out>, gradX, "x"), (Out, gradHRes),
+      (Like<Out>, gradHOut, "hOut"), (Like<Out>, gradHPost, "hPost")) {
   check_streams(x, hRes, hOut, hPost);
-  expect_like("gradY", gradY, x);
-  expect_like("gradX", gradX, x);
   expect_dtype("gradHRes", gradHRes, at::kFloat);
   expect_shape("gradHRes", gradHRes, of_mixture(x));
-  expect_like("gradHOut", gradHOut, hOut);
-  expect_like("gradHPost", gradHPost, hPost);
   const at::Tensor gradient = wide(gradY);
   gradX = hRes ? at::matmul(*hRes, gradient) : gradient;
   gradHRes = at::matmul(wide(x), gradient.transpose(-1, -2));
@@ -82,7 +76,7 @@ ACLNN(MhcPostBackward, (Floating<In>, gradY), (Floating<In>, x), (Optional<In>, 
 // normOut and sumOut save the normalised matrix and the divisor of each step for the gradient: (2 *
 // numIters, T, n, 8) and (2 * numIters, T, 8), padded with zeros after n. Their order is specific
 // to the host CANN.
-ACLNN(MhcSinkhorn, (In, x), (float, eps), (int64_t, numIters), (Out, output),
+ACLNN(MhcSinkhorn, (In, x), (float, eps), (int64_t, numIters), (Like<Out>, output, "x"),
       (Optional<Out>, normOut), (Optional<Out>, sumOut)) {
   expect_dtype("x", x, at::kFloat);
   expect_dims("x", x, 3, 4);
@@ -91,7 +85,6 @@ ACLNN(MhcSinkhorn, (In, x), (float, eps), (int64_t, numIters), (Out, output),
          ", expected square matrices of 4, 6 or 8 rows");
   EXPECT(numIters >= 1 && numIters <= kMostIterations, "numIters is ", numIters.value(),
          ", expected 1 to ", kMostIterations);
-  expect_like("output", output, x);
   const bool is_kept = normOut && sumOut;
   const int64_t steps = 2 * numIters.value(), matrices = x.numel() / (n * n);
   if (is_kept) {
@@ -119,15 +112,13 @@ ACLNN(MhcSinkhorn, (In, x), (float, eps), (int64_t, numIters), (Out, output),
   normOut = padded(norms, *normOut);
   sumOut = padded(sums, *sumOut);
 }
-ACLNN(MhcSinkhornBackward, (In, gradY), (In, norm), (In, sum), (Out, out)) {
+ACLNN(MhcSinkhornBackward, (In, gradY), (SameDtype<In>, norm, "gradY"),
+      (SameDtype<In>, sum, "gradY"), (Like<Out>, out, "gradY")) {
   expect_dtype("gradY", gradY, at::kFloat);
   expect_dims("gradY", gradY, 3, 4);
   const int64_t n = gradY.size(-1);
   EXPECT((n == 4 || n == 6 || n == 8) && gradY.size(-2) == n, "gradY has shape ", gradY.sizes(),
          ", expected square matrices of 4, 6 or 8 rows");
-  expect_dtype("norm", norm, gradY);
-  expect_dtype("sum", sum, gradY);
-  expect_like("out", out, gradY);
   const int64_t matrices = gradY.numel() / (n * n), of_step = matrices * kPadded;
   EXPECT(of_step > 0 && sum.numel() % (2 * of_step) == 0 && norm.numel() == sum.numel() * n,
          "norm has ", norm.numel(), " elements and sum ", sum.numel(),

@@ -56,14 +56,13 @@ ACLNN(EmbeddingDenseBackward, (In, grad), (IndexIn, indices), (uint64_t, numWeig
                                      static_cast<int64_t>(paddingIdx.value()), scaleGradByFreq);
 }
 ACLNN(EmbeddingDenseGrad, (Floating<In>, grad), (IndexIn, indices), (int64_t, numWeights),
-      (int64_t, paddingIdx), (bool, scaleGradByFreq), (Out, y)) {
+      (int64_t, paddingIdx), (bool, scaleGradByFreq), (SameDtype<Out>, y, "grad")) {
   expect_dims("indices", indices, 1);
   EXPECT(numWeights > 0, "numWeights is ", numWeights, ", expected more than 0");
   EXPECT(paddingIdx >= -1 && paddingIdx < numWeights.value(), "paddingIdx is ", paddingIdx,
          ", expected -1 to ", numWeights.value() - 1);
   EXPECT(grad.dim() == 2 && grad.size(0) == indices.size(0), "grad has shape ", grad.sizes(),
          ", expected two dimensions, the first one ", indices.size(0));
-  expect_dtype(y, grad);
   expect_shape("y", y, {numWeights.value(), grad.size(1)});
   check_bounds("indices", indices, numWeights);
   y = at::embedding_dense_backward(wide(grad), indices, numWeights.value(), paddingIdx.value(),
@@ -82,16 +81,13 @@ ACLNN(EmbeddingRenorm, (InOut, selfRef), (IndexIn, indices), (double, maxNorm),
 // the number of indices.
 ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offsets),
       (bool, scaleGradByFreq), (int64_t, mode), (bool, sparse), (Optional<In>, perSampleWeights),
-      (bool, includeLastOffset), (int64_t, paddingIdx), (Out, output), (Out, offset2bag),
-      (Out, bagSize), (Out, maxIndices)) {
+      (bool, includeLastOffset), (int64_t, paddingIdx), (SameDtype<Out>, output, "weight"),
+      (Out, offset2bag), (Out, bagSize), (Out, maxIndices)) {
   static_cast<void>(scaleGradByFreq);
   static_cast<void>(sparse);
   EXPECT(weight.dim() == 2 && indices.dim() == 1 && offsets.dim() == 1, "the shapes are ",
          weight.sizes(), " of weight, ", indices.sizes(), " of indices and ", offsets.sizes(),
          " of offsets, expected two dimensions, one and one");
-  EXPECT(output->scalar_type() == weight.scalar_type(), "output has dtype ",
-         dtype_text(output->scalar_type()), ", expected ", dtype_text(weight.scalar_type()),
-         " as weight has");
   const Bag bag = mode == 0 ? Bag::kSum : mode == 1 ? Bag::kMean : Bag::kMax;
   if (perSampleWeights) {
     EXPECT(bag == Bag::kSum && perSampleWeights->scalar_type() == weight.scalar_type() &&

@@ -9,7 +9,6 @@
 #include <ATen/ops/where.h>
 
 #include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/indexing/slices.h"
 #include "cann/rows/row.h"
 
@@ -51,15 +50,13 @@ ACLNN(Gather, (In, self), (int64_t, dim), (IndexIn, index), (Out, out)) {
   out = moved(self, [&](const at::Tensor& x) { return at::gather(x, dim, index); });
 }
 // An index without dimensions is treated as one of one element.
-ACLNN(GatherV2, (In, self), (int64_t, dim), (IndexIn, index), (Out, out)) {
-  expect_dtype("out", out, self);
+ACLNN(GatherV2, (In, self), (int64_t, dim), (IndexIn, index), (SameDtype<Out>, out, "self")) {
   const at::Tensor x = at_least_1d(self);
   out = gathered(x, at::maybe_wrap_dim(dim, x.dim()), at_least_1d(index), 0);
 }
 // The modes affect the speed only.
 ACLNN(GatherV3, (In, self), (int64_t, dim), (IndexIn, index), (int64_t, batchDims), (int64_t, mode),
-      (Out, out)) {
-  expect_dtype("out", out, self);
+      (SameDtype<Out>, out, "self")) {
   EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
   const at::Tensor x = at_least_1d(self);
   const int64_t place = at::maybe_wrap_dim(dim, x.dim());
@@ -70,8 +67,8 @@ ACLNN(GatherV3, (In, self), (int64_t, dim), (IndexIn, index), (int64_t, batchDim
   const bool adds = index.dim() == 0 && out->dim() == x.dim();
   out = gathered(x, place, adds ? at_least_1d(index) : index, batchDims);
 }
-ACLNN(GatherNd, (In, self), (IndexIn, indices), (bool, negativeIndexSupport), (Out, out)) {
-  expect_dtype("out", out, self);
+ACLNN(GatherNd, (In, self), (IndexIn, indices), (bool, negativeIndexSupport),
+      (SameDtype<Out>, out, "self")) {
   const int64_t depth = depth_of(indices, self, 1);
   const at::Tensor rows = row_numbers(indices, self, negativeIndexSupport);
   out = moved(self, [&](const at::Tensor& x) {

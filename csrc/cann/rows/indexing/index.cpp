@@ -11,7 +11,6 @@
 #include <ATen/ops/take.h>
 #include <ATen/ops/tensor.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/product.h"
@@ -47,9 +46,6 @@ bool select_nothing(const at::Tensor& self, const std::vector<at::Tensor>& indic
 // A copy of the tensor with some slices replaced.
 at::Tensor copied(const at::Tensor& self, int64_t dim, const at::Tensor& index,
                   const at::Tensor& source) {
-  EXPECT(self.scalar_type() == source.scalar_type(), "source has dtype ",
-         dtype_text(source.scalar_type()), ", expected ", dtype_text(self.scalar_type()),
-         " as selfRef has; cast one of them");
   return moved(
       self, [&](const at::Tensor& x) { return at::index_copy(x, dim, index, as_movable(source)); });
 }
@@ -95,10 +91,8 @@ ACLNN(IndexAdd, (In, self), (int64_t, dim), (IndexIn, index), (In, source), (Num
   out = at::index_add(wide(self), dim, index, wide(source), alpha);
 }
 // The fast mode ignores alpha; if determinism is requested, the mode is ignored.
-ACLNN(IndexAddV2, (In, self), (int64_t, dim), (IndexIn, index), (In, source), (Number, alpha),
-      (int64_t, mode), (Out, out)) {
-  expect_dtype("source", source, self);
-  expect_dtype("out", out, self);
+ACLNN(IndexAddV2, (In, self), (int64_t, dim), (IndexIn, index), (SameDtype<In>, source, "self"),
+      (Number, alpha), (int64_t, mode), (SameDtype<Out>, out, "self")) {
   EXPECT(index.dim() == 1, "index has shape ", index.sizes(), ", expected one dimension");
   const auto dtype = self.scalar_type();
   EXPECT(mode != 0 || (self.dim() == 2 && (dim == 0 || dim == -2) &&
@@ -111,10 +105,12 @@ ACLNN(IndexAddV2, (In, self), (int64_t, dim), (IndexIn, index), (In, source), (N
   out = at::index_add(wide(self), dim, index, wide(source), is_fast ? c10::Scalar(1) : alpha);
 }
 
-ACLNN(IndexCopy, (In, selfRef), (int64_t, dim), (IndexIn, index), (In, source), (Out, outRef)) {
+ACLNN(IndexCopy, (In, selfRef), (int64_t, dim), (IndexIn, index),
+      (SameDtype<In>, source, "selfRef"), (Out, outRef)) {
   outRef = copied(selfRef, dim, index, source);
 }
-ACLNN(InplaceIndexCopy, (InOut, selfRef), (int64_t, dim), (IndexIn, index), (In, source)) {
+ACLNN(InplaceIndexCopy, (InOut, selfRef), (int64_t, dim), (IndexIn, index),
+      (SameDtype<In>, source, "selfRef")) {
   selfRef = copied(selfRef, dim, index, source);
 }
 ACLNN(IndexFill, (In, self), (int64_t, dim), (IndexIn, index), (Number, value), (Out, out)) {

@@ -39,14 +39,12 @@ void write_places(const at::Tensor& permute, const at::Tensor& input, const at::
 
 }  // namespace
 
-ACLNN(ExpandIntoJaggedPermute, (In, permute), (In, inputOffset), (In, outputOffset),
-      (int64_t, outputSize), (Out, outputPermuteOut)) {
+ACLNN(ExpandIntoJaggedPermute, (In, permute), (SameDtype<In>, inputOffset, "permute"),
+      (SameDtype<In>, outputOffset, "permute"), (int64_t, outputSize),
+      (SameDtype<Out>, outputPermuteOut, "permute")) {
   EXPECT(permute.scalar_type() == at::kInt || permute.scalar_type() == at::kLong,
          "permute has dtype ", dtype_text(permute.scalar_type()), ", expected INT32");
   expect_dims("permute", permute, 1);
-  expect_dtype("inputOffset", inputOffset, permute);
-  expect_dtype("outputOffset", outputOffset, permute);
-  expect_dtype(outputPermuteOut, permute);
   expect_shape("inputOffset", inputOffset, {permute.numel() + 1});
   expect_shape("outputOffset", outputOffset, {permute.numel() + 1});
   EXPECT(outputSize >= 0, "outputSize is ", outputSize.value(), ", expected 0 or more");

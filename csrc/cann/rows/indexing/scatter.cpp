@@ -65,7 +65,6 @@ at::Tensor inside(const at::Tensor& indices, const at::Tensor& tensor) {
 at::Tensor replaced(const at::Tensor& tensor, const at::Tensor& indices, const at::Tensor& updates,
                     int64_t least, bool leaves_out_others = false) {
   const int64_t depth = depth_of(indices, tensor, least);
-  expect_dtype("updates", updates, tensor);
   expect_shape("updates", updates, slices_shape(indices, tensor, depth));
   const at::Tensor places = indices.reshape({-1, depth});
   const bool all = !leaves_out_others || !indices.is_cpu();
@@ -96,7 +95,6 @@ c10::string_view name_of(Reduce reduce) {
 
 at::Tensor scatter_reduced(const at::Tensor& self, int64_t dim, const at::Tensor& index,
                            const at::Tensor& src, int64_t reduce, bool include_self) {
-  expect_dtype("src", src, self);
   EXPECT(index.dim() == self.dim() && src.dim() == self.dim(), "index has ", index.dim(),
          " dimensions and src has ", src.dim(), ", expected ", self.dim(), " as self has");
   at::maybe_wrap_dim(dim, self.dim());
@@ -112,7 +110,6 @@ at::Tensor scatter_reduced(const at::Tensor& self, int64_t dim, const at::Tensor
 // first dimension.
 void check_slices(const at::Tensor& var, const at::Tensor& indices, const at::Tensor& updates) {
   EXPECT(var.dim() > 0, "varRef has no dimensions, expected at least one");
-  expect_dtype("updates", updates, var);
   expect_shape("updates", updates, joined(indices.sizes(), var.sizes().slice(1)));
 }
 
@@ -171,20 +168,19 @@ ACLNN(ScatterAdd, (In, self), (int64_t, dim), (IndexIn, index), (In, src), (Out,
   out = at::scatter_add(self, dim, index, src);
 }
 
-ACLNN(ScatterReduce, (In, self), (int64_t, dim), (IndexIn, index), (In, src), (int64_t, reduce),
-      (bool, includeSelf), (Out, out)) {
-  expect_dtype("out", out, self);
+ACLNN(ScatterReduce, (In, self), (int64_t, dim), (IndexIn, index), (SameDtype<In>, src, "self"),
+      (int64_t, reduce), (bool, includeSelf), (SameDtype<Out>, out, "self")) {
   out = scatter_reduced(self, dim, index, src, reduce, includeSelf);
 }
-ACLNN(InplaceScatterReduce, (InOut, selfRef), (int64_t, dim), (IndexIn, index), (In, src),
-      (int64_t, reduce), (bool, includeSelf)) {
+ACLNN(InplaceScatterReduce, (InOut, selfRef), (int64_t, dim), (IndexIn, index),
+      (SameDtype<In>, src, "selfRef"), (int64_t, reduce), (bool, includeSelf)) {
   selfRef = scatter_reduced(selfRef, dim, index, src, reduce, includeSelf);
 }
 
 // updates[i] replaces the part of data[i] that starts at indices[i] along axis; a pair of indices
 // is the batch and the start.
-ACLNN(InplaceScatterUpdate, (InOut, data), (IndexIn, indices), (In, updates), (int64_t, axis)) {
-  expect_dtype("updates", updates, data);
+ACLNN(InplaceScatterUpdate, (InOut, data), (IndexIn, indices), (SameDtype<In>, updates, "data"),
+      (int64_t, axis)) {
   EXPECT(data->dim() >= 2 && updates.dim() == data->dim(), "data has shape ", data->sizes(),
          " and updates has shape ", updates.sizes(),
          ", expected two dimensions or more, as many in both");
@@ -223,10 +219,11 @@ ACLNN(InplaceScatterUpdate, (InOut, data), (IndexIn, indices), (In, updates), (i
 
 // aclnnScatter<Name>(varRef, indices, updates, useLocking): combines varRef[index] with each
 // update. Nothing is locked.
-#define SCATTER(Name, reduce)                                                                    \
-  ACLNN(Scatter##Name, (InOut, varRef), (IndexIn, indices), (In, updates), (bool, useLocking)) { \
-    static_cast<void>(useLocking);                                                               \
-    varRef = slices_reduced(varRef, indices, updates, reduce);                                   \
+#define SCATTER(Name, reduce)                                                                   \
+  ACLNN(Scatter##Name, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates, "varRef"), \
+        (bool, useLocking)) {                                                                   \
+    static_cast<void>(useLocking);                                                              \
+    varRef = slices_reduced(varRef, indices, updates, reduce);                                  \
   }
 SCATTER(Max, Reduce::kMax)
 SCATTER(Min, Reduce::kMin)
@@ -234,7 +231,8 @@ SCATTER(Mul, Reduce::kMultiply)
 #undef SCATTER
 
 // Several divisors of one element are applied in order.
-ACLNN(ScatterDiv, (InOut, varRef), (IndexIn, indices), (In, updates), (bool, useLocking)) {
+ACLNN(ScatterDiv, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates, "varRef"),
+      (bool, useLocking)) {
   static_cast<void>(useLocking);
   check_slices(varRef, indices, updates);
   const at::Tensor rows = first_rows(indices, varRef);
@@ -255,8 +253,7 @@ ACLNN(ScatterDiv, (InOut, varRef), (IndexIn, indices), (In, updates), (bool, use
   varRef = result.view(varRef->sizes());
 }
 // The semantics are those of TensorFlow's scatter_add or, if the shapes match, of scatter_nd_add.
-ACLNN(TfScatterAdd, (InOut, varRef), (IndexIn, indices), (In, updates)) {
-  expect_dtype("updates", updates, varRef);
+ACLNN(TfScatterAdd, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates, "varRef")) {
   EXPECT(varRef->dim() > 0, "varRef has no dimensions, expected at least one");
   EXPECT(varRef->numel() > 0 || indices.numel() == 0,
          "varRef has no elements, expected some because indices has shape ", indices.sizes());
@@ -270,12 +267,12 @@ ACLNN(TfScatterAdd, (InOut, varRef), (IndexIn, indices), (In, updates)) {
   varRef = at::index_add(matrix, 0, rows, source).view(varRef->sizes());
 }
 
-ACLNN(ScatterNd, (In, data), (IndexIn, indices), (In, updates), (Out, out)) {
-  expect_dtype("out", out, data);
+ACLNN(ScatterNd, (In, data), (IndexIn, indices), (SameDtype<In>, updates, "data"),
+      (SameDtype<Out>, out, "data")) {
   out = replaced(data, indices, updates, 0);
 }
 // Behaviour of ScatterNdUpdate: A slice whose place is outside is left out.
-ACLNN(ScatterNdUpdate, (InOut, varRef), (IndexIn, indices), (In, updates)) {
+ACLNN(ScatterNdUpdate, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates, "varRef")) {
   EXPECT(indices.dim() >= 2, "indices has shape ", indices.sizes(),
          ", expected at least two dimensions");
   // The published kernel skips slices whose index is out of range.

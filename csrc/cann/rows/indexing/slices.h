@@ -11,15 +11,6 @@ namespace aclnn_host {
 
 using Sizes = std::vector<int64_t>;
 
-inline int64_t product(at::IntArrayRef sizes) {
-  int64_t result = 1;
-  for (const int64_t size : sizes) {
-    EXPECT(!__builtin_mul_overflow(result, size, &result), "the product of the sizes ", sizes,
-           " is more than INT64 holds, expected smaller tensors");
-  }
-  return result;
-}
-
 inline Sizes joined(at::IntArrayRef a, at::IntArrayRef b, at::IntArrayRef c = {}) {
   Sizes sizes(a.begin(), a.end());
   sizes.insert(sizes.end(), b.begin(), b.end());

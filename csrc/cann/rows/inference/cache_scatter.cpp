@@ -119,8 +119,8 @@ void expect_axes(const at::Tensor& updates, int64_t quant_axis, int64_t reductio
 
 // updates[k] replaces a part of varRef[k]. A pair of indices is its start and the length of the
 // update that is written. Only sequences whose mask is 1 change.
-ACLNN(ScatterList, (InOuts, varRef), (IndexIn, indice), (In, updates), (Optional<In>, maskOptional),
-      (char*, reduceOptional), (int64_t, axis)) {
+ACLNN(ScatterList, (SameDtype<InOuts>, varRef, "updates"), (IndexIn, indice), (In, updates),
+      (Optional<In>, maskOptional), (char*, reduceOptional), (int64_t, axis)) {
   EXPECT(reduceOptional.empty() || reduceOptional == "update", "reduceOptional is \"",
          reduceOptional, "\", expected \"update\"");
   const auto count = static_cast<int64_t>(varRef.size());
@@ -135,7 +135,6 @@ ACLNN(ScatterList, (InOuts, varRef), (IndexIn, indice), (In, updates), (Optional
     expect_shape("maskOptional", *maskOptional, {count});
   }
   for (const Output& var : varRef) {
-    expect_dtype(var, updates);
     expect_shape("varRef", var, varRef.front()->sizes());
     std::vector<int64_t> sizes = var->sizes().vec();
     sizes.insert(sizes.begin(), count);

@@ -39,7 +39,6 @@ at::Tensor counts(const char* name, const at::Tensor& tensor, const at::Tensor& 
   return per_row(name, tensor, logits).to(at::kLong);
 }
 at::Tensor shares(const char* name, const at::Tensor& tensor, const at::Tensor& logits) {
-  expect_dtype(name, tensor, logits);
   return wide(per_row(name, tensor, logits));
 }
 
@@ -119,9 +118,7 @@ void check_logits(const at::Tensor& logits, const std::optional<at::Tensor>& q) 
   constexpr int64_t kMost = 1 << 20;
   EXPECT(logits.size(0) > 0 && logits.size(1) > 0 && logits.size(1) <= kMost, "logits has shape ",
          logits.sizes(), ", expected rows of 1 to ", kMost, " elements");
-  if (!q) return;
-  expect_dtype("q", *q, at::kFloat);
-  expect_shape("q", *q, logits.sizes());
+  if (q) expect_dtype("q", *q, at::kFloat);
 }
 
 // Refuses an output that is requested and absent, or has another dtype or shape.
@@ -143,8 +140,8 @@ at::Tensor left_of(const at::Tensor& row, const Tokens& tokens, double otherwise
 // Values equal to the k-th largest are kept, too.
 // Behaviour of TopKTopPSample*, ApplyTopKTopP: Tokens are sorted stably, and their probabilities
 // are added one at a time. Nothing is drawn.
-ACLNN(ApplyTopKTopP, (Floating<In>, logits), (Optional<In>, p), (Optional<In>, k),
-      (Like<Out>, out, "logits")) {
+ACLNN(ApplyTopKTopP, (Floating<In>, logits), (SameDtype<Optional<In>>, p, "logits"),
+      (Optional<In>, k), (Like<Out>, out, "logits")) {
   EXPECT(p || k, "p and k are null, expected a tensor for one of them");
   expect_dims("logits", logits, 2);
   const std::optional<at::Tensor> shares_left =
@@ -172,9 +169,9 @@ ACLNN(ApplyTopKTopP, (Floating<In>, logits), (Optional<In>, p), (Optional<In>, k
 
 // topKGuess is the number of tokens that a device tries first; it does not change the result.
 // Outputs that are not requested keep their values.
-ACLNN(TopKTopPSample, (Floating<In>, logits), (In, topK), (In, topP), (Optional<In>, q),
-      (double, eps), (bool, isNeedLogits), (int64_t, topKGuess), (Out, logitsSelectIdx),
-      (Optional<Out>, logitsTopKPSelect)) {
+ACLNN(TopKTopPSample, (Floating<In>, logits), (In, topK), (SameDtype<In>, topP, "logits"),
+      (SameShape<Optional<In>>, q, "logits"), (double, eps), (bool, isNeedLogits),
+      (int64_t, topKGuess), (Out, logitsSelectIdx), (Optional<Out>, logitsTopKPSelect)) {
   check_logits(logits, q);
   EXPECT(topKGuess > 0, "topKGuess is ", topKGuess.value(), ", expected 1 or more");
   const at::Tensor ks = counts("topK", topK, logits), ps = shares("topP", topP, logits);
@@ -201,8 +198,9 @@ ACLNN(TopKTopPSample, (Floating<In>, logits), (In, topK), (In, topP), (Optional<
 }
 // With isNeedSampleResult the result is the tokens that pass and their probabilities, followed by
 // zeros, and no token is chosen.
-ACLNN(TopKTopPSampleV2, (Floating<In>, logits), (In, topK), (In, topP), (Optional<In>, q),
-      (Optional<In>, minPs), (double, eps), (bool, isNeedLogits),
+ACLNN(TopKTopPSampleV2, (Floating<In>, logits), (In, topK), (SameDtype<In>, topP, "logits"),
+      (SameShape<Optional<In>>, q, "logits"), (SameDtype<Optional<In>>, minPs, "logits"),
+      (double, eps), (bool, isNeedLogits),
       (Unused<int64_t>, topKGuess, "CANN sorts so many tokens first; the result is the same"),
       (int64_t, ksMax), (bool, inputIsLogits), (bool, isNeedSampleResult),
       (Optional<Out>, logitsSelectIdx), (Optional<Out>, logitsTopKPSelect),

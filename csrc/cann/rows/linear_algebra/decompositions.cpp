@@ -38,11 +38,9 @@ ACLNN(Qr, (FloatingOrComplex<In>, self), (bool, some), (Out, Q), (Out, R)) {
 }
 // v is not transposed; sigma has the input's type, also a complex one. Outputs that are not
 // computed keep their values.
-ACLNN(Svd, (FloatingOrComplex<In>, input), (bool, fullMatrices), (bool, computeUV), (Out, sigma),
-      (Out, u), (Out, v)) {
-  expect_dtype(sigma, input);
-  expect_dtype(u, input);
-  expect_dtype(v, input);
+ACLNN(Svd, (FloatingOrComplex<In>, input), (bool, fullMatrices), (bool, computeUV),
+      (SameDtype<Out>, sigma, "input"), (SameDtype<Out>, u, "input"),
+      (SameDtype<Out>, v, "input")) {
   if (computeUV) {
     const auto [left, values, right] = at::linalg_svd(wide(input), fullMatrices);
     sigma = values;
@@ -53,11 +51,9 @@ ACLNN(Svd, (FloatingOrComplex<In>, input), (bool, fullMatrices), (bool, computeU
   }
 }
 // mOut is a copy of all of A, including the triangle that is not read.
-ACLNN(TriangularSolve, (FloatingOrComplex<In>, self), (FloatingOrComplex<In>, A), (bool, upper),
-      (bool, transpose), (bool, unitriangular), (Out, xOut), (Out, mOut)) {
-  expect_dtype("A", A, self);
-  expect_dtype(xOut, self);
-  expect_dtype(mOut, self);
+ACLNN(TriangularSolve, (FloatingOrComplex<In>, self), (SameDtype<FloatingOrComplex<In>>, A, "self"),
+      (bool, upper), (bool, transpose), (bool, unitriangular), (SameDtype<Out>, xOut, "self"),
+      (SameDtype<Out>, mOut, "self")) {
   EXPECT(!unitriangular || self.scalar_type() == at::kFloat, "self has dtype ",
          dtype_text(self.scalar_type()), ", expected FLOAT because unitriangular is true");
   expect_dims("self", self, 2, 8);

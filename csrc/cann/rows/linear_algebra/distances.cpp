@@ -18,14 +18,9 @@ namespace {
 
 // ---- aclnnCdistBackward
 
-void check_cdist(const at::Tensor& grad, const at::Tensor& x1, const at::Tensor& x2,
-                 const at::Tensor& cdist, double p) {
+void check_cdist(const at::Tensor& grad, const at::Tensor& x1, const at::Tensor& x2, double p) {
   EXPECT(p >= 0, "p is ", p, ", expected 0 or more");
   expect_dims("grad", grad, 2, 7);
-  expect_dtype("x1", x1, grad);
-  expect_dtype("x2", x2, grad);
-  expect_dtype("cdist", cdist, grad);
-  expect_shape("cdist", cdist, grad.sizes());
   EXPECT(x1.dim() == grad.dim() &&
              x1.sizes().slice(0, x1.dim() - 1) == grad.sizes().slice(0, grad.dim() - 1),
          "x1 has shape ", x1.sizes(), ", expected grad's ", grad.sizes(),
@@ -56,10 +51,10 @@ at::Tensor distances(const at::Tensor& self, double p, const Output& out) {
 ACLNN(Cdist, (In, x1), (In, x2), (float, p), (int64_t, computeMode), (Out, out)) {
   out = at::cdist(wide(x1), wide(x2), p, computeMode);
 }
-ACLNN(CdistBackward, (Floating<In>, grad), (Floating<In>, x1), (Floating<In>, x2),
-      (Floating<In>, cdist), (float, p), (Out, out)) {
-  check_cdist(grad, x1, x2, cdist, p.value());
-  expect_dtype(out, grad);
+ACLNN(CdistBackward, (Floating<In>, grad), (SameDtype<Floating<In>>, x1, "grad"),
+      (SameDtype<Floating<In>>, x2, "grad"), (Like<Floating<In>>, cdist, "grad"), (float, p),
+      (SameDtype<Out>, out, "grad")) {
+  check_cdist(grad, x1, x2, p.value());
   if (std::isinf(p.value()) && at::isReducedFloatingType(grad.scalar_type())) {
     out = largest_difference_gradient(wide(grad).unsqueeze(-1),
                                       wide(x1).unsqueeze(-2) - wide(x2).unsqueeze(-3),
@@ -72,12 +67,10 @@ ACLNN(CdistBackward, (Floating<In>, grad), (Floating<In>, x1), (Floating<In>, x2
 }
 
 // Behaviour of Pdist: The input has at most 2^31 rows.
-ACLNN(Pdist, (Floating<In>, self), (float, p), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(Pdist, (Floating<In>, self), (float, p), (SameDtype<Out>, out, "self")) {
   out = distances(self, p.value(), out);
 }
-ACLNN(PdistForward, (Floating<In>, self), (Number, pScalar), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(PdistForward, (Floating<In>, self), (Number, pScalar), (SameDtype<Out>, out, "self")) {
   out = distances(self, pScalar.toDouble(), out);
 }
 

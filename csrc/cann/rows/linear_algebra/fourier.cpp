@@ -10,9 +10,10 @@
 namespace aclnn_host::linear_algebra_fourier_rows {
 
 // CANN's name of this function lacks the "nn".
-ACL_FUNCTION(aclStft, (FloatingOrComplex<In>, self), (Optional<In>, windowOptional), (Out, out),
-             (int64_t, nFft), (int64_t, hopLength), (int64_t, winLength), (bool, normalized),
-             (bool, onesided), (bool, returnComplex)) {
+ACL_FUNCTION(aclStft, (FloatingOrComplex<In>, self),
+             (SameDtype<Optional<In>>, windowOptional, "self"), (Out, out), (int64_t, nFft),
+             (int64_t, hopLength), (int64_t, winLength), (bool, normalized), (bool, onesided),
+             (bool, returnComplex)) {
   expect_dims("self", self, 1, 2);
   EXPECT(!at::isReducedFloatingType(self.scalar_type()), "self has dtype ",
          dtype_text(self.scalar_type()), ", expected FLOAT, DOUBLE, COMPLEX64 or COMPLEX128");
@@ -25,7 +26,6 @@ ACL_FUNCTION(aclStft, (FloatingOrComplex<In>, self), (Optional<In>, windowOption
   EXPECT(winLength > 0 && winLength <= nFft, "winLength is ", winLength.value(), ", expected 1 to ",
          nFft.value(), ", which is nFft");
   if (windowOptional) {
-    expect_dtype("windowOptional", *windowOptional, self);
     expect_shape("windowOptional", *windowOptional, {winLength.value()});
   }
   const at::Tensor result =

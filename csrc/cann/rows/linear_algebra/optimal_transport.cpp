@@ -11,11 +11,10 @@ namespace aclnn_host::linear_algebra_optimal_transport_rows {
 
 // A tolerance of 0 or less may never be met, so the iteration also ends when nothing changes, and
 // after kMostSteps.
-ACLNN(Sinkhorn, (Floating<In>, cost), (Optional<Number>, tol), (Out, p)) {
+ACLNN(Sinkhorn, (Floating<In>, cost), (Optional<Number>, tol), (Like<Out>, p, "cost")) {
   constexpr int kMostSteps = 10000;
   constexpr double kTiny = 0.00000001;
   expect_dims("cost", cost, 2);
-  expect_like("p", p, cost);
   if (cost.numel() == 0) return;
   const double tolerance = tol ? tol->toDouble() : 0.0001;
   const at::Tensor weights = at::exp(wide(cost));

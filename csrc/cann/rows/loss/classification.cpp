@@ -191,13 +191,11 @@ ACLNN(KlDivTargetBackward, (In, gradOutput), (In, self), (In, target), (int64_t,
                                           : (goal.log() + 1 - wide(self)).masked_fill(goal == 0, 0);
   gradTarget = of_divergence(derivative, gradOutput, reduction, target);
 }
-ACLNN(SoftmaxCrossEntropyWithLogits, (Floating<In>, features), (Floating<In>, labels), (Out, loss),
-      (Out, backprop)) {
+ACLNN(SoftmaxCrossEntropyWithLogits, (Floating<In>, features),
+      (SameShape<Floating<In>>, labels, "features"), (SameDtype<Out>, loss, "features"),
+      (SameDtype<Out>, backprop, "features")) {
   EXPECT(features.dim() == 2 && labels.dim() == 2, "features has shape ", features.sizes(),
          " and labels has shape ", labels.sizes(), ", expected two dimensions each");
-  expect_shape("labels", labels, features.sizes());
-  expect_dtype("loss", loss, features);
-  expect_dtype("backprop", backprop, features);
   const at::Tensor log_softmax = at::_log_softmax(wide(features), 1, false);
   const at::Tensor losses = -(wide(labels) * log_softmax).sum(1);
   const at::Tensor gradient = log_softmax.exp() - wide(labels);
@@ -227,24 +225,18 @@ ACLNN(BinaryCrossEntropyWithLogitsTargetBackward, (Floating<In>, gradOutput), (F
 }
 
 // Targets are 1 or -1.
-ACLNN(HingeEmbeddingLoss, (Floating<In>, input), (Floating<In>, target), (double, margin),
-      (char*, reduction), (Out, loss)) {
-  expect_like("target", target, input);
-  expect_dtype(loss, input);
+ACLNN(HingeEmbeddingLoss, (Floating<In>, input), (Like<Floating<In>>, target, "input"),
+      (double, margin), (char*, reduction), (SameDtype<Out>, loss, "input")) {
   const at::Tensor distance = wide(input);
   const at::Tensor missing = (margin.value() - distance).clamp_min(0);
   reduce(at::where(target == 1, distance, missing), reduction_of("reduction", reduction), loss);
 }
-ACLNN(HingeLoss, (Floating<In>, predict), (Floating<In>, target), (Out, loss)) {
-  expect_like("target", target, predict);
-  expect_like("loss", loss, predict);
+ACLNN(HingeLoss, (Floating<In>, predict), (Like<Floating<In>>, target, "predict"),
+      (Like<Out>, loss, "predict")) {
   loss = (1 - wide(target) * wide(predict)).clamp_min(0);
 }
-ACLNN(HingeLossGrad, (Floating<In>, predict), (Floating<In>, target), (Floating<In>, gradOutput),
-      (Out, gradInput)) {
-  expect_like("target", target, predict);
-  expect_like("gradOutput", gradOutput, predict);
-  expect_like("gradInput", gradInput, predict);
+ACLNN(HingeLossGrad, (Floating<In>, predict), (Like<Floating<In>>, target, "predict"),
+      (Like<Floating<In>>, gradOutput, "predict"), (Like<Out>, gradInput, "predict")) {
   const at::Tensor has_loss = 1 - wide(target) * wide(predict) > 0;
   gradInput = (-wide(target) * wide(gradOutput)).masked_fill(has_loss.logical_not(), 0);
 }

@@ -12,7 +12,6 @@
 #include <ATen/ops/tensor.h>
 
 #include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::loss_ctc_loss_rows {
@@ -101,9 +100,8 @@ at::Tensor with_infinities(const at::Tensor& losses, const at::Tensor& log_alpha
 // Behaviour of CtcLoss*: The part of logAlpha that is not used is -inf. With zeroInfinity the
 // gradient of an impossible sample is 0.
 ACLNN(CtcLoss, (Floating<In>, logProbs), (In, targets), (Ints, inputLengths), (Ints, targetlengths),
-      (int64_t, blank), (bool, zeroInfinity), (Out, negLogLikelihoodOut), (Out, logAlphaOut)) {
-  expect_dtype("negLogLikelihoodOut", negLogLikelihoodOut, logProbs);
-  expect_dtype("logAlphaOut", logAlphaOut, logProbs);
+      (int64_t, blank), (bool, zeroInfinity), (SameDtype<Out>, negLogLikelihoodOut, "logProbs"),
+      (SameDtype<Out>, logAlphaOut, "logProbs")) {
   EXPECT(!targets.is_complex(), "targets has dtype ", dtype_text(targets.scalar_type()),
          ", expected an integer type");
   const at::Tensor probabilities = batched(logProbs);
@@ -119,13 +117,11 @@ ACLNN(CtcLoss, (Floating<In>, logProbs), (In, targets), (Ints, inputLengths), (I
   negLogLikelihoodOut = logProbs.dim() == 2 ? finite.squeeze(0) : finite;
   logAlphaOut = at::constant_pad_nd(log_alpha, {0, logAlphaOut->size(2) - width}, -kInfinity);
 }
-ACLNN(CtcLossBackward, (Floating<In>, gradOut), (Floating<In>, logProbs), (IndexIn, targets),
-      (Ints, inputLengths), (Ints, targetLengths), (Floating<In>, negLogLikelihood),
-      (Floating<In>, logAlpha), (int64_t, blank), (bool, zeroInfinity), (Out, out)) {
-  expect_dtype("gradOut", gradOut, logProbs);
-  expect_dtype("negLogLikelihood", negLogLikelihood, logProbs);
-  expect_dtype("logAlpha", logAlpha, logProbs);
-  expect_dtype("out", out, logProbs);
+ACLNN(CtcLossBackward, (SameDtype<Floating<In>>, gradOut, "logProbs"), (Floating<In>, logProbs),
+      (IndexIn, targets), (Ints, inputLengths), (Ints, targetLengths),
+      (SameDtype<Floating<In>>, negLogLikelihood, "logProbs"),
+      (SameDtype<Floating<In>>, logAlpha, "logProbs"), (int64_t, blank), (bool, zeroInfinity),
+      (SameDtype<Out>, out, "logProbs")) {
   const at::Tensor probabilities = batched(logProbs);
   check_ctc(probabilities, targets, inputLengths, targetLengths, blank);
   const int64_t batch = probabilities.size(1);

@@ -27,7 +27,6 @@ namespace {
 
 // Refuses a target that has not the input's shape, except for a size of 1 in one of the dimensions.
 void check_target(const at::Tensor& target, const at::Tensor& input) {
-  expect_dtype("target", target, input);
   int64_t differences = target.dim() == input.dim() ? 0 : 2;
   for (int64_t dim = 0; differences < 2 && dim < input.dim(); ++dim) {
     if (target.size(dim) == input.size(dim)) continue;
@@ -39,7 +38,6 @@ void check_target(const at::Tensor& target, const at::Tensor& input) {
 
 // The variance, broadcastable to the input. It may lack the last dimension or be one number.
 at::Tensor beside(const at::Tensor& var, const at::Tensor& input) {
-  expect_dtype("var", var, input);
   if (var.sizes() == input.sizes()) return wide(var);
   if (input.dim() > 0) {
     const auto last = static_cast<size_t>(input.dim()) - 1;
@@ -81,14 +79,12 @@ ACLNN(MseLossBackward, (In, gradOutput), (In, self), (In, target), (int64_t, red
 }
 // Behaviour of MseLossGrad: The order is predict, label, dout, as in the operator's definition and
 // the vendor's sample. The document has dout first.
-ACLNN(MseLossGrad, (Floating<In>, predict), (Floating<In>, label), (Floating<In>, dout),
-      (char*, reductionOptional), (Out, yOut)) {
+ACLNN(MseLossGrad, (Floating<In>, predict), (SameDtype<Floating<In>>, label, "predict"),
+      (SameDtype<Floating<In>>, dout, "predict"), (char*, reductionOptional), (Out, yOut)) {
   EXPECT(reductionOptional.empty() || reductionOptional == "none" || reductionOptional == "mean" ||
              reductionOptional == "sum",
          "reductionOptional is \"", reductionOptional,
          "\", expected \"none\", \"mean\" or \"sum\"");
-  expect_dtype("label", label, predict);
-  expect_dtype("dout", dout, predict);
   expect_dims("predict", predict, 0, 8);
   expect_dims("label", label, 0, 8);
   expect_dims("dout", dout, 0, 8);
@@ -116,27 +112,23 @@ ACLNN(SmoothL1LossBackward, (Floating<In>, gradOut), (Floating<In>, self), (Floa
   check_reduction(reduction);
   gradInput = at::smooth_l1_loss_backward(wide(gradOut), wide(self), wide(target), reduction, beta);
 }
-ACLNN(HuberLoss, (Floating<In>, predictions), (Floating<In>, targets), (float, delta),
-      (Out, loss)) {
-  expect_like("targets", targets, predictions);
-  expect_like("loss", loss, predictions);
+ACLNN(HuberLoss, (Floating<In>, predictions), (Like<Floating<In>>, targets, "predictions"),
+      (float, delta), (Like<Out>, loss, "predictions")) {
   EXPECT(delta > 0, "delta is ", delta, ", expected more than 0");
   loss = at::huber_loss(wide(predictions), wide(targets), at::Reduction::None, delta.value());
 }
-ACLNN(LpLoss, (Floating<In>, predict), (Floating<In>, label), (int64_t, p),
-      (const char*, reduction), (Out, out)) {
-  expect_like("label", label, predict);
-  expect_dtype(out, predict);
+ACLNN(LpLoss, (Floating<In>, predict), (Like<Floating<In>>, label, "predict"), (int64_t, p),
+      (const char*, reduction), (SameDtype<Out>, out, "predict")) {
   EXPECT(p == 1, "p is ", p, ", expected 1");
   EXPECT(!reduction.empty(), "reduction is empty, expected none, mean or sum");
   reduce(at::abs(wide(predict) - wide(label)), reduction_of("reduction", reduction), out);
 }
 
-ACLNN(GaussianNllLoss, (Floating<In>, input), (Floating<In>, target), (Floating<In>, var),
-      (bool, full), (double, eps), (char*, reductionOptional), (Out, out)) {
+ACLNN(GaussianNllLoss, (Floating<In>, input), (SameDtype<Floating<In>>, target, "input"),
+      (SameDtype<Floating<In>>, var, "input"), (bool, full), (double, eps),
+      (char*, reductionOptional), (SameDtype<Out>, out, "input")) {
   check_target(target, input);
   check_eps(eps);
-  expect_dtype(out, input);
   const auto reduction = reduction_of("reductionOptional", reductionOptional);
   const at::Tensor variance = beside(var, input).clamp_min(eps.value());
   const at::Tensor difference = wide(input) - wide(target);
@@ -145,15 +137,12 @@ ACLNN(GaussianNllLoss, (Floating<In>, input), (Floating<In>, target), (Floating<
   reduce(losses, reduction, out);
 }
 // A variance less than eps has the gradient at eps.
-ACLNN(GaussianNllLossGrad, (Floating<In>, gradOutput), (Floating<In>, input),
-      (Floating<In>, target), (Floating<In>, var),
+ACLNN(GaussianNllLossGrad, (SameDtype<Floating<In>>, gradOutput, "input"), (Floating<In>, input),
+      (SameDtype<Floating<In>>, target, "input"), (SameDtype<Floating<In>>, var, "input"),
       (Unused<bool>, full, "the gradient does not depend on it"), (float, eps),
-      (const char*, reduction), (Out, gradInput), (Out, gradVar)) {
+      (const char*, reduction), (Like<Out>, gradInput, "input"), (Like<Out>, gradVar, "var")) {
   check_target(target, input);
   check_eps(eps);
-  expect_dtype("gradOutput", gradOutput, input);
-  expect_like("gradInput", gradInput, input);
-  expect_like("gradVar", gradVar, var);
   const auto mode = reduction_of("reduction", reduction);
   at::Tensor gradient = wide(gradOutput);
   if (mode == at::Reduction::None) {

@@ -30,15 +30,14 @@ struct Targets {
 
 // Targets of other shards have the offset 0 and the logit 0.
 ACLNN(CrossEntropySumExpAndIndexLogit, (Floating<In>, vocabParallelLogits), (In, target),
-      (Floating<In>, globalLogitsMax), (int64_t, vocabStartIndex), (int64_t, vocabEndIndex),
-      (Out, predictedLogitsOut), (Out, sumExpLogitsOut), (Out, expLogitsOut),
-      (Out, targetOffsetOut), (Out, targetMaskOut)) {
+      (SameDtype<Floating<In>>, globalLogitsMax, "vocabParallelLogits"), (int64_t, vocabStartIndex),
+      (int64_t, vocabEndIndex), (Out, predictedLogitsOut), (Out, sumExpLogitsOut),
+      (Out, expLogitsOut), (Out, targetOffsetOut), (Out, targetMaskOut)) {
   const at::Tensor& logits = vocabParallelLogits;
   expect_dims("vocabParallelLogits", logits, 2, 3);
   const at::ScalarType type = logits.scalar_type();
   EXPECT(type == at::kFloat || type == at::kBFloat16, "vocabParallelLogits has dtype ",
          dtype_text(type), ", expected FLOAT or BFLOAT16");
-  expect_dtype("globalLogitsMax", globalLogitsMax, logits);
   expect_dtype("target", target, at::kInt);
   const at::IntArrayRef tokens = logits.sizes().slice(0, static_cast<size_t>(logits.dim()) - 1);
   expect_shape("target", target, tokens);

@@ -18,10 +18,8 @@ bool is_reduced(const at::Tensor& tensor) {
   return at::isReducedFloatingType(tensor.scalar_type());
 }
 
-void check_fused_types(const at::Tensor& x1, const at::Tensor& x2,
-                       const std::optional<at::Tensor>& x3, const std::string& type,
-                       int64_t cube_math_type, const Output& y) {
-  expect_dtype("x2", x2, x1);
+void check_fused_types(const at::Tensor& x1, const std::optional<at::Tensor>& x3,
+                       const std::string& type, int64_t cube_math_type, const Output& y) {
   const bool is_gelu = type == "gelu_erf" || type == "gelu_tanh";
   const bool is_cast = type == "16cast32";
   EXPECT(is_reduced(x1) || (x1.scalar_type() == at::kFloat && !is_gelu && !is_cast),
@@ -119,8 +117,9 @@ void transposed_product(const at::Tensor& x1, const at::Tensor& x2,
 
 }  // namespace
 
-ACLNN(FusedMatmul, (In, x1), (In, x2), (Optional<In>, bias), (Optional<In>, x3),
-      (const char*, fusedOpType), (int8_t, cubeMathType), (Out, y)) {
+ACLNN(FusedMatmul, (In, x1), (SameDtype<In>, x2, "x1"), (Optional<In>, bias),
+      (SameDtype<Optional<In>>, x3, "x1"), (const char*, fusedOpType), (int8_t, cubeMathType),
+      (Out, y)) {
   const std::string& type = fusedOpType;
   const bool is_gelu = type == "gelu_erf" || type == "gelu_tanh";
   const bool is_binary = type == "add" || type == "mul";
@@ -132,7 +131,7 @@ ACLNN(FusedMatmul, (In, x1), (In, x2), (Optional<In>, bias), (Optional<In>, x3),
                 "\"");
   EXPECT(is_binary || !x3, "x3 is given, expected null for the fusedOpType \"", type, "\"");
   EXPECT(!is_gelu || !bias, "bias is given, expected null for the fusedOpType \"", type, "\"");
-  check_fused_types(x1, x2, x3, type, cubeMathType, y);
+  check_fused_types(x1, x3, type, cubeMathType, y);
   check_fused_shapes(x1, x2, type);
   const MatrixUnits units(without_fp32_add(cubeMathType), x1, x2);
   at::Tensor product = at::matmul(units.read(x1), units.read(x2));
@@ -145,7 +144,6 @@ ACLNN(FusedMatmul, (In, x1), (In, x2), (Optional<In>, bias), (Optional<In>, x3),
     product = product + units.widen(*bias).reshape({n});
   }
   if (x3) {
-    expect_dtype("x3", *x3, x1);
     const at::IntArrayRef shape = product.sizes();
     const bool is_matrix = x3->sizes() == shape.slice(shape.size() - 2);
     const bool is_batch = x3->dim() == 3 && shape.size() == 3 &&

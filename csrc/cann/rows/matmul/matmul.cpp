@@ -210,10 +210,9 @@ ACLNN(InplaceAddrV2, (InOut, selfRef), (In, vec1), (In, vec2), (Optional<Number>
 }
 
 // Two equations are supported, with any letters.
-ACLNN(Einsum, (Ins, tensors), (const char*, equation), (Out, output)) {
+ACLNN(Einsum, (Ins, tensors), (const char*, equation), (SameDtype<Out>, output, "tensors")) {
   EXPECT(tensors.size() == 2, "tensors has ", tensors.size(), " tensors, expected 2");
   expect_dtype("tensors", tensors[1], tensors[0]);
-  expect_dtype("output", output, tensors[0]);
   EXPECT(tensors[0].scalar_type() != at::kBool, "tensors have dtype BOOL, expected numbers");
   EXPECT(tensors[0].numel() > 0 && tensors[1].numel() > 0,
          "a tensor has no elements, expected at least one in each");

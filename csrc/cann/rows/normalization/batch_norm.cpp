@@ -76,7 +76,6 @@ at::Tensor or_filled(const char* name, const std::optional<at::Tensor>& values,
   if (!values) {
     return at::ones({input.size(1)}, input.options().dtype(wide(input.scalar_type()))) * value;
   }
-  expect_dtype(name, *values, input);
   expect_shape(name, *values, {input.size(1)});
   return wide(*values).contiguous();
 }
@@ -122,12 +121,12 @@ ACLNN(BatchNorm, (Image<In>, input), (Optional<In>, weight), (Optional<In>, bias
   saveMean = batch_mean;
   saveInvstd = batch_invstd;
 }
-ACLNN(BatchNormBackward, (Image<In>, gradOut), (Image<In>, input), (Optional<In>, weight),
-      (Optional<In>, runningMean), (Optional<In>, runningVar), (Optional<In>, saveMean),
-      (Optional<In>, saveInvstd), (bool, training), (double, eps), (Bools, outputMask),
-      (Image<Optional<Out>>, gradInput), (Optional<Out>, gradWeight), (Optional<Out>, gradBias)) {
+ACLNN(BatchNormBackward, (SameShape<Image<In>>, gradOut, "input"), (Image<In>, input),
+      (Optional<In>, weight), (Optional<In>, runningMean), (Optional<In>, runningVar),
+      (Optional<In>, saveMean), (Optional<In>, saveInvstd), (bool, training), (double, eps),
+      (Bools, outputMask), (Image<Optional<Out>>, gradInput), (Optional<Out>, gradWeight),
+      (Optional<Out>, gradBias)) {
   expect_dims("input", input, 2, 8);
-  expect_shape("gradOut", gradOut, input.sizes());
   const std::array mask = mask_of(outputMask);
   require_asked("gradInput", gradInput, "outputMask[0]", mask[0]);
   require_asked("gradWeight", gradWeight, "outputMask[1]", mask[1]);
@@ -155,13 +154,14 @@ ACLNN(BatchNormBackward, (Image<In>, gradOut), (Image<In>, input), (Optional<In>
 }
 
 // Null means count as 0; null variances, inverse deviations and weights as 1.
-ACLNN(FastBatchNormBackward, (Image<Floating<In>>, gradOut), (Image<Floating<In>>, input),
-      (Optional<In>, weight), (Optional<In>, runningMean), (Optional<In>, runningVar),
-      (Optional<In>, saveMean), (Optional<In>, saveInvstd), (bool, training), (double, eps),
+ACLNN(FastBatchNormBackward, (Like<Image<Floating<In>>>, gradOut, "input"),
+      (Image<Floating<In>>, input), (SameDtype<Optional<In>>, weight, "input"),
+      (SameDtype<Optional<In>>, runningMean, "input"),
+      (SameDtype<Optional<In>>, runningVar, "input"), (SameDtype<Optional<In>>, saveMean, "input"),
+      (SameDtype<Optional<In>>, saveInvstd, "input"), (bool, training), (double, eps),
       (Bools, outputMask), (int, version), (Image<Optional<Out>>, gradInput),
       (Optional<Out>, gradWeight), (Optional<Out>, gradBias)) {
   expect_dims("input", input, 2, 8);
-  expect_like("gradOut", gradOut, input);
   EXPECT(outputMask.size() == 3, "outputMask has ", outputMask.size(), " values, expected 3");
   EXPECT(version == 0 || version == 1, "version is ", version.value(), ", expected 0 or 1");
   require_asked("gradInput", gradInput, "outputMask[0]", outputMask[0]);
@@ -202,31 +202,24 @@ ACLNN(BatchNormStats, (Image<Floating<In>>, input), (double, eps), (Out, mean), 
 }
 
 // Batch normalisation with given statistics. invstd already includes eps.
-ACLNN(BatchNormElemt, (Image<Floating<In>>, input), (Optional<In>, weight), (Optional<In>, bias),
-      (Floating<In>, mean), (Floating<In>, invstd), (double, eps), (Image<Out>, output)) {
+ACLNN(BatchNormElemt, (Image<Floating<In>>, input), (SameDtype<Optional<In>>, weight, "input"),
+      (SameDtype<Optional<In>>, bias, "input"), (SameDtype<Floating<In>>, mean, "input"),
+      (SameDtype<Floating<In>>, invstd, "input"), (double, eps),
+      (SameDtype<Image<Out>>, output, "input")) {
   static_cast<void>(eps);
   channels_of("input", input);
-  expect_dtype("mean", mean, input);
-  expect_dtype("invstd", invstd, input);
-  expect_dtype(output, input);
   at::Tensor result =
       (wide(input) - along_channels("mean", mean, input)) * along_channels("invstd", invstd, input);
-  if (weight) {
-    expect_dtype("weight", *weight, input);
-    result = result * along_channels("weight", *weight, input);
-  }
-  if (bias) {
-    expect_dtype("bias", *bias, input);
-    result = result + along_channels("bias", *bias, input);
-  }
+  if (weight) result = result * along_channels("weight", *weight, input);
+  if (bias) result = result + along_channels("bias", *bias, input);
   output = result;
 }
 // The sums are those of all devices; counter has the number of elements on each.
-ACLNN(BatchNormElemtBackward, (Image<Floating<In>>, gradOut), (Image<Floating<In>>, input),
-      (Floating<In>, mean), (Floating<In>, invstd), (Optional<In>, weight), (Floating<In>, sumDy),
-      (Floating<In>, sumDyXmu), (In, counter), (Image<Out>, gradInput)) {
+ACLNN(BatchNormElemtBackward, (SameShape<Image<Floating<In>>>, gradOut, "input"),
+      (Image<Floating<In>>, input), (Floating<In>, mean), (Floating<In>, invstd),
+      (Optional<In>, weight), (Floating<In>, sumDy), (Floating<In>, sumDyXmu), (In, counter),
+      (Image<Out>, gradInput)) {
   channels_of("input", input);
-  expect_shape("gradOut", gradOut, input.sizes());
   expect_real("counter", counter);
   const at::Tensor count = counter.to(wide(input.scalar_type())).sum();
   const at::Tensor scale = along_channels("invstd", invstd, input);
@@ -245,13 +238,12 @@ ACLNN(BatchNormReduce, (Image<Floating<In>>, x), (Out, sum), (Out, squareSum)) {
   sum = sums;
   squareSum = square_sums;
 }
-ACLNN(BatchNormReduceBackward, (Image<Floating<In>>, gradOut), (Image<Floating<In>>, input),
-      (Floating<In>, mean), (Floating<In>, invstd), (Optional<In>, weight), (bool, inputG),
-      (bool, weightG), (bool, biasG), (Optional<Out>, sumDy), (Optional<Out>, sumDyXmu),
-      (Optional<Out>, gradWeight), (Optional<Out>, gradBias)) {
+ACLNN(BatchNormReduceBackward, (Like<Image<Floating<In>>>, gradOut, "input"),
+      (Image<Floating<In>>, input), (Floating<In>, mean), (Floating<In>, invstd),
+      (Optional<In>, weight), (bool, inputG), (bool, weightG), (bool, biasG),
+      (Optional<Out>, sumDy), (Optional<Out>, sumDyXmu), (Optional<Out>, gradWeight),
+      (Optional<Out>, gradBias)) {
   const int64_t channels = channels_of("input", input);
-  expect_dtype("gradOut", gradOut, input);
-  expect_shape("gradOut", gradOut, input.sizes());
   if (weight) expect_shape("weight", *weight, {channels});
   require_asked("sumDy", sumDy, "inputG", inputG);
   require_asked("sumDyXmu", sumDyXmu, "inputG", inputG);
@@ -292,18 +284,15 @@ ACLNN(BatchNormGatherStatsWithCounts, (Image<Floating<In>>, input), (Floating<In
   if (runningVar) runningVar = new_variance;
 }
 // Combines the sums and the sums of squares of all devices.
-ACLNN(SyncBatchNormGatherStats, (Floating<In>, totalSum), (Floating<In>, totalSquareSum),
-      (In, sampleCount), (InOut, mean), (InOut, variance), (float, momentum), (float, eps),
-      (Out, batchMean), (Out, batchInvstd)) {
+ACLNN(SyncBatchNormGatherStats, (Floating<In>, totalSum),
+      (Like<Floating<In>>, totalSquareSum, "totalSum"), (In, sampleCount),
+      (SameDtype<InOut>, mean, "totalSum"), (SameDtype<InOut>, variance, "totalSum"),
+      (float, momentum), (float, eps), (Out, batchMean),
+      (SameDtype<Out>, batchInvstd, "batchMean")) {
   EXPECT(totalSum.dim() == 2 && totalSum.size(0) > 0, "totalSum has shape ", totalSum.sizes(),
          ", expected (devices, channels) with at least one device");
-  expect_shape("totalSquareSum", totalSquareSum, totalSum.sizes());
   expect_shape("sampleCount", sampleCount, {totalSum.size(0)});
-  expect_dtype("totalSquareSum", totalSquareSum, totalSum);
-  expect_dtype(mean, totalSum);
-  expect_dtype(variance, totalSum);
   expect_real("sampleCount", sampleCount);
-  expect_dtype("batchInvstd", batchInvstd, batchMean);
   const at::Tensor count = sampleCount.to(wide(totalSum.scalar_type())).sum();
   const at::Tensor average = wide(totalSum).sum(0) / count;
   const at::Tensor spread = wide(totalSquareSum).sum(0) / count - average.square();
@@ -318,15 +307,12 @@ ACLNN(SyncBatchNormGatherStats, (Floating<In>, totalSum), (Floating<In>, totalSq
 }
 
 // The mean and the variance of each sample and channel, as four-dimensional tensors.
-ACLNN(InstanceNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta),
-      (const char*, dataFormat), (double, eps), (Out, y), (Out, mean), (Out, variance)) {
+ACLNN(InstanceNorm, (Floating<In>, x), (SameDtype<Floating<In>>, gamma, "x"),
+      (SameDtype<Floating<In>>, beta, "x"), (const char*, dataFormat), (double, eps),
+      (SameDtype<Out>, y, "x"), (SameDtype<Out>, mean, "x"), (Out, variance)) {
   EXPECT(dataFormat == "NCHW" || dataFormat == "NHWC", "dataFormat is \"", dataFormat,
          "\", expected \"NCHW\" or \"NHWC\"");
   EXPECT(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
-  expect_dtype("gamma", gamma, x);
-  expect_dtype("beta", beta, x);
-  expect_dtype(y, x);
-  expect_dtype(mean, x);
   const bool channels_last = dataFormat == "NHWC";
   const at::Tensor images = wide(channels_last ? x.permute({0, 3, 1, 2}) : x);
   const at::Tensor average = images.mean({2, 3}, /*keepdim=*/true);

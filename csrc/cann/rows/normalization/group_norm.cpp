@@ -66,7 +66,6 @@ Normed group_normed_before_silu(const at::Tensor& x, const std::optional<at::Ten
   for (const auto& [name, weights] : {std::pair("gamma", gamma), std::pair("beta", beta)}) {
     if (weights) expect_dims(name, *weights, 1);
   }
-  if (gamma && beta) expect_dtype("beta", *beta, *gamma);
   Normed normed = group_normed(x, gamma, beta, groups, eps, may_lack_channels);
   if (x.numel() > 0) return normed;
   auto& [result, mean, rstd] = normed;
@@ -108,14 +107,10 @@ ACLNN(GroupNormBackward, (Image<In>, gradOut), (Image<In>, input), (In, mean), (
 
 // x, dy and gamma have one shape: (samples, groups, elements of a group). The formula is that of
 // the document, where gamma is a factor of the sums, too.
-ACLNN(GroupNormalizationGrad, (Image<Floating<In>>, x), (Image<Floating<In>>, dy),
-      (Floating<In>, gamma), (Floating<In>, mean), (Floating<In>, rstd), (Image<Out>, dx)) {
+ACLNN(GroupNormalizationGrad, (Image<Floating<In>>, x), (Like<Image<Floating<In>>>, dy, "x"),
+      (Like<Floating<In>>, gamma, "x"), (SameDtype<Floating<In>>, mean, "x"),
+      (SameDtype<Floating<In>>, rstd, "x"), (Like<Image<Out>>, dx, "x")) {
   EXPECT(x.dim() >= 3, "x has shape ", x.sizes(), ", expected at least three dimensions");
-  expect_like("dy", dy, x);
-  expect_like("gamma", gamma, x);
-  expect_like("dx", dx, x);
-  expect_dtype("mean", mean, x);
-  expect_dtype("rstd", rstd, x);
   expect_shape("mean", mean, {x.size(0), x.size(1)});
   expect_shape("rstd", rstd, {x.size(0), x.size(1)});
   if (x.numel() == 0) return;
@@ -129,33 +124,29 @@ ACLNN(GroupNormalizationGrad, (Image<Floating<In>>, x), (Image<Floating<In>>, dy
   dx = (deviation / count * scale * (count * gradient - sum - normal * weighted)).view(x.sizes());
 }
 
-ACLNN(GroupNormSilu, (Image<Floating<In>>, self), (Optional<In>, gamma), (Optional<In>, beta),
-      (int64_t, group), (double, eps), (Image<Out>, out), (Out, meanOut), (Out, rstdOut)) {
-  expect_dtype("out", out, self);
+ACLNN(GroupNormSilu, (Image<Floating<In>>, self), (Optional<In>, gamma),
+      (SameDtype<Optional<In>>, beta, "gamma"), (int64_t, group), (double, eps),
+      (SameDtype<Image<Out>>, out, "self"), (Out, meanOut), (Out, rstdOut)) {
   const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
   out = at::silu(result);
   meanOut = mean;
   rstdOut = rstd;
 }
-ACLNN(GroupNormSiluV2, (Image<Floating<In>>, self), (Optional<In>, gamma), (Optional<In>, beta),
-      (int64_t, group), (double, eps), (bool, activateSilu), (Image<Out>, out), (Out, meanOut),
-      (Out, rstdOut)) {
-  expect_dtype("out", out, self);
+ACLNN(GroupNormSiluV2, (Image<Floating<In>>, self), (Optional<In>, gamma),
+      (SameDtype<Optional<In>>, beta, "gamma"), (int64_t, group), (double, eps),
+      (bool, activateSilu), (SameDtype<Image<Out>>, out, "self"), (Out, meanOut), (Out, rstdOut)) {
   const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
   out = activateSilu ? at::silu(result) : result;
   meanOut = mean;
   rstdOut = rstd;
 }
 // The channels are the second dimension for every dataFormatOptional.
-ACLNN(GroupNormSwish, (Image<Floating<In>>, x), (Floating<In>, gamma), (Floating<In>, beta),
-      (int64_t, numGroups),
+ACLNN(GroupNormSwish, (Image<Floating<In>>, x), (Floating<In>, gamma),
+      (SameDtype<Floating<In>>, beta, "gamma"), (int64_t, numGroups),
       (Unused<char*>, dataFormatOptional, "CANN does not read it: the channels are dimension 1"),
-      (double, eps), (bool, activateSwish), (double, swishScale), (Image<Out>, yOut),
-      (Out, meanOut), (Out, rstdOut)) {
-  expect_dtype("yOut", yOut, x);
-  expect_dtype("beta", beta, gamma);
-  expect_dtype("meanOut", meanOut, gamma);
-  expect_dtype("rstdOut", rstdOut, gamma);
+      (double, eps), (bool, activateSwish), (double, swishScale),
+      (SameDtype<Image<Out>>, yOut, "x"), (SameDtype<Out>, meanOut, "gamma"),
+      (SameDtype<Out>, rstdOut, "gamma")) {
   const auto [result, mean, rstd] = group_normed(x, gamma, beta, numGroups, eps);
   yOut = activateSwish ? result * at::sigmoid(result * swishScale.value()) : result;
   meanOut = mean;
@@ -163,14 +154,14 @@ ACLNN(GroupNormSwish, (Image<Floating<In>>, x), (Floating<In>, gamma), (Floating
 }
 // The sums over a group are divided by its number of elements. The document's formula omits the
 // division, without which the result is not a gradient.
-ACLNN(GroupNormSwishGrad, (Image<Floating<In>>, dy), (Floating<In>, mean), (Floating<In>, rstd),
-      (Image<Floating<In>>, x), (Floating<In>, gamma), (Floating<In>, beta), (int64_t, numGroups),
+ACLNN(GroupNormSwishGrad, (Image<Floating<In>>, dy), (SameDtype<Floating<In>>, mean, "dy"),
+      (SameDtype<Floating<In>>, rstd, "dy"), (Like<Image<Floating<In>>>, x, "dy"),
+      (SameDtype<Floating<In>>, gamma, "dy"), (SameDtype<Floating<In>>, beta, "dy"),
+      (int64_t, numGroups),
       (Unused<char*>, dataFormatOptional, "CANN does not read it: the channels are dimension 1"),
-      (double, swishScale), (bool, dgammaIsRequire), (bool, dbetaIsRequire), (Image<Out>, dxOut),
-      (Out, dgammaOut), (Out, dbetaOut)) {
+      (double, swishScale), (bool, dgammaIsRequire), (bool, dbetaIsRequire),
+      (Like<Image<Out>>, dxOut, "dy"), (Out, dgammaOut), (Out, dbetaOut)) {
   expect_dims("dy", dy, 2, 8);
-  expect_like("x", x, dy);
-  expect_like("dxOut", dxOut, dy);
   EXPECT(dy.numel() > 0, "dy has shape ", dy.sizes(), ", expected at least one element");
   const int64_t samples = dy.size(0);
   const int64_t channels = dy.size(1);
@@ -179,7 +170,6 @@ ACLNN(GroupNormSwishGrad, (Image<Floating<In>>, dy), (Floating<In>, mean), (Floa
          ", expected a divisor of ", channels,
          ", the number of channels, with at most 4000 of them in a group");
   const auto beside = [&](const char* name, const at::Tensor& tensor, int64_t count) {
-    expect_dtype(name, tensor, dy);
     EXPECT(tensor.numel() == count, name, " has shape ", tensor.sizes(), ", expected ", count,
            " elements");
     return wide(tensor);
@@ -202,6 +192,7 @@ ACLNN(GroupNormSwishGrad, (Image<Floating<In>>, dy), (Floating<In>, mean), (Floa
   const at::Tensor average_of_normal = (weighted * normal).mean({2, 3}, /*keepdim=*/true);
   const at::Tensor result = deviation * (weighted - normal * average_of_normal - average);
   const auto per_weight = [&](const char* name, Output& out, const at::Tensor& each) {
+    expect_dtype(out, dy);
     beside(name, out, channels);
     out = each.sum({0, 3}).reshape(out->sizes());
   };

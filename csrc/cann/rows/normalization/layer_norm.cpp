@@ -45,7 +45,6 @@ at::ScalarType sum_dtype(const at::Tensor& x1, const at::Tensor& x2) {
 // The scale and shift of AdaLayerNorm and Modulate, one for each sequence, broadcastable to x:
 // [B..., S, H].
 at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Tensor& x) {
-  expect_dtype(name, factor, x.scalar_type());
   const at::Tensor aligned = factor.dim() == x.dim() - 1 ? factor.unsqueeze(-2) : factor;
   std::vector<int64_t> expected = x.sizes().vec();
   expected[expected.size() - 2] = 1;
@@ -55,19 +54,17 @@ at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Te
 }
 
 // LayerNorm over the last dimension of x, times 1 + scale, plus shift. weight and bias have x's
-// dtype or, with `mixes`, FLOAT.
+// dtype or FLOAT.
 LayerNorm adaptive(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                    const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
-                   double epsilon, bool mixes, Output& out) {
+                   double epsilon, Output& out) {
   EXPECT(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
-  expect_like("out", out, x);
   const auto check = [&](const char* name, const at::Tensor& tensor) {
-    if (!mixes || tensor.scalar_type() != at::kFloat) expect_dtype(name, tensor, x.scalar_type());
+    if (tensor.scalar_type() != at::kFloat) expect_dtype(name, tensor, x.scalar_type());
     expect_shape(name, tensor, {x.size(-1)});
   };
   if (weight) check("weightOptional", *weight);
   if (bias) check("biasOptional", *bias);
-  if (weight && bias) expect_dtype("biasOptional", *bias, weight->scalar_type());
   const Dimensions dims(x, {x.size(-1)});
   LayerNorm norm = layer_norm(wide(x), epsilon, dims);
   at::Tensor result = norm.normalized;
@@ -81,14 +78,12 @@ LayerNorm adaptive(const at::Tensor& x, const at::Tensor& scale, const at::Tenso
 void normalize(const at::Tensor& input, at::IntArrayRef shape,
                const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
                double eps, Output& out, OptionalOutput& mean_out, OptionalOutput& rstd_out) {
-  expect_like("out", out, input);
   const auto check = [&](const char* name, const std::optional<at::Tensor>& tensor) {
     if (!tensor) return;
     if (tensor->scalar_type() != at::kFloat) expect_dtype(name, *tensor, input.scalar_type());
   };
   check("weightOptional", weight);
   check("biasOptional", bias);
-  if (weight && bias) expect_dtype("biasOptional", *bias, weight->scalar_type());
   const auto contiguous = [](const std::optional<at::Tensor>& tensor) {
     return tensor ? std::optional(wide(*tensor).contiguous()) : std::nullopt;
   };
@@ -115,7 +110,8 @@ void expect_weight(const char* name, const at::Tensor& weight, const at::Tensor&
 }  // namespace
 
 ACLNN(FastLayerNorm, (Floating<In>, input), (Ints, normalizedShape), (Optional<In>, weightOptional),
-      (Optional<In>, biasOptional), (double, eps), (Out, out), (Optional<Out>, meanOutOptional),
+      (SameDtype<Optional<In>>, biasOptional, "weightOptional"), (double, eps),
+      (Like<Out>, out, "input"), (Optional<Out>, meanOutOptional),
       (Optional<Out>, rstdOutOptional)) {
   normalize(input, normalizedShape, weightOptional, biasOptional, eps, out, meanOutOptional,
             rstdOutOptional);
@@ -123,8 +119,9 @@ ACLNN(FastLayerNorm, (Floating<In>, input), (Ints, normalizedShape), (Optional<I
 // Deviation of LayerNormWithImplMode: Every implMode is computed in FLOAT; CANN's modes trade
 // precision for speed. implMode is 0 or 1, or 2 for FLOAT16 tensors; others are 161002.
 ACLNN(LayerNormWithImplMode, (Floating<In>, input), (Ints, normalizedShape),
-      (Optional<In>, weightOptional), (Optional<In>, biasOptional), (double, eps), (Out, out),
-      (Optional<Out>, meanOutOptional), (Optional<Out>, rstdOutOptional), (int32_t, implMode)) {
+      (Optional<In>, weightOptional), (SameDtype<Optional<In>>, biasOptional, "weightOptional"),
+      (double, eps), (Like<Out>, out, "input"), (Optional<Out>, meanOutOptional),
+      (Optional<Out>, rstdOutOptional), (int32_t, implMode)) {
   EXPECT(implMode >= 0 && implMode <= 2, "implMode is ", implMode.value(),
          ", expected 0 (precise), 1 (fast) or 2 (FLOAT16)");
   const bool is_half = input.scalar_type() == at::kHalf &&
@@ -138,20 +135,18 @@ ACLNN(LayerNormWithImplMode, (Floating<In>, input), (Ints, normalizedShape),
 // biasOptional has the shape of gamma or of x1. xOut is written if additionalOutput is true.
 // Behaviour of AddLayerNorm*, AdaLayerNorm*, DeepNorm*, *AddRmsNorm*: Everything is computed in
 // FLOAT, and each result is rounded once. The sum before the norm is not rounded in between.
-ACLNN(AddLayerNorm, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
-      (Floating<In>, beta), (Optional<In>, biasOptional), (double, epsilon),
-      (bool, additionalOutput), (Out, yOut), (Out, meanOut), (Out, rstdOut), (Out, xOut)) {
+ACLNN(AddLayerNorm, (Floating<In>, x1), (SameShape<Floating<In>>, x2, "x1"), (Floating<In>, gamma),
+      (Like<Floating<In>>, beta, "gamma"), (Optional<In>, biasOptional), (double, epsilon),
+      (bool, additionalOutput), (SameShape<Out>, yOut, "x1"), (Out, meanOut), (Out, rstdOut),
+      (SameShape<Out>, xOut, "x1")) {
   const at::ScalarType dtype = sum_dtype(x1, x2);
   const Dimensions dims(x1, gamma.sizes());
-  expect_shape("x2", x2, x1.sizes());
   if (gamma.scalar_type() != at::kFloat) expect_dtype("gamma", gamma, dtype);
-  expect_like("beta", beta, gamma);
   for (const Output* output : {&meanOut, &rstdOut}) {
     expect_dtype(output->name(), *output, at::kFloat);
   }
   for (const Output* output : {&yOut, &xOut}) {
     expect_dtype(output->name(), *output, dtype);
-    expect_shape(output->name(), *output, x1.sizes());
   }
   at::Tensor sum = wide(x1) + wide(x2);
   if (biasOptional) {
@@ -166,21 +161,15 @@ ACLNN(AddLayerNorm, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma
   rstdOut = norm.rstd;
   if (additionalOutput) xOut = sum;
 }
-ACLNN(AddLayerNormGrad, (Floating<In>, dy), (Floating<In>, x1), (Floating<In>, x2), (In, rstd),
-      (In, mean), (Floating<In>, gamma), (Optional<In>, dsumOptional), (Out, dxOut),
-      (Out, dgammaOut), (Out, dbetaOut)) {
+ACLNN(AddLayerNormGrad, (Floating<In>, dy), (Like<Floating<In>>, x1, "dy"),
+      (Like<Floating<In>>, x2, "dy"), (In, rstd), (In, mean),
+      (SameDtype<Floating<In>>, gamma, "dy"), (Like<Optional<In>>, dsumOptional, "dy"),
+      (Like<Out>, dxOut, "dy"), (Out, dgammaOut), (Out, dbetaOut)) {
   const Dimensions dims(dy, gamma.sizes());
-  expect_like("x1", x1, dy);
-  expect_like("x2", x2, dy);
-  expect_dtype("gamma", gamma, dy.scalar_type());
-  expect_like("dxOut", dxOut, dy);
   const at::Tensor scale = dims.statistic("rstd", rstd);
   const at::Tensor normalized = (wide(x1) + wide(x2) - dims.statistic("mean", mean)) * scale;
   at::Tensor gradient = layer_norm_gradient(wide(dy) * wide(gamma), normalized, scale, dims);
-  if (dsumOptional) {
-    expect_like("dsumOptional", *dsumOptional, dy);
-    gradient = gradient + wide(*dsumOptional);
-  }
+  if (dsumOptional) gradient = gradient + wide(*dsumOptional);
   const at::Tensor dgamma = sum_to(wide(dy) * normalized, gamma);
   const at::Tensor dbeta = sum_to(wide(dy), gamma);
   dxOut = gradient;
@@ -189,31 +178,23 @@ ACLNN(AddLayerNormGrad, (Floating<In>, dy), (Floating<In>, x1), (Floating<In>, x
 }
 
 // The layer norm of alpha * x + gx.
-ACLNN(DeepNorm, (Floating<In>, x), (Floating<In>, gx), (Floating<In>, beta), (Floating<In>, gamma),
-      (double, alpha), (double, epsilon), (Out, meanOut), (Out, rstdOut), (Out, yOut)) {
+ACLNN(DeepNorm, (Floating<In>, x), (Like<Floating<In>>, gx, "x"),
+      (Like<Floating<In>>, beta, "gamma"), (SameDtype<Floating<In>>, gamma, "x"), (double, alpha),
+      (double, epsilon), (Out, meanOut), (Out, rstdOut), (Like<Out>, yOut, "x")) {
   const Dimensions dims(x, gamma.sizes());
   EXPECT(gamma.dim() < x.dim(), "gamma has ", gamma.dim(), " dimensions, expected fewer than ",
          x.dim(), " as x has");
-  expect_like("gx", gx, x);
-  expect_dtype("gamma", gamma, x.scalar_type());
-  expect_like("beta", beta, gamma);
   expect_dtype("meanOut", meanOut, at::kFloat);
   expect_dtype("rstdOut", rstdOut, at::kFloat);
-  expect_like("yOut", yOut, x);
   const LayerNorm norm = layer_norm(wide(x) * alpha.value() + wide(gx), epsilon, dims);
   yOut = norm.normalized * wide(gamma) + wide(beta);
   meanOut = norm.mean;
   rstdOut = norm.rstd;
 }
-ACLNN(DeepNormGrad, (Floating<In>, dy), (Floating<In>, x), (Floating<In>, gx),
-      (Floating<In>, gamma), (In, mean), (In, rstd), (double, alpha), (Out, dxOut), (Out, dgxOut),
-      (Out, dbetaOut), (Out, dgammaOut)) {
+ACLNN(DeepNormGrad, (Like<Floating<In>>, dy, "x"), (Floating<In>, x), (Like<Floating<In>>, gx, "x"),
+      (SameDtype<Floating<In>>, gamma, "x"), (In, mean), (In, rstd), (double, alpha),
+      (Like<Out>, dxOut, "x"), (Like<Out>, dgxOut, "x"), (Out, dbetaOut), (Out, dgammaOut)) {
   const Dimensions dims(x, gamma.sizes());
-  expect_like("dy", dy, x);
-  expect_like("gx", gx, x);
-  expect_dtype("gamma", gamma, x.scalar_type());
-  expect_like("dxOut", dxOut, x);
-  expect_like("dgxOut", dgxOut, x);
   const at::Tensor scale = dims.statistic("rstd", rstd);
   const at::Tensor sum = wide(x) * alpha.value() + wide(gx);
   const at::Tensor normalized = (sum - dims.statistic("mean", mean)) * scale;
@@ -226,49 +207,44 @@ ACLNN(DeepNormGrad, (Floating<In>, dy), (Floating<In>, x), (Floating<In>, gx),
   dgammaOut = dgamma;
 }
 
-ACLNN(AdaLayerNorm, (Floating<In>, x), (Floating<In>, scale), (Floating<In>, shift),
-      (Optional<In>, weightOptional), (Optional<In>, biasOptional), (double, epsilon), (Out, out)) {
-  adaptive(x, scale, shift, weightOptional, biasOptional, epsilon, /*mixes=*/false, out);
+ACLNN(AdaLayerNorm, (Floating<In>, x), (SameDtype<Floating<In>>, scale, "x"),
+      (SameDtype<Floating<In>>, shift, "x"), (SameDtype<Optional<In>>, weightOptional, "x"),
+      (SameDtype<Optional<In>>, biasOptional, "x"), (double, epsilon), (Like<Out>, out, "x")) {
+  adaptive(x, scale, shift, weightOptional, biasOptional, epsilon, out);
 }
-ACLNN(AdaLayerNormV2, (Floating<In>, x), (Floating<In>, scale), (Floating<In>, shift),
-      (Optional<In>, weightOptional), (Optional<In>, biasOptional), (double, epsilon), (Out, out),
-      (Optional<Out>, meanOutOptional), (Optional<Out>, rstdOutOptional)) {
-  if (meanOutOptional) expect_dtype("meanOutOptional", *meanOutOptional, x.scalar_type());
-  if (rstdOutOptional) expect_dtype("rstdOutOptional", *rstdOutOptional, x.scalar_type());
-  const LayerNorm norm =
-      adaptive(x, scale, shift, weightOptional, biasOptional, epsilon, /*mixes=*/true, out);
+ACLNN(AdaLayerNormV2, (Floating<In>, x), (SameDtype<Floating<In>>, scale, "x"),
+      (SameDtype<Floating<In>>, shift, "x"), (Optional<In>, weightOptional),
+      (SameDtype<Optional<In>>, biasOptional, "weightOptional"), (double, epsilon),
+      (Like<Out>, out, "x"), (SameDtype<Optional<Out>>, meanOutOptional, "x"),
+      (SameDtype<Optional<Out>>, rstdOutOptional, "x")) {
+  const LayerNorm norm = adaptive(x, scale, shift, weightOptional, biasOptional, epsilon, out);
   meanOutOptional = norm.mean;
   rstdOutOptional = norm.rstd;
 }
-ACLNN(AdaLayerNormBackward, (Floating<In>, gradOut), (Floating<In>, input), (Ints, normalizedShape),
-      (Floating<In>, rstd), (Floating<In>, mean), (Floating<In>, scale), (Floating<In>, shift),
-      (Optional<In>, weightOptional), (Optional<In>, biasOptional), (Optional<Out>, gradInputOut),
-      (Optional<Out>, gradScaleOut), (Optional<Out>, gradShiftOut), (Optional<Out>, gradWeightOut),
-      (Optional<Out>, gradBiasOut)) {
+ACLNN(AdaLayerNormBackward, (Like<Floating<In>>, gradOut, "input"), (Floating<In>, input),
+      (Ints, normalizedShape), (SameDtype<Floating<In>>, rstd, "input"),
+      (SameDtype<Floating<In>>, mean, "input"), (SameDtype<Floating<In>>, scale, "input"),
+      (SameDtype<Floating<In>>, shift, "input"), (Optional<In>, weightOptional),
+      (SameDtype<Optional<In>>, biasOptional, "weightOptional"),
+      (SameDtype<Optional<Out>>, gradInputOut, "input"),
+      (Like<Optional<Out>>, gradScaleOut, "scale"), (Like<Optional<Out>>, gradShiftOut, "shift"),
+      (SameDtype<Optional<Out>>, gradWeightOut, "weightOptional"),
+      (SameDtype<Optional<Out>>, gradBiasOut, "weightOptional")) {
   expect_dims("input", input, 2, 8);
-  expect_like("gradOut", gradOut, input);
   EXPECT(input.numel() > 0, "input has shape ", input.sizes(), ", expected at least one element");
   EXPECT(normalizedShape.size() == 1 && normalizedShape[0] == input.size(-1), "normalizedShape is ",
          normalizedShape, ", expected [", input.size(-1), "], the last dimension of input");
   Sizes rows = input.sizes().vec();
   rows.back() = 1;
   for (const auto& [name, statistic] : {std::pair("rstd", rstd), std::pair("mean", mean)}) {
-    expect_dtype(name, statistic, input);
     expect_shape(name, statistic, rows);
   }
   per_sequence("shift", shift, input);
   if (weightOptional) expect_weight("weightOptional", *weightOptional, input);
   if (biasOptional) expect_weight("biasOptional", *biasOptional, input);
-  if (weightOptional && biasOptional) {
-    expect_dtype("biasOptional", *biasOptional, *weightOptional);
-  }
-  if (gradInputOut) expect_dtype(*gradInputOut, input);
-  if (gradScaleOut) expect_like("gradScaleOut", *gradScaleOut, scale);
-  if (gradShiftOut) expect_like("gradShiftOut", *gradShiftOut, shift);
   for (const OptionalOutput& gradient : {gradWeightOut, gradBiasOut}) {
     if (!gradient) continue;
     expect_weight((*gradient).name(), *gradient, input);
-    if (weightOptional) expect_dtype(*gradient, *weightOptional);
   }
 
   const at::Tensor gradient = wide(gradOut);
@@ -286,12 +262,11 @@ ACLNN(AdaLayerNormBackward, (Floating<In>, gradOut), (Floating<In>, input), (Int
   gradBiasOut = sum_of_rows(scaled);
 }
 
-ACLNN(Modulate, (Floating<In>, self), (Optional<In>, scaleOptional), (Optional<In>, shiftOptional),
-      (Out, out)) {
+ACLNN(Modulate, (Floating<In>, self), (SameDtype<Optional<In>>, scaleOptional, "self"),
+      (SameDtype<Optional<In>>, shiftOptional, "self"), (Like<Out>, out, "self")) {
   EXPECT(self.dim() == 3, "self has ", self.dim(), " dimensions, expected 3");
   EXPECT(scaleOptional || shiftOptional,
          "scaleOptional and shiftOptional are null, expected at least one of them");
-  expect_like("out", out, self);
   for (const auto& factor : {scaleOptional, shiftOptional}) {
     EXPECT(self.numel() > 0 || !factor || factor->numel() == 0,
            "self is empty and scaleOptional or shiftOptional is not, expected empty ones");
@@ -302,17 +277,14 @@ ACLNN(Modulate, (Floating<In>, self), (Optional<In>, scaleOptional), (Optional<I
   out = result;
 }
 // The factor of grad_input is scale, as documented, not 1 + scale as in the forward pass.
-ACLNN(ModulateBackward, (Floating<In>, grad_output), (Floating<In>, input), (Optional<In>, scale),
-      (Optional<In>, shift), (Out, grad_input), (Optional<Out>, grad_scale),
-      (Optional<Out>, grad_shift)) {
+ACLNN(ModulateBackward, (Floating<In>, grad_output), (Like<Floating<In>>, input, "grad_output"),
+      (SameDtype<Optional<In>>, scale, "input"), (SameDtype<Optional<In>>, shift, "input"),
+      (Like<Out>, grad_input, "input"), (Optional<Out>, grad_scale), (Optional<Out>, grad_shift)) {
   EXPECT(grad_output.dim() == 3, "grad_output has ", grad_output.dim(), " dimensions, expected 3");
-  expect_like("input", input, grad_output);
-  expect_like("grad_input", grad_input, input);
   const at::Tensor gradient = wide(grad_output);
   const std::vector<int64_t> factor{input.size(0), input.size(2)};
   if (scale) expect_shape("scale", *scale, factor);
   if (shift) expect_shape("shift", *shift, factor);
-  if (shift) expect_dtype("shift", *shift, input.scalar_type());
   const at::Tensor products = (gradient * wide(input)).sum(1);
   const at::Tensor sums = gradient.sum(1);
   grad_input = scale ? gradient * per_sequence("scale", *scale, input) : gradient;

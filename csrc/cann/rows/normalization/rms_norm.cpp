@@ -20,14 +20,11 @@ at::Tensor root_mean_square(const at::Tensor& x, double epsilon, const Dimension
 
 // The RMS norm of x1 + x2, and the sum. Without rstdOut, 16-bit tensors are normalised over their
 // last dimension; gamma then has a leading dimension of 1, and xOut may be absent, too.
-ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut),
-      (Optional<Out>, rstdOut), (Optional<Out>, xOut)) {
+ACLNN(AddRmsNorm, (In, x1), (Like<In>, x2, "x1"), (SameDtype<In>, gamma, "x1"), (double, epsilon),
+      (SameDtype<Out>, yOut, "x1"), (Optional<Out>, rstdOut),
+      (SameDtype<Optional<Out>>, xOut, "x1")) {
   require_given(xOut || !rstdOut, "xOut is null, expected a tensor as rstdOut is one");
   expect_dims("x1", x1, 1, 8);
-  expect_like("x2", x2, x1);
-  expect_dtype("gamma", gamma, x1);
-  expect_dtype(yOut, x1);
-  if (xOut) expect_dtype(*xOut, x1);
   int64_t normed = 1;  // the number of trailing dimensions that are normalised
   if (rstdOut) {
     normed = gamma.dim();
@@ -50,9 +47,8 @@ ACLNN(AddRmsNorm, (In, x1), (In, x2), (In, gamma), (double, epsilon), (Out, yOut
   xOut = x;
 }
 // Writes the sum to x2Ref and its norm to x1Ref.
-ACLNN(InplaceAddRmsNorm, (Floating<InOut>, x1Ref), (Floating<InOut>, x2Ref), (Floating<In>, gamma),
-      (double, epsilon), (Out, rstdOut)) {
-  expect_like("x2Ref", x2Ref, x1Ref);
+ACLNN(InplaceAddRmsNorm, (Floating<InOut>, x1Ref), (Like<Floating<InOut>>, x2Ref, "x1Ref"),
+      (Floating<In>, gamma), (double, epsilon), (Out, rstdOut)) {
   expect_dtype("rstdOut", rstdOut, at::kFloat);
   const Dimensions dims(x1Ref, gamma.sizes());
   const at::Tensor sum = wide(x1Ref) + wide(x2Ref);
@@ -62,16 +58,13 @@ ACLNN(InplaceAddRmsNorm, (Floating<InOut>, x1Ref), (Floating<InOut>, x2Ref), (Fl
   rstdOut = rstd;
 }
 // y1Out is the norm in FLOAT, y2Out in the type of x1.
-ACLNN(AddRmsNormCast, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
-      (double, epsilon), (Out, y1Out), (Out, y2Out), (Out, rstdOut), (Out, xOut)) {
+ACLNN(AddRmsNormCast, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"),
+      (SameDtype<Floating<In>>, gamma, "x1"), (double, epsilon), (Out, y1Out),
+      (Like<Out>, y2Out, "x1"), (Out, rstdOut), (Like<Out>, xOut, "x1")) {
   EXPECT(at::isReducedFloatingType(x1.scalar_type()), "x1 has dtype ", dtype_text(x1.scalar_type()),
          ", expected FLOAT16 or BFLOAT16");
-  expect_like("x2", x2, x1);
-  expect_dtype("gamma", gamma, x1.scalar_type());
   expect_dtype("y1Out", y1Out, at::kFloat);
-  expect_like("y2Out", y2Out, x1);
   expect_dtype("rstdOut", rstdOut, at::kFloat);
-  expect_like("xOut", xOut, x1);
   const at::Tensor sum = wide(x1) + wide(x2);
   const at::Tensor rstd = root_mean_square(sum, epsilon, Dimensions(x1, gamma.sizes()));
   const at::Tensor result = sum * rstd * wide(gamma);
@@ -82,12 +75,9 @@ ACLNN(AddRmsNormCast, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gam
 }
 
 // gamma has the shape of the last dimensions of x1, which are normalised together.
-ACLNN(FusedAddRmsNorm, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
-      (double, epsilon), (double, scale), (Out, yOut), (Out, rstdOut), (Out, xOut)) {
-  expect_like("x2", x2, x1);
-  expect_dtype("gamma", gamma, x1);
-  expect_like("yOut", yOut, x1);
-  expect_like("xOut", xOut, x1);
+ACLNN(FusedAddRmsNorm, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"),
+      (SameDtype<Floating<In>>, gamma, "x1"), (double, epsilon), (double, scale),
+      (Like<Out>, yOut, "x1"), (Out, rstdOut), (Like<Out>, xOut, "x1")) {
   EXPECT(x1.numel() > 0, "x1 has shape ", x1.sizes(), ", expected at least one element");
   EXPECT(gamma.dim() >= 1 && gamma.dim() <= x1.dim() &&
              gamma.sizes() == x1.sizes().slice(static_cast<size_t>(x1.dim() - gamma.dim())),
@@ -101,10 +91,8 @@ ACLNN(FusedAddRmsNorm, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, ga
   xOut = x;
 }
 
-ACLNN(GemmaRmsNorm, (Floating<In>, x), (Floating<In>, gamma), (double, epsilon), (Out, yOut),
-      (Out, rstdOut)) {
-  expect_dtype("gamma", gamma, x.scalar_type());
-  expect_like("yOut", yOut, x);
+ACLNN(GemmaRmsNorm, (Floating<In>, x), (SameDtype<Floating<In>>, gamma, "x"), (double, epsilon),
+      (Like<Out>, yOut, "x"), (Out, rstdOut)) {
   expect_dtype("rstdOut", rstdOut, at::kFloat);
   const at::Tensor rstd = root_mean_square(wide(x), epsilon, Dimensions(x, gamma.sizes()));
   yOut = wide(x) * rstd * (wide(gamma) + 1);

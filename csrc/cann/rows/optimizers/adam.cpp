@@ -141,14 +141,12 @@ ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
 // beta1Power and beta2Power are those of the previous step.
 // Behaviour of ApplyAdamW: With amsgrad, vRef becomes the larger one of itself and
 // maxGradNormOptional.
-ACLNN(ApplyAdamW, (Floating<InOut>, varRef), (Floating<InOut>, mRef), (Floating<InOut>, vRef),
-      (Floating<In>, beta1Power), (Floating<In>, beta2Power), (Floating<In>, lr),
-      (Floating<In>, weightDecay), (Floating<In>, beta1), (Floating<In>, beta2),
-      (Floating<In>, eps), (Floating<In>, grad), (Optional<In>, maxGradNormOptional),
-      (bool, amsgrad), (bool, maximize)) {
-  expect_like("mRef", mRef, varRef);
-  expect_like("vRef", vRef, varRef);
-  expect_like("grad", grad, varRef);
+ACLNN(ApplyAdamW, (Floating<InOut>, varRef), (Like<Floating<InOut>>, mRef, "varRef"),
+      (Like<Floating<InOut>>, vRef, "varRef"), (Floating<In>, beta1Power),
+      (Floating<In>, beta2Power), (Floating<In>, lr), (Floating<In>, weightDecay),
+      (Floating<In>, beta1), (Floating<In>, beta2), (Floating<In>, eps),
+      (Like<Floating<In>>, grad, "varRef"), (Optional<In>, maxGradNormOptional), (bool, amsgrad),
+      (bool, maximize)) {
   require_given(!amsgrad || maxGradNormOptional,
                 "amsgrad is true and maxGradNormOptional is null, expected a tensor");
   if (amsgrad) expect_like("maxGradNormOptional", *maxGradNormOptional, varRef);
@@ -175,15 +173,12 @@ ACLNN(ApplyAdamW, (Floating<InOut>, varRef), (Floating<InOut>, mRef), (Floating<
   mRef = mean;
   vRef = square;
 }
-ACLNN(ApplyAdamWV2, (Floating<InOut>, varRef), (Floating<InOut>, mRef), (Floating<InOut>, vRef),
-      (Optional<InOut>, maxGradNormOptionalRef), (Floating<In>, grad), (In, step), (float, lr),
-      (float, beta1), (float, beta2), (float, weightDecay), (float, eps), (bool, amsgrad),
-      (bool, maximize)) {
+ACLNN(ApplyAdamWV2, (Floating<InOut>, varRef), (SameShape<Floating<InOut>>, mRef, "varRef"),
+      (SameShape<Floating<InOut>>, vRef, "varRef"), (Optional<InOut>, maxGradNormOptionalRef),
+      (SameShape<Floating<In>>, grad, "varRef"), (In, step), (float, lr), (float, beta1),
+      (float, beta2), (float, weightDecay), (float, eps), (bool, amsgrad), (bool, maximize)) {
   require_given(!amsgrad || maxGradNormOptionalRef,
                 "amsgrad is true and maxGradNormOptionalRef is null, expected a tensor");
-  expect_shape("mRef", mRef, varRef->sizes());
-  expect_shape("vRef", vRef, varRef->sizes());
-  expect_shape("grad", grad, varRef->sizes());
   if (amsgrad) {
     expect_shape("maxGradNormOptionalRef", *maxGradNormOptionalRef, varRef->sizes());
   }
@@ -212,12 +207,10 @@ ACLNN(ApplyAdamWV2, (Floating<InOut>, varRef), (Floating<InOut>, mRef), (Floatin
 
 // beta1Power and beta2Power are those of this step.
 // Deviation of ApplyAdam: m and v are only read, as documented. The vendor's kernel writes them.
-ACLNN(ApplyAdam, (Floating<InOut>, varRef), (In, m), (In, v), (In, beta1Power), (In, beta2Power),
-      (In, lr), (In, beta1), (In, beta2), (In, epsilon), (In, grad),
-      (Unused<bool>, useLocking, "changes no number"), (bool, useNesterov)) {
-  expect_like("m", m, varRef);
-  expect_like("v", v, varRef);
-  expect_like("grad", grad, varRef);
+ACLNN(ApplyAdam, (Floating<InOut>, varRef), (Like<In>, m, "varRef"), (Like<In>, v, "varRef"),
+      (In, beta1Power), (In, beta2Power), (In, lr), (In, beta1), (In, beta2), (In, epsilon),
+      (Like<In>, grad, "varRef"), (Unused<bool>, useLocking, "changes no number"),
+      (bool, useNesterov)) {
   const at::Tensor first = number("beta1", beta1, at::kFloat);
   const at::Tensor second = number("beta2", beta2, at::kFloat);
   const at::Tensor rate = number("lr", lr, at::kFloat) *
@@ -265,13 +258,10 @@ ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOu
 
 // sRef is the moving average of varRef. Mode 0 adds the decay to the gradient, mode 1 to the step.
 // If step has several elements, the first is used.
-ACLNN(ApplyFusedEmaAdam, (Floating<In>, grad), (InOut, varRef), (InOut, mRef), (InOut, vRef),
-      (InOut, sRef), (In, step), (double, lr), (double, emaDecay), (double, beta1), (double, beta2),
-      (double, eps), (int64_t, mode), (bool, biasCorrection), (double, weightDecay)) {
-  expect_like("varRef", varRef, grad);
-  expect_like("mRef", mRef, grad);
-  expect_like("vRef", vRef, grad);
-  expect_like("sRef", sRef, grad);
+ACLNN(ApplyFusedEmaAdam, (Floating<In>, grad), (Like<InOut>, varRef, "grad"),
+      (Like<InOut>, mRef, "grad"), (Like<InOut>, vRef, "grad"), (Like<InOut>, sRef, "grad"),
+      (In, step), (double, lr), (double, emaDecay), (double, beta1), (double, beta2), (double, eps),
+      (int64_t, mode), (bool, biasCorrection), (double, weightDecay)) {
   EXPECT(mode == 0 || mode == 1, "mode is ", mode.value(), ", expected 0 (L2) or 1 (AdamW)");
   EXPECT(step.numel() > 0, "step has shape ", step.sizes(), ", expected elements");
   const at::Tensor count = number("step", step.flatten().narrow(0, 0, 1), at::kLong);
@@ -296,12 +286,11 @@ ACLNN(ApplyFusedEmaAdam, (Floating<In>, grad), (InOut, varRef), (InOut, mRef), (
 }
 
 // step is the number of steps before this one, as in aclnnApplyAdamWV2.
-ACLNN(ApplyAdamWQuant, (Floating<InOut>, varRef), (In, grad), (InOut, mRef), (InOut, vRef),
-      (In, qmapM), (In, qmapV), (InOut, absmaxMRef), (InOut, absmaxVRef), (In, step), (double, lr),
-      (double, beta1), (double, beta2), (double, weightDecay), (double, eps), (double, gnormScale),
-      (Unused<char*>, quantModeOptional, "reserved"), (int64_t, blockSize)) {
+ACLNN(ApplyAdamWQuant, (Floating<InOut>, varRef), (Like<In>, grad, "varRef"), (InOut, mRef),
+      (InOut, vRef), (In, qmapM), (In, qmapV), (InOut, absmaxMRef), (InOut, absmaxVRef), (In, step),
+      (double, lr), (double, beta1), (double, beta2), (double, weightDecay), (double, eps),
+      (double, gnormScale), (Unused<char*>, quantModeOptional, "reserved"), (int64_t, blockSize)) {
   EXPECT(blockSize == 256, "blockSize is ", blockSize.value(), ", expected 256");
-  expect_like("grad", grad, varRef);
   const Quantised m("mRef", mRef, "qmapM", qmapM, "absmaxMRef", absmaxMRef, varRef,
                     blockSize.value());
   const Quantised v("vRef", vRef, "qmapV", qmapV, "absmaxVRef", absmaxVRef, varRef,

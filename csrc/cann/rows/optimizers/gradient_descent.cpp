@@ -9,7 +9,6 @@
 #include <ATen/ops/sqrt.h>
 #include <ATen/ops/where.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/foreach/foreach.h"
 #include "cann/rows/optimizers/lists.h"
 #include "cann/rows/row.h"
@@ -18,10 +17,9 @@ namespace aclnn_host::optimizers_gradient_descent_rows {
 
 namespace {
 
-// A hyperparameter in a tensor of var's dtype with one element.
-at::Tensor setting(const char* name, const at::Tensor& value, const at::Tensor& var) {
+// A hyperparameter in a tensor with one element.
+at::Tensor setting(const char* name, const at::Tensor& value) {
   EXPECT(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
-  expect_dtype(name, value, var);
   return wide(value).reshape({});
 }
 
@@ -51,16 +49,11 @@ ACLNN(FusedSgd, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, momentumBuffer
   write(momentumBufferListOptionalRef, momenta);
 }
 
-ACLNN(ApplyAdadelta, (Floating<In>, var), (Floating<In>, accum), (Floating<In>, accumUpdate),
-      (Number, lr), (Number, rho), (Number, epsilon), (Floating<In>, grad), (Out, varOut),
-      (Out, accumOut), (Out, accumUpdateOut)) {
+ACLNN(ApplyAdadelta, (Floating<In>, var), (Like<Floating<In>>, accum, "var"),
+      (Like<Floating<In>>, accumUpdate, "var"), (Number, lr), (Number, rho), (Number, epsilon),
+      (Like<Floating<In>>, grad, "var"), (Like<Out>, varOut, "var"), (Like<Out>, accumOut, "var"),
+      (Like<Out>, accumUpdateOut, "var")) {
   check_dims(var);
-  expect_like("accum", accum, var);
-  expect_like("accumUpdate", accumUpdate, var);
-  expect_like("grad", grad, var);
-  expect_like("varOut", varOut, var);
-  expect_like("accumOut", accumOut, var);
-  expect_like("accumUpdateOut", accumUpdateOut, var);
   EXPECT(lr.toDouble() >= 0, "lr is ", lr.toDouble(), ", expected at least 0");
   EXPECT(epsilon.toDouble() > 0, "epsilon is ", epsilon.toDouble(), ", expected more than 0");
   check_rate("rho", rho);
@@ -77,43 +70,34 @@ ACLNN(ApplyAdadelta, (Floating<In>, var), (Floating<In>, accum), (Floating<In>, 
 }
 
 // beta1Power and beta2Power are those of this step. useLocking does not influence the result.
-ACLNN(ApplyAdamD, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v),
-      (Floating<In>, beta1Power), (Floating<In>, beta2Power), (Floating<In>, lr),
-      (Floating<In>, beta1), (Floating<In>, beta2), (Floating<In>, epsilon), (Floating<In>, grad),
-      (Unused<bool>, useLocking, "changes no number"), (bool, useNesterov), (Out, varOut),
-      (Out, mOut), (Out, vOut)) {
-  expect_like("m", m, var);
-  expect_like("v", v, var);
-  expect_like("grad", grad, var);
-  expect_like("varOut", varOut, var);
-  expect_like("mOut", mOut, var);
-  expect_like("vOut", vOut, var);
-  const at::Tensor power1 = setting("beta1Power", beta1Power, var);
-  const at::Tensor power2 = setting("beta2Power", beta2Power, var);
-  const at::Tensor first = setting("beta1", beta1, var);
-  const at::Tensor second = setting("beta2", beta2, var);
-  const at::Tensor rate = setting("lr", lr, var) * at::sqrt(1 - power2) / (1 - power1);
+ACLNN(ApplyAdamD, (Floating<In>, var), (Like<Floating<In>>, m, "var"),
+      (Like<Floating<In>>, v, "var"), (SameDtype<Floating<In>>, beta1Power, "var"),
+      (SameDtype<Floating<In>>, beta2Power, "var"), (SameDtype<Floating<In>>, lr, "var"),
+      (SameDtype<Floating<In>>, beta1, "var"), (SameDtype<Floating<In>>, beta2, "var"),
+      (SameDtype<Floating<In>>, epsilon, "var"), (Like<Floating<In>>, grad, "var"),
+      (Unused<bool>, useLocking, "changes no number"), (bool, useNesterov),
+      (Like<Out>, varOut, "var"), (Like<Out>, mOut, "var"), (Like<Out>, vOut, "var")) {
+  const at::Tensor power1 = setting("beta1Power", beta1Power);
+  const at::Tensor power2 = setting("beta2Power", beta2Power);
+  const at::Tensor first = setting("beta1", beta1);
+  const at::Tensor second = setting("beta2", beta2);
+  const at::Tensor rate = setting("lr", lr) * at::sqrt(1 - power2) / (1 - power1);
   const at::Tensor gradient = wide(grad);
   const at::Tensor mean = first * wide(m) + (1 - first) * gradient;
   const at::Tensor square = second * wide(v) + (1 - second) * gradient * gradient;
   const at::Tensor direction = useNesterov ? mean * first + (1 - first) * gradient : mean;
   const at::Tensor result =
-      wide(var) - rate * direction / (setting("epsilon", epsilon, var) + at::sqrt(square));
+      wide(var) - rate * direction / (setting("epsilon", epsilon) + at::sqrt(square));
   varOut = result;
   mOut = mean;
   vOut = square;
 }
 
-ACLNN(ApplyAdamax, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v), (Number, beta1Power),
-      (Number, lr), (Number, beta1), (Number, beta2), (Number, epsilon), (Floating<In>, grad),
-      (Out, varOut), (Out, mOut), (Out, vOut)) {
+ACLNN(ApplyAdamax, (Floating<In>, var), (Like<Floating<In>>, m, "var"),
+      (Like<Floating<In>>, v, "var"), (Number, beta1Power), (Number, lr), (Number, beta1),
+      (Number, beta2), (Number, epsilon), (Like<Floating<In>>, grad, "var"),
+      (Like<Out>, varOut, "var"), (Like<Out>, mOut, "var"), (Like<Out>, vOut, "var")) {
   check_dims(var);
-  expect_like("m", m, var);
-  expect_like("v", v, var);
-  expect_like("grad", grad, var);
-  expect_like("varOut", varOut, var);
-  expect_like("mOut", mOut, var);
-  expect_like("vOut", vOut, var);
   check_rate("beta1Power", beta1Power);
   check_rate("beta1", beta1);
   check_rate("beta2", beta2);
@@ -129,22 +113,21 @@ ACLNN(ApplyAdamax, (Floating<In>, var), (Floating<In>, m), (Floating<In>, v), (N
 }
 
 // Behaviour of ApplyFtrl: var is 0 where the new linear is not above l1, NaN included.
-ACLNN(ApplyFtrl, (Floating<InOut>, varRef), (Floating<InOut>, accumRef),
-      (Floating<InOut>, linearRef), (Floating<In>, grad), (Floating<In>, lr), (Floating<In>, l1),
-      (Floating<In>, l2), (Floating<In>, lrPower), (bool, useLocking)) {
-  expect_like("accumRef", accumRef, varRef);
-  expect_like("linearRef", linearRef, varRef);
-  expect_like("grad", grad, varRef);
+ACLNN(ApplyFtrl, (Floating<InOut>, varRef), (Like<Floating<InOut>>, accumRef, "varRef"),
+      (Like<Floating<InOut>>, linearRef, "varRef"), (Like<Floating<In>>, grad, "varRef"),
+      (SameDtype<Floating<In>>, lr, "varRef"), (SameDtype<Floating<In>>, l1, "varRef"),
+      (SameDtype<Floating<In>>, l2, "varRef"), (SameDtype<Floating<In>>, lrPower, "varRef"),
+      (bool, useLocking)) {
   EXPECT(!useLocking, "useLocking is true, expected false");
-  const at::Tensor rate = setting("lr", lr, varRef);
-  const at::Tensor power = -setting("lrPower", lrPower, varRef);
-  const at::Tensor threshold = setting("l1", l1, varRef);
+  const at::Tensor rate = setting("lr", lr);
+  const at::Tensor power = -setting("lrPower", lrPower);
+  const at::Tensor threshold = setting("l1", l1);
   const at::Tensor gradient = wide(grad);
   const at::Tensor squares = wide(accumRef) + gradient * gradient;
   const at::Tensor scale = at::pow(squares, power);
   const at::Tensor linear =
       wide(linearRef) + gradient - (scale - at::pow(wide(accumRef), power)) / rate * wide(varRef);
-  const at::Tensor quadratic = scale / rate + 2 * setting("l2", l2, varRef);
+  const at::Tensor quadratic = scale / rate + 2 * setting("l2", l2);
   // The result is 0 where linear is NaN, because the kernel selects elements above the threshold.
   const at::Tensor result = at::where(at::abs(linear) > threshold,
                                       (at::sign(linear) * threshold - linear) / quadratic, 0);
@@ -153,10 +136,10 @@ ACLNN(ApplyFtrl, (Floating<InOut>, varRef), (Floating<InOut>, accumRef),
   linearRef = linear;
 }
 
-ACLNN(ApplyGradientDescent, (Floating<InOut>, var), (Floating<In>, alpha), (Floating<In>, delta)) {
+ACLNN(ApplyGradientDescent, (Floating<InOut>, var), (SameDtype<Floating<In>>, alpha, "var"),
+      (Like<Floating<In>>, delta, "var")) {
   check_dims(var);
-  expect_like("delta", delta, var);
-  var = wide(var) - setting("alpha", alpha, var) * wide(delta);
+  var = wide(var) - setting("alpha", alpha) * wide(delta);
 }
 
 }  // namespace aclnn_host::optimizers_gradient_descent_rows

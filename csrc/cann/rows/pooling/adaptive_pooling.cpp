@@ -56,9 +56,8 @@ ACLNN(AdaptiveMaxPool2d, (Image<In>, self), (Ints, outputSize), (Image<Out>, out
   indicesOut = indices;
 }
 ACLNN(AdaptiveMaxPool2dBackward, (Image<In>, gradOutput), (Image<In>, self),
-      (Image<IndexIn>, indices), (Image<Out>, gradInput)) {
+      (SameShape<Image<IndexIn>>, indices, "gradOutput"), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 2);
-  expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
       at::adaptive_max_pool2d_backward(wide(gradOutput), wide(self), places(indices, self, 2));
 }
@@ -69,20 +68,17 @@ ACLNN(AdaptiveMaxPool3d, (Image<In>, self), (Ints, outputSize), (Image<Out>, out
   indicesOut = indices;
 }
 ACLNN(AdaptiveMaxPool3dBackward, (Image<In>, gradOutput), (Image<In>, self),
-      (Image<IndexIn>, indices), (Image<Out>, gradInput)) {
+      (SameShape<Image<IndexIn>>, indices, "gradOutput"), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 3);
-  expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
       at::adaptive_max_pool3d_backward(wide(gradOutput), wide(self), places(indices, self, 3));
 }
 
-ACLNN(GlobalAveragePool, (Image<Floating<In>>, self), (Image<Out>, out)) {
-  expect_dtype(out, self);
+ACLNN(GlobalAveragePool, (Image<Floating<In>>, self), (SameDtype<Image<Out>>, out, "self")) {
   expect_dims("self", self, 4, 8);
   out = at::mean(wide(self), dims_from(self, 2), /*keepdim=*/true);
 }
-ACLNN(GlobalMaxPool, (Image<Floating<In>>, self), (Image<Out>, out)) {
-  expect_dtype(out, self);
+ACLNN(GlobalMaxPool, (Image<Floating<In>>, self), (SameDtype<Image<Out>>, out, "self")) {
   expect_dims("self", self, 4, 8);
   out = at::amax(self, dims_from(self, 2), /*keepdim=*/true);
 }

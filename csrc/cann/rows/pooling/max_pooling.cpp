@@ -6,7 +6,6 @@
 #include <ATen/ops/max_pool3d_with_indices_backward.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/pooling/pooling_checks.h"
@@ -22,10 +21,9 @@ ACLNN(MaxPool2dWithIndices, (Image<In>, self), (Ints, kernelSize), (Ints, stride
   indices = where;
 }
 ACLNN(MaxPool2dWithIndicesBackward, (Image<In>, gradOutput), (Image<In>, self),
-      (Image<IndexIn>, indices), (Ints, kernelSize), (Ints, stride), (Ints, padding),
-      (Ints, dilation), (bool, ceilMode), (Image<Out>, gradInput)) {
+      (SameShape<Image<IndexIn>>, indices, "gradOutput"), (Ints, kernelSize), (Ints, stride),
+      (Ints, padding), (Ints, dilation), (bool, ceilMode), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 2);
-  expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
       at::max_pool2d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
                                            padding, dilation, ceilMode, places(indices, self, 2));
@@ -56,10 +54,9 @@ ACLNN(MaxPool3dWithArgmax, (Image<In>, self), (Ints, kernelSize), (Ints, stride)
   indices = where;
 }
 ACLNN(MaxPool3dWithArgmaxBackward, (Image<In>, gradOutput), (Image<In>, self),
-      (Image<IndexIn>, indices), (Ints, kernelSize), (Ints, stride), (Ints, padding),
-      (Ints, dilation), (bool, ceilMode), (Image<Out>, gradInput)) {
+      (SameShape<Image<IndexIn>>, indices, "gradOutput"), (Ints, kernelSize), (Ints, stride),
+      (Ints, padding), (Ints, dilation), (bool, ceilMode), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 3);
-  expect_shape("indices", indices, gradOutput.sizes());
   gradInput =
       at::max_pool3d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
                                            padding, dilation, ceilMode, places(indices, self, 3));

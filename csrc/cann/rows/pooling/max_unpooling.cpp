@@ -7,7 +7,6 @@
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/zeros.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/pooling/pooling_checks.h"
@@ -22,20 +21,11 @@ at::Tensor flat(const at::Tensor& tensor, int64_t dims) {
   return tensor.flatten(tensor.dim() - dims);
 }
 
-// Checks the arguments of unpooling over `dims` dimensions: an index for each element of self, and
-// the sizes of the larger image.
-void check_unpool(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size,
-                  const char* name, const at::Tensor& image, int64_t dims) {
-  check_image(self, output_size, name, image, dims);
-  expect_shape("indices", indices, self.sizes());
-  expect_dtype(name, image, self);
-}
-
-// The same check in three dimensions, where the windows are arguments, too.
-void check_unpool3d(const at::Tensor& self, const at::Tensor& indices, at::IntArrayRef output_size,
-                    at::IntArrayRef stride, at::IntArrayRef padding, const char* name,
-                    const at::Tensor& image) {
-  check_unpool(self, indices, output_size, name, image, 3);
+// Checks the arguments of unpooling in three dimensions: the sizes of the larger image, and the
+// windows.
+void check_unpool3d(const at::Tensor& self, at::IntArrayRef output_size, at::IntArrayRef stride,
+                    at::IntArrayRef padding, const char* name, const at::Tensor& image) {
+  check_image(self, output_size, name, image, 3);
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   EXPECT(stride.size() == 3 && padding.size() == 3, "stride is ", stride, " and padding is ",
          padding, ", expected 3 numbers each");
@@ -63,10 +53,10 @@ at::Tensor picked(const at::Tensor& image, const at::Tensor& indices, int64_t di
 
 }  // namespace
 
-ACLNN(MaxUnpool2d, (Image<In>, self), (Image<IndexIn>, indices), (Ints, outputSize),
-      (Image<Out>, out)) {
+ACLNN(MaxUnpool2d, (Image<In>, self), (SameShape<Image<IndexIn>>, indices, "self"),
+      (Ints, outputSize), (SameDtype<Image<Out>>, out, "self")) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  check_unpool(self, indices, outputSize, "out", out, 2);
+  check_image(self, outputSize, "out", out, 2);
   check_values("the sizes of self", self.sizes().slice(1), 1, kMost);
   check_values("outputSize", outputSize, 1, kMost);
   EXPECT(outputSize[0] * outputSize[1] >= self.size(-2) * self.size(-1), "outputSize is ",
@@ -75,22 +65,23 @@ ACLNN(MaxUnpool2d, (Image<In>, self), (Image<IndexIn>, indices), (Ints, outputSi
             ? unpooled(self, indices, out->sizes(), 2)
             : at::max_unpool2d(self, indices.contiguous(), outputSize);
 }
-ACLNN(MaxUnpool2dBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<IndexIn>, indices),
-      (Ints, outputSize), (Image<Out>, out)) {
-  check_unpool(self, indices, outputSize, "gradOutput", gradOutput, 2);
+ACLNN(MaxUnpool2dBackward, (SameDtype<Image<In>>, gradOutput, "self"), (Image<In>, self),
+      (SameShape<Image<IndexIn>>, indices, "self"), (Ints, outputSize), (Image<Out>, out)) {
+  check_image(self, outputSize, "gradOutput", gradOutput, 2);
   EXPECT(self.numel() == 0 || gradOutput.numel() > 0,
          "gradOutput has no elements, expected some because self has shape ", self.sizes());
   out = picked(gradOutput, indices, 2);
 }
-ACLNN(MaxUnpool3d, (Image<In>, self), (Image<IndexIn>, indices), (Ints, outputSize), (Ints, stride),
-      (Ints, padding), (Image<Out>, outRef)) {
-  check_unpool3d(self, indices, outputSize, stride, padding, "outRef", outRef);
+ACLNN(MaxUnpool3d, (Image<In>, self), (SameShape<Image<IndexIn>>, indices, "self"),
+      (Ints, outputSize), (Ints, stride), (Ints, padding),
+      (SameDtype<Image<Out>>, outRef, "self")) {
+  check_unpool3d(self, outputSize, stride, padding, "outRef", outRef);
   outRef = unpooled(self, indices, outRef->sizes(), 3);
 }
-ACLNN(MaxUnpool3dBackward, (Image<In>, gradOutput), (Image<In>, self), (Image<IndexIn>, indices),
-      (Ints, outputSize), (Ints, stride), (Ints, padding), (Image<Out>, out)) {
-  check_unpool3d(self, indices, outputSize, stride, padding, "gradOutput", gradOutput);
-  expect_dtype("out", out, self);
+ACLNN(MaxUnpool3dBackward, (SameDtype<Image<In>>, gradOutput, "self"), (Image<In>, self),
+      (SameShape<Image<IndexIn>>, indices, "self"), (Ints, outputSize), (Ints, stride),
+      (Ints, padding), (SameDtype<Image<Out>>, out, "self")) {
+  check_unpool3d(self, outputSize, stride, padding, "gradOutput", gradOutput);
   out = picked(gradOutput, indices, 3);
 }
 

@@ -217,9 +217,8 @@ at::Tensor divisors(const Direction& height, const Direction& width, bool counts
 // Without strides they are 1. The padding has one number for both directions, one for each (top and
 // bottom, left and right), or top, left, bottom and right.
 ACLNN(MaxPool, (Image<In>, self), (Ints, kernelShape), (Ints, strides), (int64_t, autoPad),
-      (Ints, pads), (Ints, dilations), (int64_t, ceilMode), (Image<Out>, out)) {
+      (Ints, pads), (Ints, dilations), (int64_t, ceilMode), (SameDtype<Image<Out>>, out, "self")) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  expect_dtype("out", out, self);
   EXPECT(self.dim() == 3 || self.dim() == 4, "self has shape ", self.sizes(),
          ", expected three or four dimensions");
   EXPECT(autoPad == 0, "autoPad is ", autoPad, ", expected 0 (NOTSET)");
@@ -257,8 +256,7 @@ ACLNN(MaxPool, (Image<In>, self), (Ints, kernelShape), (Ints, strides), (int64_t
 }
 // x is (samples, channels, height, width). The padding is top, bottom, left, right.
 ACLNN(MaxPoolV3, (Image<Floating<In>>, x), (Ints, ksize), (Ints, strides), (Optional<Ints>, pads),
-      (Optional<Number>, ceilMode), (Image<Out>, out)) {
-  expect_dtype(out, x);
+      (Optional<Number>, ceilMode), (SameDtype<Image<Out>>, out, "x")) {
   expect_dims("x", x, 4);
   expect_dims("out", out, 4);
   EXPECT(ksize.size() == 4 && ksize[0] == 1 && ksize[1] == 1, "ksize is ", at::IntArrayRef(ksize),
@@ -288,8 +286,7 @@ ACLNN(MaxPoolV3, (Image<Floating<In>>, x), (Ints, ksize), (Ints, strides), (Opti
 // ceilMode are read with CALCULATED padding only. A tensor without elements leaves out unchanged.
 ACLNN(MaxPool3D, (Floating<In>, x), (Ints, ksize), (Ints, strides), (const char*, padding),
       (Optional<Ints>, padsOptional), (Optional<Ints>, dilationOptional), (int64_t, ceilMode),
-      (char*, dataFormatOptional), (Out, out)) {
-  expect_dtype(out, x);
+      (char*, dataFormatOptional), (SameDtype<Out>, out, "x")) {
   expect_dims("x", x, 5);
   expect_dims("out", out, 5);
   const bool channels_last = dataFormatOptional.empty() || dataFormatOptional == "NDHWC";
@@ -312,11 +309,8 @@ ACLNN(MaxPool3D, (Floating<In>, x), (Ints, ksize), (Ints, strides), (const char*
 }
 
 // y has the maxima of the windows of x.
-ACLNN(MaxPoolingGrad, (Image<Floating<In>>, dy), (Image<Floating<In>>, x), (Image<Floating<In>>, y),
-      (Image<Out>, dx)) {
-  expect_like("x", x, dy);
-  expect_like("y", y, dy);
-  expect_like("dx", dx, dy);
+ACLNN(MaxPoolingGrad, (Image<Floating<In>>, dy), (Like<Image<Floating<In>>>, x, "dy"),
+      (Like<Image<Floating<In>>>, y, "dy"), (Like<Image<Out>>, dx, "dy")) {
   dx = dy.masked_fill(x != y, 0);
 }
 
@@ -325,8 +319,8 @@ ACLNN(MaxPoolingGrad, (Image<Floating<In>>, dy), (Image<Floating<In>>, x), (Imag
 ACLNN(AveragePoolingGrad, (Ints, origInputShape), (Image<Floating<In>>, gradOutput),
       (int64_t, kernelH), (int64_t, kernelW), (int64_t, strideH), (int64_t, strideW),
       (int64_t, padTop), (int64_t, padBottom), (int64_t, padLeft), (int64_t, padRight),
-      (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride), (Image<Out>, out)) {
-  expect_dtype(out, gradOutput);
+      (bool, ceilMode), (bool, countIncludePad), (int64_t, divisorOverride),
+      (SameDtype<Image<Out>>, out, "gradOutput")) {
   expect_dims("gradOutput", gradOutput, 4);
   EXPECT(origInputShape.size() == 4 &&
              std::ranges::all_of(origInputShape, [](int64_t size) { return size > 0; }),

@@ -263,7 +263,8 @@ ACLNN(DequantSwigluQuantV2, (In, x), (Optional<In>, weightScaleOptional),
 // The document truncates the quotients instead of rounding them.
 ACLNN(DequantSituQuant, (In, x), (Optional<In>, weightScaleOptional),
       (Optional<In>, activationScaleOptional), (Optional<In>, biasOptional),
-      (Optional<In>, quantScaleOptional), (Optional<In>, quantOffsetOptional),
+      (Optional<In>, quantScaleOptional),
+      (Like<Optional<In>>, quantOffsetOptional, "quantScaleOptional"),
       (Optional<In>, groupIndexOptional), (float, beta), (float, linearBeta), (bool, activateLeft),
       (char*, quantTypeOptional), (Stored<Out>, yOut), (Out, yScaleOut)) {
   const std::string mode = quantTypeOptional.empty() ? "dynamic" : quantTypeOptional;
@@ -299,10 +300,7 @@ ACLNN(DequantSituQuant, (In, x), (Optional<In>, weightScaleOptional),
     return;
   }
   result = result / one_or_each("quantScaleOptional", *quantScaleOptional, size / 2);
-  if (quantOffsetOptional) {
-    expect_like("quantOffsetOptional", *quantOffsetOptional, *quantScaleOptional);
-    result = result + *quantOffsetOptional;
-  }
+  if (quantOffsetOptional) result = result + *quantOffsetOptional;
   quantize(yOut, at::trunc(result));
 }
 

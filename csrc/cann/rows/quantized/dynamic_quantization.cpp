@@ -34,7 +34,6 @@ at::Tensor smoothed(const at::Tensor& x, const OptionalTensor& smooth, const Opt
   EXPECT(smooth || !groups,
          "smoothScalesOptional is null, expected a tensor as groupIndexOptional is");
   if (!smooth) return wide(x);
-  expect_dtype("smoothScalesOptional", *smooth, x);
   if (groups) return wide(x) * scales_of_rows(x, *smooth, *groups);
   expect_shape("smoothScalesOptional", *smooth, {x.size(per_channel ? -2 : -1)});
   return wide(x) * (per_channel ? wide(*smooth).unsqueeze(1) : wide(*smooth));
@@ -111,20 +110,20 @@ void expect_16_bits(const at::Tensor& x) {
 // Behaviour of DynamicQuant*: Elements are rounded half to even and saturated, to INT8, INT4, eight
 // elements of 4 bits in an INT32, FLOAT8_E4M3FN or FLOAT8_E5M2.
 // Limit of DynamicQuant*: HIFLOAT8 is refused with 161002.
-ACLNN(DynamicQuant, (Floating<In>, x), (Optional<In>, smoothScalesOptional), (Stored<Out>, yOut),
-      (Out, scaleOut)) {
+ACLNN(DynamicQuant, (Floating<In>, x), (SameDtype<Optional<In>>, smoothScalesOptional, "x"),
+      (Stored<Out>, yOut), (Out, scaleOut)) {
   OptionalOutput none;
   dynamic_quant(x, smoothScalesOptional, std::nullopt, int64_t{yOut.dtype()},
                 /*is_symmetrical=*/true, "pertoken", yOut, scaleOut, none);
 }
 // Without offsetOut the quantisation is symmetric.
-ACLNN(DynamicQuantV2, (Floating<In>, x), (Optional<In>, smoothScalesOptional),
+ACLNN(DynamicQuantV2, (Floating<In>, x), (SameDtype<Optional<In>>, smoothScalesOptional, "x"),
       (Optional<In>, groupIndexOptional), (int64_t, dstType), (Stored<Out>, yOut), (Out, scaleOut),
       (Optional<Out>, offsetOut)) {
   dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, !offsetOut, "pertoken", yOut,
                 scaleOut, offsetOut);
 }
-ACLNN(DynamicQuantV3, (In, x), (Optional<In>, smoothScalesOptional),
+ACLNN(DynamicQuantV3, (In, x), (SameDtype<Optional<In>>, smoothScalesOptional, "x"),
       (Optional<In>, groupIndexOptional), (int64_t, dstType), (bool, isSymmetrical),
       (const char*, quantMode), (Stored<Out>, yOut), (Out, scaleOut), (Optional<Out>, offsetOut)) {
   expect_16_bits(x);
@@ -132,7 +131,7 @@ ACLNN(DynamicQuantV3, (In, x), (Optional<In>, smoothScalesOptional),
                 yOut, scaleOut, offsetOut);
 }
 // dstTypeMax applies to HIFLOAT8 only.
-ACLNN(DynamicQuantV4, (In, x), (Optional<In>, smoothScalesOptional),
+ACLNN(DynamicQuantV4, (In, x), (SameDtype<Optional<In>>, smoothScalesOptional, "x"),
       (Optional<In>, groupIndexOptional), (int64_t, dstType), (bool, isSymmetrical),
       (const char*, quantMode), (float, dstTypeMax), (Stored<Out>, yOut), (Out, scaleOut),
       (Optional<Out>, offsetOut)) {

@@ -140,15 +140,14 @@ ACLNN(SwigluMxQuantWithDualAxis, (In, x), (Optional<In>, groupIndexOptional), (b
   quantize_both(result, groupIndexOptional, 1, roundModeOptional, dstType, scaleAlg,
                 {y1Out, mxscale1Out}, {y2Out, mxscale2Out});
 }
-ACLNN(SwigluBackwardMxQuantWithDualAxis, (In, x), (In, yGrad), (Optional<In>, groupIndexOptional),
-      (bool, activateLeft), (char*, roundModeOptional), (int64_t, scaleAlg), (int64_t, dstDtype),
-      (double, maxDtypeValue), (Stored<Out>, y1Out), (Stored<Out>, mxscale1Out),
-      (Stored<Out>, y2Out), (Stored<Out>, mxscale2Out)) {
+ACLNN(SwigluBackwardMxQuantWithDualAxis, (In, x), (SameDtype<In>, yGrad, "x"),
+      (Optional<In>, groupIndexOptional), (bool, activateLeft), (char*, roundModeOptional),
+      (int64_t, scaleAlg), (int64_t, dstDtype), (double, maxDtypeValue), (Stored<Out>, y1Out),
+      (Stored<Out>, mxscale1Out), (Stored<Out>, y2Out), (Stored<Out>, mxscale2Out)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 6);
   EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
   EXPECT(x.size(-1) % 64 == 0, "x has ", x.size(-1),
          " elements in its last dimension, expected a multiple of 64");
-  expect_dtype("yGrad", yGrad, x);
   std::vector<int64_t> half = x.sizes().vec();
   half.back() /= 2;
   expect_shape("yGrad", yGrad, half);

@@ -46,7 +46,6 @@ void quantize_norm(const at::Tensor& x, at::ScalarType narrow, const NormOptions
   expect_shape("gamma", gamma, {x.size(-1)});
   EXPECT(gamma.scalar_type() == narrow || gamma.scalar_type() == at::kFloat, "gamma has dtype ",
          dtype_text(gamma.scalar_type()), ", expected FLOAT or ", dtype_text(narrow));
-  if (options.beta) expect_like("beta", *options.beta, gamma);
   check_algorithm(options.algorithm, options.dtype);
   EXPECT(!options.mode.empty(), "roundMode is empty, expected a text");
   const MxRule rule = mx_rule(x, options.mode, options.dtype, options.algorithm, 0, y);
@@ -87,21 +86,20 @@ at::Tensor clamped_swiglu(const at::Tensor& x, double limit, double alpha, doubl
 
 }  // namespace
 
-ACLNN(RmsNormDynamicMxQuant, (In, x), (In, gamma), (Optional<In>, beta), (double, epsilon),
-      (int64_t, scaleAlg), (char*, roundMode), (int64_t, dstType), (bool, outputRstd),
-      (Stored<Out>, yOut), (Stored<Out>, mxscaleOut), (Optional<Out>, rstdOut)) {
+ACLNN(RmsNormDynamicMxQuant, (In, x), (In, gamma), (Like<Optional<In>>, beta, "gamma"),
+      (double, epsilon), (int64_t, scaleAlg), (char*, roundMode), (int64_t, dstType),
+      (bool, outputRstd), (Stored<Out>, yOut), (Stored<Out>, mxscaleOut),
+      (Optional<Out>, rstdOut)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 1, 7);
   quantize_norm(wide(x), x.scalar_type(),
                 {gamma, beta, epsilon, scaleAlg, roundMode, dstType, outputRstd}, yOut, mxscaleOut,
                 rstdOut);
 }
-ACLNN(AddRmsNormDynamicMxQuant, (In, x1), (In, x2), (In, gamma), (Optional<In>, beta),
-      (double, epsilon), (int64_t, scaleAlg), (char*, roundMode), (int64_t, dstType),
-      (bool, outputRstd), (Stored<Out>, yOut), (Out, xOut), (Stored<Out>, mxscaleOut),
-      (Optional<Out>, rstdOut)) {
+ACLNN(AddRmsNormDynamicMxQuant, (In, x1), (Like<In>, x2, "x1"), (In, gamma),
+      (Like<Optional<In>>, beta, "gamma"), (double, epsilon), (int64_t, scaleAlg),
+      (char*, roundMode), (int64_t, dstType), (bool, outputRstd), (Stored<Out>, yOut),
+      (Like<Out>, xOut, "x1"), (Stored<Out>, mxscaleOut), (Optional<Out>, rstdOut)) {
   expect_mx_source("x1", x1, /*may_be_float=*/false, 1, 7);
-  expect_like("x2", x2, x1);
-  expect_like("xOut", xOut, x1);
   const at::Tensor sum = wide(x1) + wide(x2);
   quantize_norm(sum, x1.scalar_type(),
                 {gamma, beta, epsilon, scaleAlg, roundMode, dstType, outputRstd}, yOut, mxscaleOut,
@@ -148,7 +146,7 @@ ACLNN(SwigluMxQuant, (In, x), (Optional<In>, groupIndexOptional), (int64_t, acti
 }
 
 // Infinity and NaN do not influence the scales of the first level, as in CANN.
-ACLNN(DynamicDualLevelMxQuant, (In, x), (Optional<In>, smoothScaleOptional),
+ACLNN(DynamicDualLevelMxQuant, (In, x), (SameDtype<Optional<In>>, smoothScaleOptional, "x"),
       (char*, roundModeOptional), (int64_t, level0BlockSize), (int64_t, level1BlockSize),
       (Stored<Out>, yOut), (Out, level0ScaleOut), (Stored<Out>, level1ScaleOut)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 1, 7);
@@ -159,7 +157,6 @@ ACLNN(DynamicDualLevelMxQuant, (In, x), (Optional<In>, smoothScaleOptional),
   const MxRule rule = mx_rule(x, roundModeOptional, ACL_FLOAT4_E2M1, 0, 0, yOut);
   at::Tensor smoothed = x;
   if (smoothScaleOptional) {
-    expect_dtype("smoothScaleOptional", *smoothScaleOptional, x.scalar_type());
     expect_shape("smoothScaleOptional", *smoothScaleOptional, {x.size(-1)});
     smoothed = x * *smoothScaleOptional;
   }

@@ -69,8 +69,6 @@ void quantize_scaled(StoredOutput& y, const at::Tensor& x, const at::Tensor& sca
   at::Tensor result = wide(x) * factor;
   if (sqrt) result = result * factor;
   if (offset) {
-    expect_dtype("offset", *offset, scale.scalar_type());
-    expect_shape("offset", *offset, scale.sizes());
     result = result + along("offset", *offset, x, axis);
   }
   const at::Tensor integers = rounded(result, mode);
@@ -90,10 +88,8 @@ void fake_quantize(const at::Tensor& self, const at::Tensor& scale, const at::Te
   out = ((at::clamp(place, low, high) - zero) * scale);
   mask = (place >= low) & (place <= high);
 }
-void check_fake(const at::Tensor& self, const at::Tensor& zero, const Output& out,
-                const Output& mask) {
+void check_fake(const at::Tensor& zero, const Output& mask) {
   expect_dtype("zeroPoint", zero, at::kInt);
-  expect_dtype("out", out, self.scalar_type());
   expect_dtype("mask", mask, at::kBool);
 }
 
@@ -103,7 +99,7 @@ void check_fake(const at::Tensor& self, const at::Tensor& zero, const Output& ou
 // eight elements of 4 bits in an INT32; those of AscendQuantV3 also to FLOAT8_E4M3FN and
 // FLOAT8_E5M2.
 // Limit of AscendQuant*: HIFLOAT8 is refused with 161002.
-ACLNN(AscendQuant, (Floating<In>, x), (Floating<In>, scale), (Optional<In>, offset),
+ACLNN(AscendQuant, (Floating<In>, x), (Floating<In>, scale), (Like<Optional<In>>, offset, "scale"),
       (bool, sqrtMode), (const char*, roundMode), (int32_t, dstType), (Stored<Out>, y)) {
   EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
   expect_type("dstType", dstType, y, {ACL_INT8, ACL_INT32, ACL_INT4});
@@ -111,22 +107,21 @@ ACLNN(AscendQuant, (Floating<In>, x), (Floating<In>, scale), (Optional<In>, offs
   quantize_scaled(y, x, scale, offset, sqrtMode, roundMode, x.dim() - 1);
 }
 // axis is one of the last two dimensions.
-ACLNN(AscendQuantV3, (Floating<In>, x), (Floating<In>, scale), (Optional<In>, offset),
-      (bool, sqrtMode), (const char*, roundMode), (int32_t, dstType), (int32_t, axis),
-      (Stored<Out>, y)) {
+ACLNN(AscendQuantV3, (Floating<In>, x), (SameDtype<Floating<In>>, scale, "x"),
+      (Like<Optional<In>>, offset, "scale"), (bool, sqrtMode), (const char*, roundMode),
+      (int32_t, dstType), (int32_t, axis), (Stored<Out>, y)) {
   EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
   const int64_t place = from_start(axis, x);
   EXPECT(place >= 0 && place >= x.dim() - 2 && place < x.dim(), "axis is ", axis.value(),
          ", expected one of the last two dimensions of x, which has ", x.dim());
   expect_type("dstType", dstType, y,
               {ACL_INT8, ACL_INT32, ACL_INT4, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
-  expect_dtype("scale", scale, x.scalar_type());
   quantize_scaled(y, x, scale, offset, sqrtMode, roundMode, place);
 }
 // Adds the offset first. There is one scale for all elements, for each element of the last
 // dimension, or for each of the one before it.
-ACLNN(AscendAntiQuant, (Stored<In>, x), (Floating<In>, scale), (Optional<In>, offset),
-      (int64_t, dstType), (bool, sqrtMode), (Out, y)) {
+ACLNN(AscendAntiQuant, (Stored<In>, x), (Floating<In>, scale),
+      (Like<Optional<In>>, offset, "scale"), (int64_t, dstType), (bool, sqrtMode), (Out, y)) {
   EXPECT(x.dtype == ACL_INT8 || is_int4(x.dtype) || is_float8(x.dtype), "x has dtype ",
          dtype_name(x.dtype), ", expected INT8, INT4, INT32, FLOAT8_E4M3FN or FLOAT8_E5M2");
   expect_format("x", x);
@@ -152,11 +147,7 @@ ACLNN(AscendAntiQuant, (Stored<In>, x), (Floating<In>, scale), (Optional<In>, of
     return wide(is_one ? tensor.reshape({}) : tensor.reshape(shape));
   };
   at::Tensor result = values.to(wide(scale.scalar_type()));
-  if (offset) {
-    expect_dtype("offset", *offset, scale.scalar_type());
-    expect_shape("offset", *offset, scale.sizes());
-    result = result + factor(*offset);
-  }
+  if (offset) result = result + factor(*offset);
   result = result * factor(scale);
   if (sqrtMode) result = result * factor(scale);
   y = result;
@@ -165,17 +156,16 @@ ACLNN(AscendAntiQuant, (Stored<In>, x), (Floating<In>, scale), (Optional<In>, of
 // A scale of 0 counts as 1. If a tensor is empty, nothing is written.
 // Behaviour of Quantize: Elements are rounded half to even and saturated, to INT8, UINT8 or INT32;
 // other types are 161002.
-ACLNN(Quantize, (Floating<In>, x), (Floating<In>, scales), (Optional<In>, zeroPoints),
-      (aclDataType, dtype), (int32_t, axis), (Out, out)) {
+ACLNN(Quantize, (Floating<In>, x), (Floating<In>, scales),
+      (SameShape<Optional<In>>, zeroPoints, "scales"), (aclDataType, dtype), (int32_t, axis),
+      (SameShape<Out>, out, "x")) {
   EXPECT(dtype == at::kChar || dtype == at::kByte || dtype == at::kInt, "dtype is ", dtype,
          ", expected INT8, UINT8 or INT32");
   expect_dtype("out", out, dtype);
-  expect_shape("out", out, x.sizes());
   EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
   EXPECT(scales.numel() <= 1 || (axis >= -x.dim() && axis < x.dim()), "axis is ", axis.value(),
          ", expected ", -x.dim(), " to ", x.dim() - 1);
   EXPECT(scales.dim() == 1, "scales has ", scales.dim(), " dimensions, expected 1");
-  if (zeroPoints) expect_shape("zeroPoints", *zeroPoints, scales.sizes());
   const auto is_bfloat16 = [](const at::Tensor& tensor) {
     return tensor.scalar_type() == at::kBFloat16;
   };
@@ -194,8 +184,8 @@ ACLNN(Quantize, (Floating<In>, x), (Floating<In>, scales), (Optional<In>, zeroPo
 // If fakeQuantEnabled is below 1, self is copied.
 ACLNN(FakeQuantPerTensorAffineCachemask, (Floating<In>, self), (Floating<In>, scale),
       (In, zeroPoint), (float, fakeQuantEnabled), (int64_t, quantMin), (int64_t, quantMax),
-      (Out, out), (Out, mask)) {
-  check_fake(self, zeroPoint, out, mask);
+      (SameDtype<Out>, out, "self"), (Out, mask)) {
+  check_fake(zeroPoint, mask);
   EXPECT(scale.numel() == 1 && zeroPoint.numel() == 1, "scale has ", scale.numel(),
          " elements and zeroPoint has ", zeroPoint.numel(), ", expected 1");
   check_limits(quantMin, quantMax);
@@ -208,9 +198,9 @@ ACLNN(FakeQuantPerTensorAffineCachemask, (Floating<In>, self), (Floating<In>, sc
   }
 }
 ACLNN(FakeQuantPerChannelAffineCachemask, (Floating<In>, self), (Floating<In>, scale),
-      (In, zeroPoint), (int64_t, axis), (int64_t, quantMin), (int64_t, quantMax), (Out, out),
-      (Out, mask)) {
-  check_fake(self, zeroPoint, out, mask);
+      (In, zeroPoint), (int64_t, axis), (int64_t, quantMin), (int64_t, quantMax),
+      (SameDtype<Out>, out, "self"), (Out, mask)) {
+  check_fake(zeroPoint, mask);
   EXPECT(self.dim() > 0 && axis >= -self.dim() && axis < self.dim(), "axis is ", axis.value(),
          ", expected ", -self.dim(), " to ", self.dim() - 1);
   const int64_t place = from_start(axis, self);

@@ -82,8 +82,8 @@ void swi_glu_quant(const SwiGlu& in, StoredOutput& y, Output& scale_out) {
 }  // namespace
 
 ACLNN(GeluQuant, (Floating<In>, self), (Optional<In>, inputScaleOptional),
-      (Optional<In>, inputOffsetOptional), (const char*, approximate), (const char*, quantMode),
-      (const char*, roundMode), (int64_t, dstType), (Stored<Out>, y),
+      (Like<Optional<In>>, inputOffsetOptional, "inputScaleOptional"), (const char*, approximate),
+      (const char*, quantMode), (const char*, roundMode), (int64_t, dstType), (Stored<Out>, y),
       (Optional<Out>, outScaleOptional)) {
   expect_mode("quantMode", quantMode);
   const bool is_static = quantMode == "static";
@@ -105,9 +105,6 @@ ACLNN(GeluQuant, (Floating<In>, self), (Optional<In>, inputScaleOptional),
            "inputScaleOptional has shape ", scale.sizes(), ", expected 1 or ", self.size(-1),
            " elements");
     result = result * wide(scale);
-  }
-  if (inputOffsetOptional) {
-    expect_like("inputOffsetOptional", *inputOffsetOptional, *inputScaleOptional);
   }
   if (is_static) {
     EXPECT(!outScaleOptional,

@@ -62,10 +62,10 @@ at::Tensor per_channel(const char* name, const at::Tensor& values, const at::Ten
 // Ties are rounded away from zero, and numbers beyond the range saturate.
 ACLNN(QuantizedBatchNorm, (Image<In>, input), (In, mean), (In, var), (Number, inputScale),
       (Number, inputZeroPoint), (Number, outputScale), (Number, outputZeroPoint),
-      (Optional<In>, weight), (Optional<In>, bias), (float, epsilon), (Image<Out>, output)) {
+      (Optional<In>, weight), (Optional<In>, bias), (float, epsilon),
+      (Like<Image<Out>>, output, "input")) {
   expect_dims("input", input, 4);
   EXPECT(input.numel() > 0, "input has shape ", input.sizes(), ", expected at least one element");
-  expect_like("output", output, input);
   const Limits limits = limits_of("input", input);
   const double input_zero = zero_point("inputZeroPoint", inputZeroPoint, limits);
   const double output_zero = zero_point("outputZeroPoint", outputZeroPoint, limits);

@@ -20,16 +20,11 @@ struct AddLayerNorm {
 // The layer norm of x1 + x2 + bias over the dimensions of `normalized`.
 AddLayerNorm add_layer_norm(const at::Tensor& x1, const at::Tensor& x2, const at::Tensor& gamma,
                             const at::Tensor& beta, const OptionalTensor& bias,
-                            at::IntArrayRef normalized, double epsilon, const Output& x_out) {
-  expect_like("x2", x2, x1);
-  expect_dtype("gamma", gamma, x1);
-  expect_like("beta", beta, gamma);
-  expect_like("xOut", x_out, x1);
+                            at::IntArrayRef normalized, double epsilon) {
   const at::Tensor factor = wide(gamma).reshape(normalized);
   const std::vector<int64_t> dims = normalized_dims(x1, factor);
   at::Tensor x = wide(x1) + wide(x2);
   if (bias) {
-    expect_dtype("biasOptional", *bias, x1);
     const bool is_whole = bias->sizes() == x1.sizes();
     if (!is_whole) expect_shape("biasOptional", *bias, gamma.sizes());
     x = x + wide(is_whole ? *bias : bias->reshape(normalized));
@@ -72,9 +67,6 @@ void check(const Parameters& by, at::IntArrayRef gamma, bool one, at::ScalarType
   if (!one || scales.sizes() != at::IntArrayRef{1}) {
     expect_shape("scales1Optional", scales, gamma);
   }
-  if (by.scales2) expect_like("scales2Optional", *by.scales2, scales);
-  if (by.zeros1) expect_like("zeroPoints1Optional", *by.zeros1, scales);
-  if (by.zeros2) expect_like("zeroPoints2Optional", *by.zeros2, scales);
 }
 
 // Parameters as the last dimensions of y; [1, size] would be two dimensions.
@@ -122,7 +114,6 @@ void quantize(const at::Tensor& y, at::IntArrayRef gamma, bool one, at::ScalarTy
 
 // Factors and addends of AdaLayerNorm, one for each sequence, broadcastable to x: [B..., S, H].
 at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Tensor& x) {
-  expect_dtype(name, factor, x);
   std::vector<int64_t> expected = x.sizes().vec();
   expected[expected.size() - 2] = 1;
   const at::Tensor whole = factor.dim() == x.dim() - 1 ? factor.unsqueeze(-2) : factor;
@@ -133,15 +124,13 @@ at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Te
 
 }  // namespace
 
-ACLNN(LayerNormQuant, (Floating<In>, x), (Floating<In>, gammma), (Floating<In>, beta),
-      (Floating<In>, scale), (Optional<In>, zeroPointsOptional), (int, quantMode),
-      (double, epsilon), (Out, res), (Optional<Out>, scaleOut)) {
+ACLNN(LayerNormQuant, (Floating<In>, x), (SameDtype<Floating<In>>, gammma, "x"),
+      (Like<Floating<In>>, beta, "gammma"), (SameDtype<Floating<In>>, scale, "x"),
+      (Optional<In>, zeroPointsOptional), (int, quantMode), (double, epsilon), (Out, res),
+      (Optional<Out>, scaleOut)) {
   if (scaleOut) expect_dtype("scaleOut", *scaleOut, at::kFloat);
   expect_dims("x", x, 1, 8);
   EXPECT(quantMode == 0, "quantMode is ", quantMode.value(), ", expected 0 (static)");
-  expect_dtype("gammma", gammma, x);
-  expect_like("beta", beta, gammma);
-  expect_dtype("scale", scale, x);
   expect_shape("scale", scale, {1});
   if (zeroPointsOptional) {
     expect_dtype("zeroPointsOptional", *zeroPointsOptional, at::kChar);
@@ -153,33 +142,36 @@ ACLNN(LayerNormQuant, (Floating<In>, x), (Floating<In>, gammma), (Floating<In>, 
   res = quantized(scaled(norm, scale, zeroPointsOptional, /*divides=*/true), ACL_INT8);
 }
 
-ACLNN(AddLayerNormQuant, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
-      (Floating<In>, beta), (Optional<In>, biasOptional), (Optional<In>, scales1Optional),
-      (Optional<In>, scales2Optional), (Optional<In>, zeroPoints1Optional),
-      (Optional<In>, zeroPoints2Optional), (const char*, quantMode), (double, epsilon),
-      (bool, additionalOutput), (bool, divMode), (Out, y1Out), (Out, y2Out), (Out, xOut),
-      (Out, outScales1Out), (Out, outScales2Out)) {
+ACLNN(AddLayerNormQuant, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"),
+      (SameDtype<Floating<In>>, gamma, "x1"), (Like<Floating<In>>, beta, "gamma"),
+      (SameDtype<Optional<In>>, biasOptional, "x1"), (Optional<In>, scales1Optional),
+      (Like<Optional<In>>, scales2Optional, "scales1Optional"),
+      (Like<Optional<In>>, zeroPoints1Optional, "scales1Optional"),
+      (Like<Optional<In>>, zeroPoints2Optional, "scales1Optional"), (const char*, quantMode),
+      (double, epsilon), (bool, additionalOutput), (bool, divMode), (Out, y1Out), (Out, y2Out),
+      (Like<Out>, xOut, "x1"), (Out, outScales1Out), (Out, outScales2Out)) {
   expect_dims("gamma", gamma, 1, 8);
   const AddLayerNorm norm =
-      add_layer_norm(x1, x2, gamma, beta, biasOptional, gamma.sizes(), epsilon, xOut);
+      add_layer_norm(x1, x2, gamma, beta, biasOptional, gamma.sizes(), epsilon);
   quantize(norm.y, gamma.sizes(), /*one=*/false, x1.scalar_type(),
            {scales1Optional, scales2Optional, zeroPoints1Optional, zeroPoints2Optional}, quantMode,
            divMode.value(), {y1Out, y2Out, outScales1Out, outScales2Out});
   if (additionalOutput) xOut = norm.x;
 }
 // gamma may also be [1, size], and scales and zero points may have one element.
-ACLNN(AddLayerNormQuantV2, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>, gamma),
-      (Floating<In>, beta), (Optional<In>, biasOptional), (Optional<In>, scales1Optional),
-      (Optional<In>, scales2Optional), (Optional<In>, zeroPoints1Optional),
-      (Optional<In>, zeroPoints2Optional), (const char*, quantMode), (double, epsilon),
-      (bool, additionalOutput), (bool, divMode), (Out, y1Out), (Out, y2Out), (Out, xOut),
-      (Out, layernormRes), (Out, outScales1Out), (Out, outScales2Out)) {
+ACLNN(AddLayerNormQuantV2, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"),
+      (SameDtype<Floating<In>>, gamma, "x1"), (Like<Floating<In>>, beta, "gamma"),
+      (SameDtype<Optional<In>>, biasOptional, "x1"), (Optional<In>, scales1Optional),
+      (Like<Optional<In>>, scales2Optional, "scales1Optional"),
+      (Like<Optional<In>>, zeroPoints1Optional, "scales1Optional"),
+      (Like<Optional<In>>, zeroPoints2Optional, "scales1Optional"), (const char*, quantMode),
+      (double, epsilon), (bool, additionalOutput), (bool, divMode), (Out, y1Out), (Out, y2Out),
+      (Like<Out>, xOut, "x1"), (Like<Out>, layernormRes, "x1"), (Out, outScales1Out),
+      (Out, outScales2Out)) {
   expect_dims("gamma", gamma, 1, 8);
-  expect_like("layernormRes", layernormRes, x1);
   const bool is_row = gamma.dim() == 2 && gamma.size(0) == 1;
   const at::IntArrayRef normalized = gamma.sizes().slice(is_row ? 1 : 0);
-  const AddLayerNorm norm =
-      add_layer_norm(x1, x2, gamma, beta, biasOptional, normalized, epsilon, xOut);
+  const AddLayerNorm norm = add_layer_norm(x1, x2, gamma, beta, biasOptional, normalized, epsilon);
   quantize(norm.y, gamma.sizes(), /*one=*/true, x1.scalar_type(),
            {scales1Optional, scales2Optional, zeroPoints1Optional, zeroPoints2Optional}, quantMode,
            divMode.value(), {y1Out, y2Out, outScales1Out, outScales2Out});
@@ -187,10 +179,12 @@ ACLNN(AddLayerNormQuantV2, (Floating<In>, x1), (Floating<In>, x2), (Floating<In>
   layernormRes = norm.y;
 }
 
-ACLNN(AdaLayerNormQuant, (Floating<In>, x), (Floating<In>, scale), (Floating<In>, shift),
-      (Optional<In>, weightOptional), (Optional<In>, biasOptional),
-      (Optional<In>, smoothScalesOptional), (double, epsilon), (const char*, quantMode),
-      (Stored<Out>, out), (Out, quantScale), (Optional<Out>, quantOffsetOptional)) {
+ACLNN(AdaLayerNormQuant, (Floating<In>, x), (SameDtype<Floating<In>>, scale, "x"),
+      (SameDtype<Floating<In>>, shift, "x"), (SameDtype<Optional<In>>, weightOptional, "x"),
+      (SameDtype<Optional<In>>, biasOptional, "x"),
+      (SameDtype<Optional<In>>, smoothScalesOptional, "x"), (double, epsilon),
+      (const char*, quantMode), (Stored<Out>, out), (Out, quantScale),
+      (Optional<Out>, quantOffsetOptional)) {
   expect_half("x", x);
   expect_dims("x", x, 2, 8);
   expect_elements(x);
@@ -199,7 +193,6 @@ ACLNN(AdaLayerNormQuant, (Floating<In>, x), (Floating<In>, scale), (Floating<In>
   expect_quantized("out", out.dtype(), /*with_int4=*/false);
   expect_dtype("quantScale", quantScale, at::kFloat);
   const auto last = [&](const char* name, const at::Tensor& tensor) {
-    expect_dtype(name, tensor, x);
     expect_shape(name, tensor, {x.size(-1)});
     return wide(tensor);
   };
@@ -214,9 +207,10 @@ ACLNN(AdaLayerNormQuant, (Floating<In>, x), (Floating<In>, scale), (Floating<In>
 }
 
 // Without beta nothing is added. If self is empty, the mean is 0 and rstd is NaN.
-ACLNN(GroupNormSiluQuant, (Image<Floating<In>>, self), (Optional<In>, gamma), (Optional<In>, beta),
-      (In, quantScale), (int64_t, group), (double, eps), (bool, activateSilu), (Image<Out>, out),
-      (Out, meanOut), (Out, rstdOut)) {
+ACLNN(GroupNormSiluQuant, (Image<Floating<In>>, self), (SameDtype<Optional<In>>, gamma, "self"),
+      (SameDtype<Optional<In>>, beta, "self"), (In, quantScale), (int64_t, group), (double, eps),
+      (bool, activateSilu), (Image<Out>, out), (SameDtype<Out>, meanOut, "self"),
+      (SameDtype<Out>, rstdOut, "self")) {
   expect_half("self", self);
   expect_dims("self", self, 2, 8);
   const int64_t samples = self.size(0);
@@ -228,15 +222,12 @@ ACLNN(GroupNormSiluQuant, (Image<Floating<In>>, self), (Optional<In>, gamma), (O
   expect_dtype("quantScale", quantScale, at::kFloat);
   if (quantScale.sizes() != at::IntArrayRef{1}) expect_shape("quantScale", quantScale, {channels});
   expect_dtype("out", out, at::kChar);
-  expect_dtype("meanOut", meanOut, self);
-  expect_dtype("rstdOut", rstdOut, self);
   std::vector<int64_t> shape(static_cast<size_t>(self.dim()), 1);
   const auto by_channel = [&](const at::Tensor& tensor) {
     shape[1] = tensor.numel();
     return wide(tensor).reshape(shape);
   };
   for (const auto& [name, tensor] : {std::pair("gamma", gamma), std::pair("beta", beta)}) {
-    if (tensor) expect_dtype(name, *tensor, self);
     if (tensor) expect_shape(name, *tensor, {channels});
   }
   if (self.numel() == 0) {

@@ -42,7 +42,6 @@ at::Tensor whole(const at::Tensor& values, const std::string& mode) {
 // Splits x into rows of k elements and multiplies them with the rotation. Each k columns of x may
 // have their own rotation.
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& rotation) {
-  expect_dtype("rotation", rotation, x);
   expect_dims("rotation", rotation, 2, 3);
   const int64_t k = rotation.size(-1);
   EXPECT(k > 0 && rotation.size(-2) == k, "rotation has shape ", rotation.sizes(),
@@ -117,8 +116,6 @@ at::Tensor flat_product(const FlatQuant& in, bool may_lack_right) {
   expect_dims("x", in.x, 3);
   EXPECT(in.x.size(0) <= 262144 && in.x.size(1) <= 256 && in.x.size(2) <= 256, "x has shape ",
          in.x.sizes(), ", expected at most [262144, 256, 256]");
-  expect_dtype("kroneckerP1", in.left, in.x);
-  expect_dtype("kroneckerP2", in.right, in.x);
   expect_shape("kroneckerP1", in.left, {in.x.size(1), in.x.size(1)});
   EXPECT(in.clip_ratio > 0 && in.clip_ratio <= 1, "clipRatio is ", in.clip_ratio,
          ", expected more than 0 and at most 1");
@@ -157,7 +154,7 @@ void flat_quant(const FlatQuant& in, StoredOutput& out, StoredOutput& scale) {
 }  // namespace
 
 // The type of yOut selects the quantisation: integers by rows, or MX in blocks.
-ACLNN(RotateQuant, (In, x), (In, rotation), (Optional<In>, alpha), (int64_t, axis),
+ACLNN(RotateQuant, (In, x), (SameDtype<In>, rotation, "x"), (Optional<In>, alpha), (int64_t, axis),
       (char*, roundMode), (int64_t, scaleAlg), (double, dstTypeMax), (bool, trans),
       (Stored<Out>, yOut), (Stored<Out>, scaleOut)) {
   check_source(x);
@@ -178,19 +175,19 @@ ACLNN(RotateQuant, (In, x), (In, rotation), (Optional<In>, alpha), (int64_t, axi
   rotate_to_integers(x, rotation, roundMode, yOut, scaleOut);
 }
 
-ACLNN(FlatQuant, (In, x), (In, kroneckerP1), (In, kroneckerP2), (double, clipRatio),
-      (Stored<Out>, out), (Stored<Out>, quantScale)) {
+ACLNN(FlatQuant, (In, x), (SameDtype<In>, kroneckerP1, "x"), (SameDtype<In>, kroneckerP2, "x"),
+      (double, clipRatio), (Stored<Out>, out), (Stored<Out>, quantScale)) {
   flat_quant({x, kroneckerP1, kroneckerP2, clipRatio, 0}, out, quantScale);
 }
-ACLNN(FlatQuantV2, (In, x), (In, kroneckerP1), (In, kroneckerP2), (double, clipRatio),
-      (double, dstTypeMax), (Stored<Out>, out), (Stored<Out>, quantScale)) {
+ACLNN(FlatQuantV2, (In, x), (SameDtype<In>, kroneckerP1, "x"), (SameDtype<In>, kroneckerP2, "x"),
+      (double, clipRatio), (double, dstTypeMax), (Stored<Out>, out), (Stored<Out>, quantScale)) {
   flat_quant({x, kroneckerP1, kroneckerP2, clipRatio, dstTypeMax}, out, quantScale);
 }
 // The groups determine the number of valid matrices of x. The document leaves the results of the
 // others undefined; they are computed like the valid ones.
-ACLNN(FlatQuantV3, (In, x), (In, kroneckerP1), (In, kroneckerP2), (Optional<In>, groupListOptional),
-      (double, clipRatio), (double, dstTypeMax), (int64_t, groupListType), (Stored<Out>, out),
-      (Stored<Out>, quantScale)) {
+ACLNN(FlatQuantV3, (In, x), (SameDtype<In>, kroneckerP1, "x"), (SameDtype<In>, kroneckerP2, "x"),
+      (Optional<In>, groupListOptional), (double, clipRatio), (double, dstTypeMax),
+      (int64_t, groupListType), (Stored<Out>, out), (Stored<Out>, quantScale)) {
   if (groupListOptional) {
     const at::Tensor& groups = *groupListOptional;
     expect_dtype("groupListOptional", groups, at::kLong);

@@ -56,7 +56,6 @@ void swiglu_group_gradient(const GroupGradient& in, Output& gradient_out,
                            OptionalOutput& weight_out) {
   const int64_t last = in.x.dim() - 1;
   expect_half("gradY", in.gradient, in.x, last);
-  expect_like("gradXOut", gradient_out, in.x);
   const int64_t rows = rows_before(in.x, last);
   at::Tensor gradient = wide(in.gradient).reshape({rows, in.gradient.size(-1)});
   const at::Tensor unweighted = gradient;
@@ -80,7 +79,6 @@ void swiglu_group_gradient(const GroupGradient& in, Output& gradient_out,
   gradient_out = result.reshape(in.x.sizes());
   if (!in.weight) return;
   EXPECT(weight_out, "gradWeightOutOptional is null, expected a tensor as weightOptional is");
-  expect_like("gradWeightOutOptional", *weight_out, *in.weight);
   weight_out = of_weight.reshape(in.weight->sizes());
 }
 
@@ -139,7 +137,7 @@ ACLNN(SwigluGroup, (Floating<In>, x), (Optional<In>, weightOptional),
 }
 ACLNN(SwigluGroupGrad, (Floating<In>, gradY), (Floating<In>, x), (Optional<In>, weightOptional),
       (Optional<In>, yOriginOptional), (Optional<In>, groupIndexOptional), (float, clampLimit),
-      (Out, gradXOut), (Optional<Out>, gradWeightOutOptional)) {
+      (Like<Out>, gradXOut, "x"), (Like<Optional<Out>>, gradWeightOutOptional, "weightOptional")) {
   expect_dims("x", x, 2, 3);
   EXPECT(x.size(-1) > 0, "x has no elements in its last dimension, expected some");
   EXPECT(clampLimit >= 0.0, "clampLimit is ", clampLimit.value(), ", expected 0 or more");
@@ -161,7 +159,7 @@ ACLNN(SwigluGroupQuant, (Floating<In>, x), (Optional<In>, weightOptional),
       (Optional<In>, groupIndexOptional), (Optional<In>, scaleOptional), (int64_t, dstType),
       (int64_t, quantMode), (int64_t, blockSize), (bool, roundScale), (double, clampLimit),
       (double, dstTypeMax), (bool, outputOrigin), (Stored<Out>, yOut), (Stored<Out>, yScaleOut),
-      (Out, yOriginOut)) {
+      (SameDtype<Out>, yOriginOut, "x")) {
   static_cast<void>(scaleOptional);
   static_cast<void>(dstTypeMax);
   EXPECT(quantMode == 0 || quantMode == 1, "quantMode is ", quantMode.value(),
@@ -185,7 +183,6 @@ ACLNN(SwigluGroupQuant, (Floating<In>, x), (Optional<In>, weightOptional),
   std::vector<int64_t> shape = x.sizes().vec();
   shape.back() /= 2;
   expect_values(yOut, shape);
-  expect_dtype(yOriginOut, x);
   expect_shape("yOriginOut", yOriginOut, shape);
   const aclDataType of_scale = is_mx ? ACL_FLOAT8_E8M0 : ACL_FLOAT;
   EXPECT(yScaleOut.dtype() == of_scale, "yScaleOut has dtype ", dtype_name(yScaleOut.dtype()),
@@ -232,8 +229,8 @@ ACLNN(SwigluGroupQuant, (Floating<In>, x), (Optional<In>, weightOptional),
 }
 ACLNN(SwigluGroupQuantGrad, (Floating<In>, gradY), (Floating<In>, x),
       (Optional<In>, weightOptional), (Optional<In>, yOriginOptional),
-      (Optional<In>, groupIndexOptional), (double, clampLimit), (Out, gradXOut),
-      (Optional<Out>, gradWeightOutOptional)) {
+      (Optional<In>, groupIndexOptional), (double, clampLimit), (Like<Out>, gradXOut, "x"),
+      (Like<Optional<Out>>, gradWeightOutOptional, "weightOptional")) {
   expect_dims("x", x, 2, 8);
   EXPECT(clampLimit == -1.0 || clampLimit > 0.0, "clampLimit is ", clampLimit.value(),
          ", expected -1 or more than 0");

@@ -242,13 +242,12 @@ ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (Optional<In>, diagonalMatrix)
 }
 
 // The sum of the products with the upper and the lower bits of a FLOAT weight.
-ACLNN(MatmulEmuSplitWeight, (In, x), (In, wHigh), (In, wLow), (Out, y), (float, wLowScale),
-      (int8_t, yDtype)) {
+ACLNN(MatmulEmuSplitWeight, (In, x), (In, wHigh), (Like<In>, wLow, "wHigh"), (Out, y),
+      (float, wLowScale), (int8_t, yDtype)) {
   expect_dims("x", x, 2);
   expect_dims("wHigh", wHigh, 2);
   expect_dtype("x", x, at::kBFloat16);
   expect_dtype("wHigh", wHigh, at::kBFloat16);
-  expect_like("wLow", wLow, wHigh);
   expect_dtype("y", y, at::kFloat);
   EXPECT(yDtype == 0, "yDtype is ", yDtype.value(), ", expected 0 (FLOAT)");
   EXPECT(wLowScale == 0.00390625, "wLowScale is ", wLowScale.value(),

@@ -18,7 +18,6 @@ template <class Probability>
 void bernoulli(const at::Tensor& self, const Probability& probability, int64_t seed, int64_t offset,
                Output& out) {
   expect_dims("self", self, 0, 8);
-  expect_like("out", out, self);
   EXPECT(offset % 4 == 0, "offset is ", offset, ", expected a multiple of 4");
   out.copy(draw_bernoulli(out, probability, source_of(seed, offset)));
 }
@@ -89,7 +88,8 @@ ACLNN(InplaceRandomWithoutFromToTensor, (Real<InOut>, selfRef), (In, seedTensor)
 }
 
 // Only the shape of self is read.
-ACLNN(Bernoulli, (In, self), (Number, prob), (int64_t, seed), (int64_t, offset), (Real<Out>, out)) {
+ACLNN(Bernoulli, (In, self), (Number, prob), (int64_t, seed), (int64_t, offset),
+      (Like<Real<Out>>, out, "self")) {
   bernoulli(self, prob.toDouble(), seed.value(), offset.value(), out);
 }
 ACLNN(InplaceBernoulli, (Real<InOut>, selfRef), (Number, prob), (int64_t, seed),
@@ -98,7 +98,7 @@ ACLNN(InplaceBernoulli, (Real<InOut>, selfRef), (Number, prob), (int64_t, seed),
 }
 
 ACLNN(BernoulliTensor, (In, self), (Floating<In>, prob), (int64_t, seed), (int64_t, offset),
-      (Real<Out>, out)) {
+      (Like<Real<Out>>, out, "self")) {
   expect_dims("prob", prob, 0, 8);
   bernoulli(self, prob, seed.value(), offset.value(), out);
 }

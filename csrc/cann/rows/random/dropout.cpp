@@ -1,11 +1,14 @@
 // Dropout: the gradient uses the mask that the forward pass draws.
 
+#include <algorithm>
+
 #include <ATen/TensorOperators.h>
 #include <ATen/native/TensorFactories.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/random/random.h"
 #include "cann/rows/random/seed.h"
@@ -21,11 +24,9 @@ void check_probability(const char* name, double probability) {
 
 // The number of elements of a shape.
 int64_t elements_of(at::IntArrayRef shape) {
-  int64_t elements = 1;
-  for (const int64_t size : shape) {
-    EXPECT(size >= 0 && !__builtin_mul_overflow(elements, size, &elements), "shape is ", shape,
-           ", expected sizes of 0 or more whose product fits INT64");
-  }
+  EXPECT(std::ranges::all_of(shape, [](int64_t size) { return size >= 0; }), "shape is ", shape,
+         ", expected sizes of 0 or more");
+  const int64_t elements = product(shape);
   constexpr int64_t kMost = int64_t{1} << 62;
   EXPECT(elements <= kMost, "shape is ", shape, ", expected at most ", kMost, " elements");
   return elements;

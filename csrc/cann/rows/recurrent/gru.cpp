@@ -92,11 +92,12 @@ CellGradients gru_cell_gradients(const at::Tensor& x, const Cell& cell, const Gr
 }  // namespace
 
 // dropout is ignored, as published.
-ACLNN(GRU, (Floating<In>, input), (Ins, params), (Optional<In>, hx), (Optional<In>, batchSizes),
-      (bool, hasBias), (int64_t, numLayers),
+ACLNN(GRU, (Floating<In>, input), (Ins, params), (SameDtype<Optional<In>>, hx, "input"),
+      (Optional<In>, batchSizes), (bool, hasBias), (int64_t, numLayers),
       (Unused<double>, dropout, "CANN does not implement it"), (bool, train), (bool, bidirection),
-      (bool, batchFirst), (Out, output), (Out, hy), (Optional<Outs>, rOut), (Optional<Outs>, zOut),
-      (Optional<Outs>, nOut), (Optional<Outs>, hnOut), (Optional<Outs>, hOut)) {
+      (bool, batchFirst), (SameDtype<Out>, output, "input"), (SameDtype<Out>, hy, "input"),
+      (Optional<Outs>, rOut), (Optional<Outs>, zOut), (Optional<Outs>, nOut),
+      (Optional<Outs>, hnOut), (Optional<Outs>, hOut)) {
   EXPECT(!batchSizes, "batchSizes is a tensor, expected null: sequences have one length");
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias, bidirection);
   expect_dims("input", input, 3);
@@ -118,8 +119,6 @@ ACLNN(GRU, (Floating<In>, input), (Ins, params), (Optional<In>, hx), (Optional<I
     }
     x = side_by_side(outputs);
   }
-  expect_dtype(output, input);
-  expect_dtype(hy, input);
   output = steps_first(x, batchFirst);
   hy = at::stack(last);
   if (!train) return;
@@ -129,10 +128,13 @@ ACLNN(GRU, (Floating<In>, input), (Ins, params), (Optional<In>, hx), (Optional<I
   save(hnOut, "hnOut", traces, &GruTrace::hn, input);
   save(hOut, "hOut", traces, &GruTrace::h, input);
 }
-ACLNN(GRUBackward, (Floating<In>, input), (Ins, params), (In, hx), (In, dy), (In, dh), (Ins, r),
-      (Ins, z), (Ins, n), (Ins, hn), (Ins, h), (Optional<In>, batchSizes), (bool, hasBias),
-      (int64_t, numLayers), (bool, bidirection), (bool, batchFirst), (Out, dxOut), (Out, dhPrevOut),
-      (Outs, dparamsOut)) {
+ACLNN(GRUBackward, (Floating<In>, input), (Ins, params), (SameDtype<In>, hx, "input"),
+      (SameDtype<In>, dy, "input"), (SameDtype<In>, dh, "input"), (SameDtype<Ins>, r, "input"),
+      (SameDtype<Ins>, z, "input"), (SameDtype<Ins>, n, "input"), (SameDtype<Ins>, hn, "input"),
+      (SameDtype<Ins>, h, "input"), (Optional<In>, batchSizes), (bool, hasBias),
+      (int64_t, numLayers), (bool, bidirection), (bool, batchFirst),
+      (SameDtype<Out>, dxOut, "input"), (SameDtype<Out>, dhPrevOut, "input"),
+      (SameDtype<Outs>, dparamsOut, "input")) {
   EXPECT(!batchSizes || batchSizes->numel() == 0, "batchSizes has ", batchSizes->numel(),
          " elements, expected null or none: sequences have one length");
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias, bidirection);
@@ -143,12 +145,11 @@ ACLNN(GRUBackward, (Floating<In>, input), (Ins, params), (In, hx), (In, dy), (In
   const Stack stack{numLayers.value(), bidirection ? 2 : 1, x.size(0),
                     x.size(1),         x.size(2),           hidden_size(parameters[1])};
   const std::vector<Cell> cells = cells_of(parameters, stack, hasBias, 3, input);
-  expect_dtype("dy", dy, input);
   expect_shape("dy", dy, {input.size(0), input.size(1), stack.directions * stack.hidden});
-  const at::Tensor h0 = states("hx", hx, stack, input), of_h = states("dh", dh, stack, input);
-  const auto rs = traces("r", r, stack, input), zs = traces("z", z, stack, input);
-  const auto ns = traces("n", n, stack, input), hns = traces("hn", hn, stack, input);
-  const auto hs = traces("h", h, stack, input);
+  const at::Tensor h0 = states("hx", hx, stack), of_h = states("dh", dh, stack);
+  const auto rs = traces("r", r, stack), zs = traces("z", z, stack);
+  const auto ns = traces("n", n, stack), hns = traces("hn", hn, stack);
+  const auto hs = traces("h", h, stack);
   const StackGradients gradients = stack_gradients(
       x, steps_first(wide(dy), batchFirst), stack, hs,
       [&](size_t cell, const at::Tensor& of_layer, const at::Tensor& of_output) {
@@ -157,11 +158,9 @@ ACLNN(GRUBackward, (Floating<In>, input), (Ins, params), (In, hx), (In, dy), (In
         return gru_cell_gradients(of_layer, cells[cell], trace, h0.select(0, index), of_output,
                                   of_h.select(0, index), stack.is_backwards(index));
       });
-  expect_dtype(dxOut, input);
-  expect_dtype(dhPrevOut, input);
   dxOut = steps_first(gradients.of_x, batchFirst);
   dhPrevOut = of_states(gradients, &CellGradients::of_h);
-  write_parameters(dparamsOut, gradients, input);
+  write_parameters(dparamsOut, gradients);
 }
 
 }  // namespace aclnn_host::recurrent_gru_rows

@@ -164,9 +164,6 @@ void run_one_layer(const at::Tensor& x, const at::Tensor& initH, const at::Tenso
       is_packed ? unpacked(wide(x), *has_step, stack) : Packed{.steps = wide(x), .places = {}};
   const Lstm lstm = run_lstm(rows.steps, cells, initial("initH", initH, stack, x),
                              initial("initC", initC, stack, x), stack, has_step);
-  expect_dtype(yOut, x);
-  expect_dtype(outputHOut, x);
-  expect_dtype(outputCOut, x);
   if (!is_packed) {
     yOut = lstm.y;
   } else if (rows.places.defined()) {
@@ -228,12 +225,13 @@ CellGradients lstm_cell_gradients(const at::Tensor& x, const Cell& cell, const L
 // including steps that a sequence does not have; the output of these is 0.
 // Behaviour of LSTM, LstmBackward, GRU*: Gates are in the order of torch. The gradient is the true
 // one; the document of aclnnLstmBackward leaves terms out. Padded steps of batchSizes are 0.
-ACLNN(LSTM, (Floating<In>, input), (Ins, params), (Optional<Ins>, hx), (Optional<In>, batchSizes),
-      (bool, hasBias), (int64_t, numLayers),
+ACLNN(LSTM, (Floating<In>, input), (Ins, params), (SameDtype<Optional<Ins>>, hx, "input"),
+      (Optional<In>, batchSizes), (bool, hasBias), (int64_t, numLayers),
       (Unused<double>, dropout, "CANN does not implement it"), (bool, train), (bool, bidirectional),
-      (bool, batchFirst), (Out, output), (Out, hy), (Out, cy), (Optional<Outs>, iOut),
-      (Optional<Outs>, jOut), (Optional<Outs>, fOut), (Optional<Outs>, oOut),
-      (Optional<Outs>, hOut), (Optional<Outs>, cOut), (Optional<Outs>, tanhCOut)) {
+      (bool, batchFirst), (SameDtype<Out>, output, "input"), (SameDtype<Out>, hy, "input"),
+      (SameDtype<Out>, cy, "input"), (Optional<Outs>, iOut), (Optional<Outs>, jOut),
+      (Optional<Outs>, fOut), (Optional<Outs>, oOut), (Optional<Outs>, hOut),
+      (Optional<Outs>, cOut), (Optional<Outs>, tanhCOut)) {
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias.value(),
                          bidirectional.value());
   EXPECT(hx.empty() || hx.size() == 2, "hx has ", hx.size(), " tensors, expected 2 or none");
@@ -257,9 +255,6 @@ ACLNN(LSTM, (Floating<In>, input), (Ins, params), (Optional<Ins>, hx), (Optional
   const Mask has_step =
       batchSizes ? Mask(active("batchSizes", *batchSizes, stack.batch)) : std::nullopt;
   const Lstm lstm = run_lstm(x, cells, state(0), state(1), stack, has_step);
-  expect_dtype(output, input);
-  expect_dtype(hy, input);
-  expect_dtype(cy, input);
   output = steps_first(lstm.y, batchFirst && !batchSizes);
   hy = lstm.last_h;
   cy = lstm.last_c;
@@ -273,11 +268,12 @@ ACLNN(LSTM, (Floating<In>, input), (Ins, params), (Optional<Ins>, hx), (Optional
   save(tanhCOut, "tanhCOut", lstm.cells, &LstmTrace::tanh_c, input);
 }
 
-ACLNN(BidirectionLSTM, (Floating<In>, x), (In, initH), (In, initC), (In, wIh), (In, wHh),
-      (Optional<In>, bIhOptional), (Optional<In>, bHhOptional), (Optional<In>, wIhReverseOptional),
-      (Optional<In>, wHhReverseOptional), (Optional<In>, bIhReverseOptional),
-      (Optional<In>, bHhReverseOptional), (int64_t, numLayers), (bool, isbias), (bool, batchFirst),
-      (bool, bidirection), (Out, yOut), (Out, outputHOut), (Out, outputCOut)) {
+ACLNN(BidirectionLSTM, (Floating<In>, x), (SameDtype<In>, initH, "x"), (SameDtype<In>, initC, "x"),
+      (In, wIh), (In, wHh), (Optional<In>, bIhOptional), (Optional<In>, bHhOptional),
+      (Optional<In>, wIhReverseOptional), (Optional<In>, wHhReverseOptional),
+      (Optional<In>, bIhReverseOptional), (Optional<In>, bHhReverseOptional), (int64_t, numLayers),
+      (bool, isbias), (bool, batchFirst), (bool, bidirection), (SameDtype<Out>, yOut, "x"),
+      (SameDtype<Out>, outputHOut, "x"), (SameDtype<Out>, outputCOut, "x")) {
   expect_one_layer(numLayers.value(), batchFirst);
   const std::vector<NamedTensor> parameters =
       directions_of(wIh, wHh,
@@ -291,12 +287,14 @@ ACLNN(BidirectionLSTM, (Floating<In>, x), (In, initH), (In, initC), (In, wIh), (
   run_one_layer(x, initH, initC, parameters, std::nullopt, isbias, bidirection, false, yOut,
                 outputHOut, outputCOut);
 }
-ACLNN(BidirectionLSTMV2, (Floating<In>, x), (In, initH), (In, initC), (In, wIh), (In, wHh),
-      (Optional<In>, bIhOptional), (Optional<In>, bHhOptional), (Optional<In>, wIhReverseOptional),
+ACLNN(BidirectionLSTMV2, (Floating<In>, x), (SameDtype<In>, initH, "x"),
+      (SameDtype<In>, initC, "x"), (In, wIh), (In, wHh), (Optional<In>, bIhOptional),
+      (Optional<In>, bHhOptional), (Optional<In>, wIhReverseOptional),
       (Optional<In>, wHhReverseOptional), (Optional<In>, bIhReverseOptional),
       (Optional<In>, bHhReverseOptional), (Optional<In>, batchSizeOptional), (int64_t, numLayers),
-      (bool, isbias), (bool, batchFirst), (bool, bidirection), (bool, packed), (Out, yOut),
-      (Out, outputHOut), (Out, outputCOut)) {
+      (bool, isbias), (bool, batchFirst), (bool, bidirection), (bool, packed),
+      (SameDtype<Out>, yOut, "x"), (SameDtype<Out>, outputHOut, "x"),
+      (SameDtype<Out>, outputCOut, "x")) {
   expect_one_layer(numLayers.value(), batchFirst);
   const std::vector<NamedTensor> parameters =
       directions_of(wIh, wHh,
@@ -314,13 +312,17 @@ ACLNN(BidirectionLSTMV2, (Floating<In>, x), (In, initH), (In, initC), (In, wIh),
 // outputMask is ignored, as published. With batchSizesOptional, input, dy and dxOut have a row for
 // each sequence and step; a step that a sequence does not have passes on the gradients of its
 // states.
-ACLNN(LstmBackward, (Floating<In>, input), (Ins, hx), (Ins, params), (In, dy), (Optional<In>, dh),
-      (Optional<In>, dc), (Ins, i), (Ins, g), (Ins, f), (Ins, o), (Ins, h), (Ins, c), (Ins, tanhc),
+ACLNN(LstmBackward, (Floating<In>, input), (SameDtype<Ins>, hx, "input"), (Ins, params),
+      (SameDtype<In>, dy, "input"), (SameDtype<Optional<In>>, dh, "input"),
+      (SameDtype<Optional<In>>, dc, "input"), (SameDtype<Ins>, i, "input"),
+      (SameDtype<Ins>, g, "input"), (SameDtype<Ins>, f, "input"), (SameDtype<Ins>, o, "input"),
+      (SameDtype<Ins>, h, "input"), (SameDtype<Ins>, c, "input"), (SameDtype<Ins>, tanhc, "input"),
       (Optional<In>, batchSizesOptional), (bool, hasBias), (int64_t, numLayers),
       (Unused<double>, dropout, "CANN does not use it"),
       (Unused<bool>, train, "CANN does not use it"), (bool, bidirectional), (bool, batchFirst),
-      (Unused<Optional<Bools>>, outputMask, "CANN does not use it"), (Out, dxOut), (Out, dhPrevOut),
-      (Out, dcPrevOut), (Outs, dparamsOut)) {
+      (Unused<Optional<Bools>>, outputMask, "CANN does not use it"),
+      (SameDtype<Out>, dxOut, "input"), (SameDtype<Out>, dhPrevOut, "input"),
+      (SameDtype<Out>, dcPrevOut, "input"), (SameDtype<Outs>, dparamsOut, "input")) {
   expect_parameter_count("params", params.size(), numLayers.value(), hasBias, bidirectional);
   expect_parameter_count("dparamsOut", dparamsOut.size(), numLayers.value(), hasBias,
                          bidirectional);
@@ -339,24 +341,23 @@ ACLNN(LstmBackward, (Floating<In>, input), (Ins, hx), (Ins, params), (In, dy), (
   const Stack stack{numLayers.value(), bidirectional ? 2 : 1,     x.size(0), x.size(1),
                     x.size(2),         hidden_size(parameters[1])};
   const std::vector<Cell> cells = cells_of(parameters, stack, hasBias, 4, input);
-  expect_dtype("dy", dy, input);
   const int64_t width = stack.directions * stack.hidden;
   std::vector<int64_t> output_shape = input.sizes().vec();
   output_shape.back() = width;
   expect_shape("dy", dy, output_shape);
   const at::Tensor of_y = batchSizesOptional ? wide(dy).reshape({stack.steps, stack.batch, width})
                                              : steps_first(wide(dy), batchFirst);
-  const at::Tensor h0 = states("hx", hx[0], stack, input), c0 = states("hx", hx[1], stack, input);
+  const at::Tensor h0 = states("hx", hx[0], stack), c0 = states("hx", hx[1], stack);
   // torch_npu passes null for the gradient of a state that is not used.
   const auto of_state = [&](const char* name, const std::optional<at::Tensor>& gradient) {
-    return gradient ? states(name, *gradient, stack, input)
+    return gradient ? states(name, *gradient, stack)
                     : at::zeros(stack.states(), wide(input).options());
   };
   const at::Tensor of_h = of_state("dh", dh), of_c = of_state("dc", dc);
-  const auto is = traces("i", i, stack, input), gs = traces("g", g, stack, input);
-  const auto fs = traces("f", f, stack, input), os = traces("o", o, stack, input);
-  const auto hs = traces("h", h, stack, input), cs = traces("c", c, stack, input);
-  const auto tanhs = traces("tanhc", tanhc, stack, input);
+  const auto is = traces("i", i, stack), gs = traces("g", g, stack);
+  const auto fs = traces("f", f, stack), os = traces("o", o, stack);
+  const auto hs = traces("h", h, stack), cs = traces("c", c, stack);
+  const auto tanhs = traces("tanhc", tanhc, stack);
   const Mask has_step = batchSizesOptional
                             ? Mask(active("batchSizesOptional", *batchSizesOptional, stack.batch))
                             : std::nullopt;
@@ -370,25 +371,22 @@ ACLNN(LstmBackward, (Floating<In>, input), (Ins, hx), (Ins, params), (In, dy), (
                                    c0.select(0, index), of_output, of_h.select(0, index),
                                    of_c.select(0, index), has_step, stack.is_backwards(index));
       });
-  expect_dtype(dxOut, input);
-  expect_dtype(dhPrevOut, input);
-  expect_dtype(dcPrevOut, input);
   dxOut =
       batchSizesOptional ? gradients.of_x.flatten(0, 1) : steps_first(gradients.of_x, batchFirst);
   dhPrevOut = of_states(gradients, &CellGradients::of_h);
   dcPrevOut = of_states(gradients, &CellGradients::of_c);
-  write_parameters(dparamsOut, gradients, input);
+  write_parameters(dparamsOut, gradients);
 }
 
 // The part of an LSTM cell after its matrix products.
-ACLNN(ThnnFusedLstmCell, (Floating<In>, inputGates), (In, hiddenGates), (In, cx),
-      (Optional<In>, inputBiasOptional), (Optional<In>, hiddenBiasOptional), (Out, hyOut),
-      (Out, cyOut), (Out, storageOut)) {
+ACLNN(ThnnFusedLstmCell, (Floating<In>, inputGates), (Like<In>, hiddenGates, "inputGates"),
+      (SameDtype<In>, cx, "inputGates"), (SameDtype<Optional<In>>, inputBiasOptional, "inputGates"),
+      (SameDtype<Optional<In>>, hiddenBiasOptional, "inputGates"),
+      (SameDtype<Out>, hyOut, "inputGates"), (SameDtype<Out>, cyOut, "inputGates"),
+      (SameDtype<Out>, storageOut, "inputGates")) {
   expect_dims("cx", cx, 2);
-  expect_dtype("cx", cx, inputGates);
   const int64_t columns = kLstmGates * cx.size(1);
   expect_shape("inputGates", inputGates, {cx.size(0), columns});
-  expect_like("hiddenGates", hiddenGates, inputGates);
   EXPECT(inputBiasOptional.has_value() == hiddenBiasOptional.has_value(),
          inputBiasOptional ? "hiddenBiasOptional" : "inputBiasOptional",
          " is null and the other bias is not, expected both or none");
@@ -396,7 +394,6 @@ ACLNN(ThnnFusedLstmCell, (Floating<In>, inputGates), (In, hiddenGates), (In, cx)
   if (inputBiasOptional) {
     for (const auto& [name, bias] : {std::pair{"inputBiasOptional", inputBiasOptional},
                                      std::pair{"hiddenBiasOptional", hiddenBiasOptional}}) {
-      expect_dtype(name, *bias, inputGates);
       expect_shape(name, *bias, {columns});
     }
     gates = gates + (wide(*inputBiasOptional) + wide(*hiddenBiasOptional));
@@ -406,38 +403,29 @@ ACLNN(ThnnFusedLstmCell, (Floating<In>, inputGates), (In, hiddenGates), (In, cx)
   const at::Tensor g = at::tanh(part(gates, 2, kLstmGates));
   const at::Tensor o = at::sigmoid(part(gates, 3, kLstmGates));
   const at::Tensor c = f * wide(cx) + i * g;
-  expect_dtype(hyOut, inputGates);
-  expect_dtype(cyOut, inputGates);
-  expect_dtype(storageOut, inputGates);
   hyOut = o * at::tanh(c);
   cyOut = c;
   storageOut = at::cat({i, f, g, o}, 1);
 }
 // The order of the gates in storage is input, forget, candidate, output. A null gradient is 0.
-ACLNN(ThnnFusedLstmCellBackward, (Optional<In>, gradHyOptional), (Optional<In>, gradCOptional),
-      (Floating<In>, cx), (In, cy), (In, storage), (bool, hasBias), (Out, gradGatesOut),
-      (Out, gradCxOut), (Out, gradBiasOut)) {
+ACLNN(ThnnFusedLstmCellBackward, (Like<Optional<In>>, gradHyOptional, "cx"),
+      (Like<Optional<In>>, gradCOptional, "cx"), (Floating<In>, cx), (Like<In>, cy, "cx"),
+      (SameDtype<In>, storage, "cx"), (bool, hasBias), (SameDtype<Out>, gradGatesOut, "cx"),
+      (SameDtype<Out>, gradCxOut, "cx"), (Out, gradBiasOut)) {
   expect_dims("cx", cx, 2);
-  expect_like("cy", cy, cx);
-  expect_dtype("storage", storage, cx);
   expect_shape("storage", storage, {cx.size(0), 4 * cx.size(1)});
-  const auto gradient = [&](const char* name, const std::optional<at::Tensor>& tensor) {
-    if (!tensor) return at::zeros_like(wide(cx));
-    expect_like(name, *tensor, cx);
-    return wide(*tensor);
+  const auto gradient = [&](const std::optional<at::Tensor>& tensor) {
+    return tensor ? wide(*tensor) : at::zeros_like(wide(cx));
   };
-  const at::Tensor of_h = gradient("gradHyOptional", gradHyOptional);
+  const at::Tensor of_h = gradient(gradHyOptional);
   const at::Tensor gates = wide(storage);
   const at::Tensor i = part(gates, 0, 4), f = part(gates, 1, 4);
   const at::Tensor g = part(gates, 2, 4), o = part(gates, 3, 4);
   const at::Tensor tanh_c = at::tanh(wide(cy));
-  const at::Tensor of_c =
-      of_h * o * (1 - tanh_c.square()) + gradient("gradCOptional", gradCOptional);
+  const at::Tensor of_c = of_h * o * (1 - tanh_c.square()) + gradient(gradCOptional);
   const at::Tensor of_gates = at::cat({of_c * g * i * (1 - i), of_c * wide(cx) * f * (1 - f),
                                        of_c * i * (1 - g.square()), of_h * tanh_c * o * (1 - o)},
                                       1);
-  expect_dtype(gradGatesOut, cx);
-  expect_dtype(gradCxOut, cx);
   gradGatesOut = of_gates;
   gradCxOut = of_c * f;
   if (!hasBias) return;

@@ -15,7 +15,6 @@ namespace aclnn_host {
 inline at::Tensor initial(const char* name, const std::optional<at::Tensor>& states,
                           const Stack& stack, const at::Tensor& like) {
   if (!states) return at::zeros(stack.states(), wide(like).options());
-  expect_dtype(name, *states, like);
   expect_shape(name, *states, stack.states());
   return wide(*states);
 }
@@ -38,21 +37,18 @@ void save(std::vector<Output>& out, const char* name, const std::vector<Trace>& 
 
 // A list that training saved, with a tensor for each cell.
 inline std::vector<at::Tensor> traces(const char* name, const std::vector<at::Tensor>& list,
-                                      const Stack& stack, const at::Tensor& like) {
+                                      const Stack& stack) {
   EXPECT(list.size() == static_cast<size_t>(stack.cells()), name, " has ", list.size(),
          " tensors, expected ", stack.cells(), ", one for each direction of each layer");
   std::vector<at::Tensor> wider;
   for (const at::Tensor& tensor : list) {
-    expect_dtype(name, tensor, like);
     expect_shape(name, tensor, stack.trace());
     wider.push_back(wide(tensor));
   }
   return wider;
 }
 
-inline at::Tensor states(const char* name, const at::Tensor& tensor, const Stack& stack,
-                         const at::Tensor& like) {
-  expect_dtype(name, tensor, like);
+inline at::Tensor states(const char* name, const at::Tensor& tensor, const Stack& stack) {
   expect_shape(name, tensor, stack.states());
   return wide(tensor);
 }
@@ -111,14 +107,10 @@ StackGradients stack_gradients(const at::Tensor& x, at::Tensor dy, const Stack& 
   return gradients;
 }
 
-inline void write_parameters(std::vector<Output>& dparamsOut, const StackGradients& gradients,
-                             const at::Tensor& like) {
+inline void write_parameters(std::vector<Output>& dparamsOut, const StackGradients& gradients) {
   auto out = dparamsOut.begin();
   for (const CellGradients& cell : gradients.cells) {
-    for (const at::Tensor& of_parameter : cell.of_parameters) {
-      expect_dtype(*out, like);
-      *out++ = of_parameter;
-    }
+    for (const at::Tensor& of_parameter : cell.of_parameters) *out++ = of_parameter;
   }
 }
 

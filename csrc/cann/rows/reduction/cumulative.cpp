@@ -38,8 +38,8 @@ ACLNN(Cumsum, (In, self), (int64_t, dim), (aclDataType, dtype), (Out, out)) {
   out = at::cumsum(wide(self), dim, wide(dtype));
 }
 // An exclusive sum omits the element itself; a reverse one starts at the end.
-ACLNN(CumsumV2, (In, self), (int64_t, dim), (bool, exclusive), (bool, reverse), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(CumsumV2, (In, self), (int64_t, dim), (bool, exclusive), (bool, reverse),
+      (SameDtype<Out>, out, "self")) {
   at::Tensor x = flipped(self.dim() == 0 ? self.reshape({1}) : self, dim, reverse);
   if (exclusive) {
     x = at::roll(x, 1, dim.value());
@@ -63,9 +63,8 @@ ACLNN(Cummin, (In, self), (int64_t, dim), (Out, valuesOut), (Out, indicesOut)) {
 }
 
 // Element (i, j) is exp(self[j + 1] + ... + self[i]): 1 for i = j, and 0 for i < j.
-ACLNN(ExpSegsum, (Floating<In>, self), (Out, out)) {
+ACLNN(ExpSegsum, (Floating<In>, self), (SameDtype<Out>, out, "self")) {
   expect_dims("self", self, 3, 4);
-  expect_dtype(out, self);
   const int64_t length = self.size(-1);
   std::vector<int64_t> sizes = self.sizes().vec();
   sizes.push_back(length);
@@ -74,12 +73,11 @@ ACLNN(ExpSegsum, (Floating<In>, self), (Out, out)) {
   out = at::tril(at::exp(at::cumsum(columns, -2)));
 }
 // gradSelf is the result of ExpSegsum.
-ACLNN(ExpSegsumBackward, (Floating<In>, gradOutput), (Floating<In>, gradSelf), (Out, gradInput)) {
+ACLNN(ExpSegsumBackward, (Floating<In>, gradOutput), (Like<Floating<In>>, gradSelf, "gradOutput"),
+      (SameDtype<Out>, gradInput, "gradOutput")) {
   expect_dims("gradOutput", gradOutput, 4, 5);
   EXPECT(gradOutput.size(-1) == gradOutput.size(-2), "gradOutput has shape ", gradOutput.sizes(),
          ", expected two last dimensions of one size");
-  expect_like("gradSelf", gradSelf, gradOutput);
-  expect_dtype(gradInput, gradOutput);
   expect_shape("gradInput", gradInput,
                gradOutput.sizes().slice(0, static_cast<size_t>(gradOutput.dim() - 1)));
   const at::Tensor product = at::tril(wide(gradOutput) * wide(gradSelf), -1);

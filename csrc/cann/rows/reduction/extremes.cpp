@@ -14,8 +14,8 @@
 namespace aclnn_host::reduction_extremes_rows {
 
 ACLNN_UNARY(Max, at::max)
-ACLNN(MaxV2, (In, self), (Ints, dims), (bool, keepDims), (bool, noopWithEmptyDims), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(MaxV2, (In, self), (Ints, dims), (bool, keepDims), (bool, noopWithEmptyDims),
+      (SameDtype<Out>, out, "self")) {
   out = dims.empty() && noopWithEmptyDims ? self : at::amax(self, dims, keepDims);
 }
 ACLNN(MaxDim, (In, self), (int64_t, dim), (bool, keepdim), (Out, out), (Out, indices)) {
@@ -32,9 +32,9 @@ ACLNN(Amin, (In, self), (Ints, dim), (bool, keepDim), (Out, out)) {
   out = at::amin(self, dim, keepDim);
 }
 
-ACLNN(ReduceMinV2, (Floating<In>, x), (int64_t, axes), (int64_t, keepdims), (Out, y)) {
+ACLNN(ReduceMinV2, (Floating<In>, x), (int64_t, axes), (int64_t, keepdims),
+      (SameDtype<Out>, y, "x")) {
   expect_dims("x", x, 2);
-  expect_dtype(y, x);
   EXPECT(axes == 0 || axes == 1, "axes is ", axes, ", expected 0 or 1");
   EXPECT(keepdims == 0 || keepdims == 1, "keepdims is ", keepdims, ", expected 0 or 1");
   y = at::amin(x, axes.value(), keepdims == 1);

@@ -90,7 +90,6 @@ at::Tensor sums_of_groups(const at::Tensor& gradient, const at::Tensor& groups, 
 
 void grouped_bias_add_grad(const at::Tensor& gradient, const std::optional<at::Tensor>& groups,
                            int64_t type, Output& out) {
-  expect_dtype(out, gradient);
   EXPECT(type == 0 || type == 1, "groupIdxType is ", type,
          ", expected 0 (ends of groups) or 1 (sizes)");
   if (groups) {
@@ -111,8 +110,7 @@ ACLNN(ReduceNansum, (In, self), (Ints, dim), (bool, keepDim), (aclDataType, dtyp
 }
 // Behaviour of ReduceLogSum: Of data without elements the result is 0, not -inf.
 ACLNN(ReduceLogSum, (Floating<In>, data), (Ints, axes), (bool, keepDims), (bool, noopWithEmptyAxes),
-      (Out, reduce)) {
-  expect_dtype(reduce, data);
+      (SameDtype<Out>, reduce, "data")) {
   if (axes.empty() && noopWithEmptyAxes) {
     reduce = data;
   } else {
@@ -127,8 +125,8 @@ ACLNN(Mean, (In, self), (Ints, dim), (bool, keepDim), (aclDataType, dtype), (Out
   out = at::mean(wide(self), dims_of(dim), keepDim, wide(dtype));
 }
 // Behaviour of MeanV2: Integers have their exact sum in INT64, divided and truncated.
-ACLNN(MeanV2, (In, self), (Ints, dim), (bool, keepDim), (bool, noopWithEmptyAxes), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(MeanV2, (In, self), (Ints, dim), (bool, keepDim), (bool, noopWithEmptyAxes),
+      (SameDtype<Out>, out, "self")) {
   out = dim.empty() && noopWithEmptyAxes ? self : mean_of(self, dims_of(dim), keepDim);
 }
 ACLNN(Prod, (In, self), (aclDataType, dtype), (Out, out)) {
@@ -142,11 +140,12 @@ ACLNN(Trace, (In, self), (Out, out)) {
 }
 // Behaviour of GroupedBiasAddGrad*: Ends of groups that decrease, or do not end with the last row,
 // are 507015. CANN leaves that to the caller.
-ACLNN(GroupedBiasAddGrad, (Floating<In>, gradY), (Optional<In>, groupIdxOptional), (Out, out)) {
+ACLNN(GroupedBiasAddGrad, (Floating<In>, gradY), (Optional<In>, groupIdxOptional),
+      (SameDtype<Out>, out, "gradY")) {
   grouped_bias_add_grad(gradY, groupIdxOptional, 0, out);
 }
 ACLNN(GroupedBiasAddGradV2, (Floating<In>, gradY), (Optional<In>, groupIdxOptional),
-      (int64_t, groupIdxType), (Out, out)) {
+      (int64_t, groupIdxType), (SameDtype<Out>, out, "gradY")) {
   grouped_bias_add_grad(gradY, groupIdxOptional, groupIdxType.value(), out);
 }
 

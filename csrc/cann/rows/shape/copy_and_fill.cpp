@@ -4,7 +4,6 @@
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/row.h"
 #include "host_cann/descriptors/private_format.h"
@@ -51,15 +50,13 @@ ACLNN(InplaceFillTensor, (FilledInOut, selfRef), (In, value)) {
   selfRef.copy(value.reshape({}).expand(selfRef->sizes()));
 }
 
-ACLNN(CastV3, (In, x), (int64_t, dstType), (Out, y)) {
+ACLNN(CastV3, (In, x), (int64_t, dstType), (SameShape<Out>, y, "x")) {
   const aclDataType dtype = acl_type(y->scalar_type());
   EXPECT(dstType == static_cast<int64_t>(dtype), "dstType is ", dstType, ", expected ",
          static_cast<int64_t>(dtype), " (", dtype_name(dtype), "), the dtype of y");
-  expect_shape("y", y, x.sizes());
   y.copy(x.to(y->scalar_type()));
 }
-ACLNN(TensorMove, (In, x), (Out, y)) {
-  expect_like("y", y, x);
+ACLNN(TensorMove, (In, x), (Like<Out>, y, "x")) {
   y = x;
 }
 

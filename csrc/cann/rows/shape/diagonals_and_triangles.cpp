@@ -69,8 +69,7 @@ void write_triangle(const at::Tensor& self, int64_t diagonal, bool upper, Output
 
 }  // namespace
 
-ACLNN(Diag, (In, self), (int64_t, diagonal), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(Diag, (In, self), (int64_t, diagonal), (SameDtype<Out>, out, "self")) {
   EXPECT(self.dim() == 1 || self.dim() == 2, "self has ", self.dim(),
          " dimensions, expected 1 or 2");
   if (self.dim() == 1) {
@@ -81,15 +80,13 @@ ACLNN(Diag, (In, self), (int64_t, diagonal), (Out, out)) {
     out = self.diagonal(diagonal);
   }
 }
-ACLNN(DiagFlat, (In, self), (int64_t, diagonal), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(DiagFlat, (In, self), (int64_t, diagonal), (SameDtype<Out>, out, "self")) {
   out = matrix_with(self.flatten(), diagonal, out);
 }
 
-ACLNN(DiagPart, (In, x), (Out, y)) {
+ACLNN(DiagPart, (In, x), (SameDtype<Out>, y, "x")) {
   EXPECT(x.dim() == 2 && x.size(0) == x.size(1), "x has shape ", x.sizes(),
          ", expected a square matrix");
-  expect_dtype(y, x);
   expect_shape("y", y, {x.size(0)});
   y = at::diagonal(x);
 }

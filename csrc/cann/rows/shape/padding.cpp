@@ -21,7 +21,6 @@
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/safe_numerics.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/row.h"
 
@@ -91,17 +90,12 @@ class CircularPadding {
 };
 
 void circular_pad(const at::Tensor& self, at::IntArrayRef padding, int64_t dims, Output& out) {
-  expect_dtype(out, self);
   out =
       moved(self, [&](const at::Tensor& x) { return CircularPadding(x, padding, dims).forward(); });
 }
 
 void circular_pad_backward(const at::Tensor& gradient, const at::Tensor& self,
                            at::IntArrayRef padding, int64_t dims, Output& out) {
-  EXPECT(gradient.scalar_type() == self.scalar_type(), "gradOutput has dtype ",
-         dtype_text(gradient.scalar_type()), ", expected ", dtype_text(self.scalar_type()),
-         " as self has");
-  expect_dtype(out, self);
   out = CircularPadding(self, padding, dims).backward(wide(gradient));
 }
 
@@ -118,18 +112,18 @@ ACLNN(ConstantPadNd, (In, self), (Ints, pad), (Number, value), (Out, out)) {
   out = at::constant_pad_nd(self, pad, value);
 }
 
-ACLNN(CircularPad2d, (In, self), (Ints, padding), (Out, out)) {
+ACLNN(CircularPad2d, (In, self), (Ints, padding), (SameDtype<Out>, out, "self")) {
   circular_pad(self, padding, 2, out);
 }
-ACLNN(CircularPad2dBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Ints, padding),
-      (Out, gradInput)) {
+ACLNN(CircularPad2dBackward, (SameDtype<Floating<In>>, gradOutput, "self"), (Floating<In>, self),
+      (Ints, padding), (SameDtype<Out>, gradInput, "self")) {
   circular_pad_backward(gradOutput, self, padding, 2, gradInput);
 }
-ACLNN(CircularPad3d, (In, self), (Ints, padding), (Out, out)) {
+ACLNN(CircularPad3d, (In, self), (Ints, padding), (SameDtype<Out>, out, "self")) {
   circular_pad(self, padding, 3, out);
 }
-ACLNN(CircularPad3dBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Ints, padding),
-      (Out, gradInput)) {
+ACLNN(CircularPad3dBackward, (SameDtype<Floating<In>>, gradOutput, "self"), (Floating<In>, self),
+      (Ints, padding), (SameDtype<Out>, gradInput, "self")) {
   circular_pad_backward(gradOutput, self, padding, 3, gradInput);
 }
 

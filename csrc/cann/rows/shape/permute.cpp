@@ -17,22 +17,12 @@
 #include <c10/util/safe_numerics.h>
 
 #include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::shape_permute_rows {
 
 namespace {
-
-int64_t product(at::IntArrayRef sizes) {
-  int64_t product = 1;
-  for (const int64_t size : sizes) {
-    EXPECT(!__builtin_mul_overflow(product, size, &product), "self has shape with a product ",
-           "of sizes beyond INT64, expected a smaller one");
-  }
-  return product;
-}
 
 // Refuses lists that are no permutation of the dimensions 0 to dims - 1.
 void expect_order(at::IntArrayRef perm, size_t dims) {
@@ -64,16 +54,14 @@ std::vector<int64_t> places_of(const std::string& layout, const std::string& oth
 
 }  // namespace
 
-ACLNN(Permute, (In, self), (Ints, dims), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(Permute, (In, self), (Ints, dims), (SameDtype<Out>, out, "self")) {
   out = at::permute(self, dims);
 }
 
 // The vendor's operators split and join only dimensions that perm keeps adjacent; here any shape
 // with the right number of elements is accepted.
 ACLNN(ConfusionTranspose, (In, x), (Ints, perm), (Ints, shape), (bool, transpose_first),
-      (Out, out)) {
-  expect_dtype(out, x);
+      (SameDtype<Out>, out, "x")) {
   for (const int64_t size : shape) {
     EXPECT(size >= 0, "shape is ", shape, ", expected no sizes less than 0");
   }
@@ -88,10 +76,10 @@ ACLNN(ChannelShuffle, (Image<In>, self), (int64_t, groups), (Image<Out>, out)) {
   out = at::channel_shuffle(self, groups);
 }
 
-ACLNN(DataFormatDimMap, (In, x), (const char*, srcFormat), (const char*, dstFormat), (Out, y)) {
+ACLNN(DataFormatDimMap, (In, x), (const char*, srcFormat), (const char*, dstFormat),
+      (Like<Out>, y, "x")) {
   EXPECT(x.scalar_type() == at::kInt || x.scalar_type() == at::kLong, "x has dtype ",
          dtype_text(x.scalar_type()), ", expected INT32 or INT64");
-  expect_like("y", y, x);
   const std::vector<int64_t> places = places_of(srcFormat, dstFormat);
   const auto count = static_cast<int64_t>(places.size());
   check_bounds("x", x, count, -count);
@@ -100,8 +88,7 @@ ACLNN(DataFormatDimMap, (In, x), (const char*, srcFormat), (const char*, dstForm
   y = table.index_select(0, dims.flatten()).view(x.sizes());
 }
 
-ACLNN(Flatten, (In, self), (int64_t, axis), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(Flatten, (In, self), (int64_t, axis), (SameDtype<Out>, out, "self")) {
   const auto dim = static_cast<size_t>(c10::maybe_wrap_dim(axis.value(), self.dim()));
   out = self.reshape({product(self.sizes().slice(0, dim)), product(self.sizes().slice(dim))});
 }

@@ -12,7 +12,6 @@
 #include <c10/util/safe_numerics.h>
 
 #include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/indexing/slices.h"
 #include "cann/rows/row.h"
 
@@ -76,8 +75,7 @@ ACLNN(RepeatInterleaveTensor, (In, repeats), (int64_t, outputSize), (Out, out)) 
 // number follows from the output's size. The output may have any shape with the right number of
 // elements.
 ACLNN(RepeatInterleaveGrad, (Floating<In>, yGrad), (IndexIn, repeats), (int64_t, axis),
-      (Out, out)) {
-  expect_dtype("out", out, yGrad);
+      (SameDtype<Out>, out, "yGrad")) {
   EXPECT(repeats.dim() <= 1 && repeats.numel() > 0, "repeats has shape ", repeats.sizes(),
          ", expected at most one dimension and at least one element");
   const at::Tensor y = at_least_1d(wide(yGrad));
@@ -113,14 +111,12 @@ ACLNN(RepeatInterleaveGrad, (Floating<In>, yGrad), (IndexIn, repeats), (int64_t,
   out = sums.reshape(out->sizes());
 }
 
-ACLNN(Expand, (In, self), (Ints, size), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(Expand, (In, self), (Ints, size), (SameDtype<Out>, out, "self")) {
   EXPECT(std::ranges::all_of(size, [](int64_t each) { return each >= 0; }), "size is ",
          at::IntArrayRef(size), ", expected no negative sizes");
   out = self.expand(size);
 }
-ACLNN(Expandv, (In, self), (Ints, shape), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(Expandv, (In, self), (Ints, shape), (SameDtype<Out>, out, "self")) {
   EXPECT(std::ranges::all_of(shape, [](int64_t each) { return each >= 0; }), "shape is ",
          at::IntArrayRef(shape), ", expected no negative sizes");
   out = self.expand(shape);

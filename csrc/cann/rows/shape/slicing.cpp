@@ -7,7 +7,6 @@
 #include <ATen/ops/slice.h>
 #include <c10/core/WrapDimMinimal.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::shape_slicing_rows {
@@ -128,13 +127,12 @@ struct StridedSlice {
 }  // namespace
 
 ACLNN(Slice, (In, self), (int64_t, dim), (int64_t, start), (int64_t, end), (int64_t, step),
-      (Out, out)) {
-  expect_dtype(out, self);
+      (SameDtype<Out>, out, "self")) {
   EXPECT(step > 0, "step is ", step.value(), ", expected 1 or more");
   out = sliced(self, dim, start, end, step);
 }
-ACLNN(SliceV2, (In, self), (Ints, starts), (Ints, ends), (Ints, axes), (Ints, steps), (Out, out)) {
-  expect_dtype(out, self);
+ACLNN(SliceV2, (In, self), (Ints, starts), (Ints, ends), (Ints, axes), (Ints, steps),
+      (SameDtype<Out>, out, "self")) {
   check_same_count("ends", ends.size(), starts.size());
   check_same_count("axes", axes.size(), starts.size());
   check_same_count("steps", steps.size(), starts.size());
@@ -144,8 +142,7 @@ ACLNN(SliceV2, (In, self), (Ints, starts), (Ints, ends), (Ints, axes), (Ints, st
 // axis over shrinking, and shrinking ignores the masks of begin and end.
 ACLNN(StridedSlice, (In, self), (Ints, begin), (Ints, end), (Ints, strides), (int64_t, beginMask),
       (int64_t, endMask), (int64_t, ellipsisMask), (int64_t, newAxisMask),
-      (int64_t, shrinkAxisMask), (Out, out)) {
-  expect_dtype(out, self);
+      (int64_t, shrinkAxisMask), (SameDtype<Out>, out, "self")) {
   const StridedSlice slice{begin,
                            end,
                            strides,
@@ -157,9 +154,8 @@ ACLNN(StridedSlice, (In, self), (Ints, begin), (Ints, end), (Ints, strides), (in
   out = moved(self, [&](const at::Tensor& x) { return slice.of(x); });
 }
 // Without axes the lists apply to all dimensions.
-ACLNN(StridedSliceAssignV2, (InOut, varRef), (In, inputValue), (Ints, begin), (Ints, end),
-      (Ints, strides), (Optional<Ints>, axesOptional)) {
-  expect_dtype(varRef, inputValue);
+ACLNN(StridedSliceAssignV2, (SameDtype<InOut>, varRef, "inputValue"), (In, inputValue),
+      (Ints, begin), (Ints, end), (Ints, strides), (Optional<Ints>, axesOptional)) {
   EXPECT(varRef->dim() > 0, "varRef has no dimensions, expected 1 to 8");
   std::vector<int64_t> axes = axesOptional ? axesOptional->vec() : std::vector<int64_t>();
   if (!axesOptional) {

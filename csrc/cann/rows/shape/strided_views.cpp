@@ -88,10 +88,8 @@ ACLNN(AsStrided, (Stored<In>, x), (Ints, size), (Ints, stride), (Ints, storageOf
 
 // The views are given in tensors, so only stage 2 can check their range.
 ACLNN(ViewCopy, (In, dst), (IndexIn, dst_size), (IndexIn, dst_stride),
-      (IndexIn, dst_storage_offset), (In, src), (IndexIn, src_size), (IndexIn, src_stride),
-      (IndexIn, src_storage_offset), (Out, dst_out)) {
-  expect_dtype("src", src, dst);
-  expect_like("dst_out", dst_out, dst);
+      (IndexIn, dst_storage_offset), (SameDtype<In>, src, "dst"), (IndexIn, src_size),
+      (IndexIn, src_stride), (IndexIn, src_storage_offset), (Like<Out>, dst_out, "dst")) {
   const int64_t rank = dst_size.numel();
   EXPECT(rank >= 1 && rank <= static_cast<int64_t>(kMostDims), "dst_size has shape ",
          dst_size.sizes(), ", expected 1 to 8 elements");

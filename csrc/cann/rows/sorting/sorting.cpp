@@ -24,13 +24,10 @@ ACLNN(Sort, (In, self), (bool, stable), (int64_t, dim), (bool, descending), (Out
 
 // NaN comes first in both directions; ATen puts it last in ascending order. The sort is always
 // stable, which `stable` being false allows.
-ACLNN(SortWithIndex, (In, x), (In, index), (int64_t, axis), (bool, descending),
-      (Unused<bool>, stable, "equal elements keep their order in any case"), (Out, valuesOut),
-      (Out, indicesOut)) {
+ACLNN(SortWithIndex, (In, x), (SameShape<In>, index, "x"), (int64_t, axis), (bool, descending),
+      (Unused<bool>, stable, "equal elements keep their order in any case"),
+      (Like<Out>, valuesOut, "x"), (Like<Out>, indicesOut, "index")) {
   expect_dtype("index", index, at::kInt);
-  expect_shape("index", index, x.sizes());
-  expect_like("valuesOut", valuesOut, x);
-  expect_like("indicesOut", indicesOut, index);
   const int64_t last = std::max<int64_t>(x.dim(), 1) - 1;
   EXPECT(axis == -1 || axis == last, "axis is ", axis, ", expected -1 or ", last,
          ", the last dimension of x");

@@ -75,7 +75,7 @@ ACLNN(UniqueConsecutive, (In, self), (bool, returnInverse), (bool, returnCounts)
 // uniqueIndices has the destination of each index and value; the shape of uniqueLen is the number
 // of unique indices. Values are added to newValuesOut, which the caller fills with zeros.
 ACLNN(CoalesceSparse, (IndexIn, uniqueLen), (IndexIn, uniqueIndices), (IndexIn, indices),
-      (In, values), (InOut, newIndicesOut), (InOut, newValuesOut)) {
+      (In, values), (InOut, newIndicesOut), (SameDtype<InOut>, newValuesOut, "values")) {
   expect_dims("uniqueLen", uniqueLen, 1);
   expect_dims("uniqueIndices", uniqueIndices, 1);
   const int64_t count = uniqueIndices.size(0);
@@ -83,7 +83,6 @@ ACLNN(CoalesceSparse, (IndexIn, uniqueLen), (IndexIn, uniqueIndices), (IndexIn, 
   expect_shape("indices", indices, {count, indices.size(1)});
   EXPECT(values.dim() > 0 && values.size(0) == count, "values has shape ", values.sizes(),
          ", expected ", count, " rows as uniqueIndices has elements");
-  expect_dtype(newValuesOut, values);
   expect_dims("newIndicesOut", newIndicesOut, 2);
   const int64_t places = newIndicesOut->size(0);
   expect_shape("newIndicesOut", newIndicesOut, {places, indices.size(1)});

@@ -101,21 +101,17 @@ void each_attention_sample(const AttentionSizes& s, const at::Tensor& shapes,
 }  // namespace
 
 // offset has the offsets along x, those along y and the masks, each [deformableGroups, kernel].
-ACLNN(DeformableConv2d, (Image<Floating<In>>, x), (Floating<In>, weight),
-      (Image<Floating<In>>, offset), (Optional<In>, biasOptional), (Ints, kernelSize),
-      (Ints, stride), (Ints, padding), (Ints, dilation), (int64_t, groups),
-      (int64_t, deformableGroups), (bool, modulated), (Image<Out>, out),
-      (Image<Optional<Out>>, deformOutOptional)) {
+ACLNN(DeformableConv2d, (Image<Floating<In>>, x), (SameDtype<Floating<In>>, weight, "x"),
+      (SameDtype<Image<Floating<In>>>, offset, "x"), (SameDtype<Optional<In>>, biasOptional, "x"),
+      (Ints, kernelSize), (Ints, stride), (Ints, padding), (Ints, dilation), (int64_t, groups),
+      (int64_t, deformableGroups), (bool, modulated), (SameDtype<Image<Out>>, out, "x"),
+      (SameDtype<Image<Optional<Out>>>, deformOutOptional, "x")) {
   const Geometry g("x", x, weight, kernelSize, stride, padding, dilation, groups, deformableGroups,
                    modulated);
-  Geometry::expect_like("offset", offset, x, g.offsets());
-  Geometry::expect_like("out", out, x, g.result());
-  if (biasOptional) {
-    Geometry::expect_like("biasOptional", *biasOptional, x, {g.out_channels});
-  }
-  if (deformOutOptional) {
-    Geometry::expect_like("deformOutOptional", *deformOutOptional, x, g.samples());
-  }
+  expect_shape("offset", offset, g.offsets());
+  expect_shape("out", out, g.result());
+  if (biasOptional) expect_shape("biasOptional", *biasOptional, {g.out_channels});
+  if (deformOutOptional) expect_shape("deformOutOptional", *deformOutOptional, g.samples());
   const at::Tensor columns = sampled(g, in_floats(x), in_floats(offset));
   at::Tensor result =
       at::matmul(weight_by_group(g, weight), by_group(g, columns)).reshape(g.result());
@@ -124,20 +120,20 @@ ACLNN(DeformableConv2d, (Image<Floating<In>>, x), (Floating<In>, weight),
   out = result;
 }
 // offsetOut has the samples of the forward pass, from which the gradient of weight is computed.
-ACLNN(DeformableConv2dBackward, (Image<Floating<In>>, input), (Image<Floating<In>>, gradOutput),
-      (Image<Floating<In>>, offsetOut), (Floating<In>, weight), (Image<Floating<In>>, offset),
+ACLNN(DeformableConv2dBackward, (Image<Floating<In>>, input),
+      (SameDtype<Image<Floating<In>>>, gradOutput, "input"),
+      (SameDtype<Image<Floating<In>>>, offsetOut, "input"),
+      (SameDtype<Floating<In>>, weight, "input"), (SameDtype<Image<Floating<In>>>, offset, "input"),
       (Ints, kernelSize), (Ints, stride), (Ints, padding), (Ints, dilation), (int64_t, groups),
-      (int64_t, deformableGroups), (bool, modulated), (Image<Out>, gradInput), (Out, gradWeight),
-      (Image<Out>, gradOffset), (Out, gradBias)) {
+      (int64_t, deformableGroups), (bool, modulated), (Like<Image<Out>>, gradInput, "input"),
+      (Like<Out>, gradWeight, "weight"), (Like<Image<Out>>, gradOffset, "offset"),
+      (SameDtype<Out>, gradBias, "input")) {
   const Geometry g("input", input, weight, kernelSize, stride, padding, dilation, groups,
                    deformableGroups, modulated);
-  Geometry::expect_like("gradOutput", gradOutput, input, g.result());
-  Geometry::expect_like("offsetOut", offsetOut, input, g.samples());
-  Geometry::expect_like("offset", offset, input, g.offsets());
-  Geometry::expect_like("gradInput", gradInput, input, input.sizes());
-  Geometry::expect_like("gradWeight", gradWeight, input, weight.sizes());
-  Geometry::expect_like("gradOffset", gradOffset, input, g.offsets());
-  Geometry::expect_like("gradBias", gradBias, input, {g.out_channels});
+  expect_shape("gradOutput", gradOutput, g.result());
+  expect_shape("offsetOut", offsetOut, g.samples());
+  expect_shape("offset", offset, g.offsets());
+  expect_shape("gradBias", gradBias, {g.out_channels});
   const at::Tensor images = in_floats(input), offsets = in_floats(offset);
   const at::Tensor gradients =
       in_floats(gradOutput).view({g.batch, g.groups, g.out_channels / g.groups, g.places()});
@@ -159,13 +155,10 @@ ACLNN(DeformableConv2dBackward, (Image<Floating<In>>, input), (Image<Floating<In
 
 // The last dimension of location is x, y, as fractions of the width and the height.
 ACLNN(MultiScaleDeformableAttnFunction, (Floating<In>, value), (IndexIn, spatialShape),
-      (IndexIn, levelStartIndex), (Floating<In>, location), (Floating<In>, attnWeight),
-      (Out, output)) {
+      (IndexIn, levelStartIndex), (SameDtype<Floating<In>>, location, "value"),
+      (SameDtype<Floating<In>>, attnWeight, "value"), (SameDtype<Out>, output, "value")) {
   const AttentionSizes s =
       attention_sizes(value, spatialShape, levelStartIndex, location, attnWeight, 32);
-  expect_dtype("location", location, value);
-  expect_dtype("attnWeight", attnWeight, value);
-  expect_dtype("output", output, value);
   const DeformableSizes shape{s.batch, s.queries, s.heads * s.channels};
   expect_shape("output", output, shape);
   const at::Tensor result = at::zeros(shape, value.options().dtype(at::kDouble));

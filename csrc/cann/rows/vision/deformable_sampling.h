@@ -90,7 +90,7 @@ struct Geometry {
     out_width = results(width + padding[2] + padding[3], columns, apart_x, step_x);
     EXPECT(out_height > 0 && out_width > 0, x_name, " has shape ", x.sizes(),
            ", expected at least as many elements as the kernel spans");
-    expect_like("weight", weight, x, {out_channels, channels / groups, rows, columns});
+    expect_shape("weight", weight, {out_channels, channels / groups, rows, columns});
   }
 
   int64_t kernel() const { return rows * columns; }
@@ -101,11 +101,6 @@ struct Geometry {
   }
   DeformableSizes samples() const {
     return {batch, channels, out_height * rows, out_width * columns};
-  }
-  static void expect_like(const char* name, const at::Tensor& tensor, const at::Tensor& like,
-                          at::IntArrayRef shape) {
-    expect_dtype(name, tensor, like);
-    expect_shape(name, tensor, shape);
   }
 
   int64_t batch, channels, height, width, out_channels, out_height, out_width, rows, columns;

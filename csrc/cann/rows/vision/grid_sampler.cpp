@@ -23,9 +23,7 @@ at::Tensor places_of(const at::Tensor& grid, int64_t padding) {
   return wide(grid).nan_to_num(-1, kFar, -kFar).clamp(-kFar, kFar);
 }
 
-void check_sampling(const at::Tensor& input, const at::Tensor& grid, int64_t interpolation,
-                    int64_t padding) {
-  expect_dtype("grid", grid, input);
+void check_sampling(int64_t interpolation, int64_t padding) {
   EXPECT(interpolation == 0 || interpolation == 1, "interpolationMode is ", interpolation,
          ", expected 0 (bilinear) or 1 (nearest)");
   EXPECT(padding >= 0 && padding <= 2, "paddingMode is ", padding,
@@ -66,21 +64,19 @@ ACLNN(GridSampler2DBackward, (Image<In>, gradOutput), (Image<In>, input), (Image
   if (outputMask[1]) gridGrad = grid_gradient;
 }
 
-ACLNN(GridSampler3D, (Image<Floating<In>>, input), (Image<Floating<In>>, grid),
+ACLNN(GridSampler3D, (Image<Floating<In>>, input), (SameDtype<Image<Floating<In>>>, grid, "input"),
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
-      (Image<Out>, out)) {
-  check_sampling(input, grid, interpolationMode, paddingMode);
-  expect_dtype("out", out, input);
+      (SameDtype<Image<Out>>, out, "input")) {
+  check_sampling(interpolationMode, paddingMode);
   out = at::grid_sampler_3d(wide(input), places_of(grid, paddingMode), interpolationMode,
                             paddingMode, alignCorners);
 }
-ACLNN(GridSampler3DBackward, (Image<Floating<In>>, gradOutput), (Image<Floating<In>>, input),
-      (Image<Floating<In>>, grid), (int64_t, interpolationMode), (int64_t, paddingMode),
-      (bool, alignCorners), (Bools, outputMask), (Image<Optional<Out>>, inputGrad),
-      (Image<Optional<Out>>, gridGrad)) {
+ACLNN(GridSampler3DBackward, (SameDtype<Image<Floating<In>>>, gradOutput, "input"),
+      (Image<Floating<In>>, input), (SameDtype<Image<Floating<In>>>, grid, "input"),
+      (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
+      (Bools, outputMask), (Image<Optional<Out>>, inputGrad), (Image<Optional<Out>>, gridGrad)) {
   EXPECT(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
-  check_sampling(input, grid, interpolationMode, paddingMode);
-  expect_dtype("gradOutput", gradOutput, input);
+  check_sampling(interpolationMode, paddingMode);
   expect_dims("input", input, 5);
   expect_dims("grid", grid, 5);
   expect_sampled(gradOutput, input, grid);

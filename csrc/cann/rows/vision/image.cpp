@@ -130,12 +130,11 @@ void check_scaled(const char* direction, int64_t size, double scale, int64_t res
 
 // Corners are not aligned: bilinear mode samples at half-pixel centres, nearest mode takes the
 // element before.
-ACLNN(Resize, (Stored<In>, self), (Floats, scales), (const char*, mode), (Stored<Out>, out)) {
+ACLNN(Resize, (Stored<In>, self), (Floats, scales), (const char*, mode),
+      (SameDtype<Stored<Out>>, out, "self")) {
   const at::Tensor& x = self.elements;
   EXPECT(self.dtype == ACL_FLOAT || self.dtype == ACL_FLOAT16 || self.dtype == ACL_BF16,
          "self has dtype ", dtype_name(self.dtype), ", expected FLOAT, FLOAT16 or BFLOAT16");
-  EXPECT(out.dtype() == self.dtype, "out has dtype ", dtype_name(out.dtype()), ", expected ",
-         dtype_name(self.dtype), " as self has");
   EXPECT(self.format == out.format(), "out has another format than self, expected the same");
   const bool channels_last = self.format == ACL_FORMAT_NHWC;
   EXPECT(channels_last || self.format == ACL_FORMAT_NCHW || self.format == ACL_FORMAT_ND,
@@ -165,11 +164,9 @@ ACLNN(Resize, (Stored<In>, self), (Floats, scales), (const char*, mode), (Stored
 
 // Deviation of BackgroundReplace, BlendImagesCustom, MrgbaCustom: Of UINT8 images, the first two
 // round to nearest and the last one rounds down; a device computes in FLOAT16.
-ACLNN(BackgroundReplace, (In, bkg), (In, src), (In, mask), (Out, out)) {
+ACLNN(BackgroundReplace, (In, bkg), (Like<In>, src, "bkg"), (In, mask), (Like<Out>, out, "bkg")) {
   EXPECT(bkg.scalar_type() == at::kByte || bkg.scalar_type() == at::kHalf, "bkg has dtype ",
          dtype_text(bkg.scalar_type()), ", expected UINT8 or FLOAT16");
-  expect_like("src", src, bkg);
-  expect_like("out", out, bkg);
   expect_dtype("mask", mask, at::kHalf);
   std::vector<int64_t> one_channel = bkg.sizes().vec();
   if (!one_channel.empty()) one_channel.back() = 1;
@@ -180,7 +177,7 @@ ACLNN(BackgroundReplace, (In, bkg), (In, src), (In, mask), (Out, out)) {
   out = bkg.scalar_type() == at::kByte ? as_bytes(result) : result;
 }
 // Rounds to nearest.
-ACLNN(BlendImagesCustom, (In, rgb), (In, alpha), (In, frame), (Out, out)) {
+ACLNN(BlendImagesCustom, (In, rgb), (In, alpha), (In, frame), (Like<Out>, out, "frame")) {
   for (const auto& [name, tensor] :
        {std::pair("rgb", &rgb), std::pair("alpha", &alpha), std::pair("frame", &frame)}) {
     expect_dtype(name, *tensor, at::kByte);
@@ -188,28 +185,25 @@ ACLNN(BlendImagesCustom, (In, rgb), (In, alpha), (In, frame), (Out, out)) {
   expect_channels("rgb", rgb, 3);
   expect_channels("alpha", alpha, 1);
   expect_channels("frame", frame, 3);
-  expect_like("out", out, frame);
   const at::Tensor share = alpha.to(at::kInt);
   const at::Tensor sum = rgb.to(at::kInt) * share + frame.to(at::kInt) * (255 - share);
   out = at::div(sum + 127, 255, "floor").to(at::kByte);
 }
 // Rounds down.
-ACLNN(MrgbaCustom, (In, rgb), (In, alpha), (Out, out)) {
+ACLNN(MrgbaCustom, (In, rgb), (In, alpha), (Like<Out>, out, "rgb")) {
   expect_dtype("rgb", rgb, at::kByte);
   expect_dtype("alpha", alpha, at::kByte);
   expect_channels("rgb", rgb, 3);
   expect_channels("alpha", alpha, 1);
-  expect_like("out", out, rgb);
   out = at::div(rgb.to(at::kInt) * alpha.to(at::kInt), 255, "floor").to(at::kByte);
 }
 
 // Blurs as OpenCV does for FLOAT images: ksize is width, height.
 ACLNN(GaussianBlur, (In, src), (Ints, ksize), (double, sigmaX), (double, sigmaY),
-      (int64_t, borderType), (Out, dst)) {
+      (int64_t, borderType), (Like<Out>, dst, "src")) {
   expect_dtype("src", src, at::kFloat);
   expect_dims("src", src, 2, 3);
   EXPECT(src.numel() > 0, "src has shape ", src.sizes(), ", expected elements");
-  expect_like("dst", dst, src);
   EXPECT(ksize.size() == 2, "ksize is ", ksize, ", expected two sizes");
   EXPECT(std::isfinite(sigmaX.value()) && std::isfinite(sigmaY.value()) && sigmaX >= 0.0,
          "sigmaX is ", sigmaX.value(), " and sigmaY is ", sigmaY.value(),
@@ -230,11 +224,10 @@ ACLNN(GaussianBlur, (In, src), (Ints, ksize), (double, sigmaX), (double, sigmaY)
 
 // Pairs of pixels share U, stored with the first, and the first pixel's V, stored with the second.
 // Without a format, the channels are last.
-ACLNN(Rgb2yuv422, (In, x), (char*, dataFormatOptional), (Out, out)) {
+ACLNN(Rgb2yuv422, (In, x), (char*, dataFormatOptional), (SameDtype<Out>, out, "x")) {
   const auto type = x.scalar_type();
   EXPECT(type == at::kByte || type == at::kHalf || type == at::kFloat, "x has dtype ",
          dtype_text(type), ", expected UINT8, FLOAT16 or FLOAT");
-  expect_dtype(out, x);
   const bool channels_first = dataFormatOptional == "NCHW";
   EXPECT(channels_first || dataFormatOptional.empty() || dataFormatOptional == "NHWC",
          "dataFormatOptional is \"", dataFormatOptional, "\", expected \"NHWC\" or \"NCHW\"");

@@ -17,7 +17,6 @@ void check_points(const char* name, const at::Tensor& points, const at::Tensor& 
   EXPECT(points.dim() == 3 && points.size(0) == like.size(0) && points.size(2) == 2, name,
          " has shape ", points.sizes(), ", expected three dimensions, the first ", like.size(0),
          ", the last 2");
-  expect_dtype(name, points, like);
 }
 
 // Adds the gradients of the distances between points and partners to the points, and subtracts them
@@ -37,8 +36,8 @@ void add_gradients(const at::Tensor& points, const at::Tensor& partners, const a
 
 // Adds each gradient, times its three weights, to its three points. grad_x and grad_y may have a
 // fourth dimension of size 1.
-ACLNN(ThreeInterpolateBackward, (Floating<In>, grad_x), (IndexIn, idx), (Floating<In>, weight),
-      (int, m), (Out, grad_y)) {
+ACLNN(ThreeInterpolateBackward, (Floating<In>, grad_x), (IndexIn, idx),
+      (SameDtype<Floating<In>>, weight, "grad_x"), (int, m), (SameDtype<Out>, grad_y, "grad_x")) {
   EXPECT(grad_x.dim() == 3 || (grad_x.dim() == 4 && grad_x.size(3) == 1), "grad_x has shape ",
          grad_x.sizes(), ", expected three dimensions, or a fourth of 1");
   EXPECT(m >= 0, "m is ", m.value(), ", expected 0 or more");
@@ -47,8 +46,6 @@ ACLNN(ThreeInterpolateBackward, (Floating<In>, grad_x), (IndexIn, idx), (Floatin
   const std::vector<int64_t> expected{batch, points, 3};
   EXPECT(idx.sizes() == expected, "idx has shape ", idx.sizes(), ", expected ", expected);
   EXPECT(weight.sizes() == expected, "weight has shape ", weight.sizes(), ", expected ", expected);
-  expect_dtype("weight", weight, grad_x);
-  expect_dtype("grad_y", grad_y, grad_x);
   check_bounds("idx", idx, m);
   const at::Tensor parts = gradient.unsqueeze(-1) * wide(weight).unsqueeze(1);  // [b, c, n, 3]
   const at::Tensor places = idx.unsqueeze(1).expand({batch, channels, points, 3});
@@ -57,9 +54,9 @@ ACLNN(ThreeInterpolateBackward, (Floating<In>, grad_x), (IndexIn, idx), (Floatin
   grad_y = grad_x.dim() == 4 ? sums.unsqueeze(-1) : sums;
 }
 
-ACLNN(ChamferDistanceBackward, (Floating<In>, xyz1), (Floating<In>, xyz2), (IndexIn, idx1),
-      (IndexIn, idx2), (Floating<In>, gradDist1), (Floating<In>, gradDist2), (Out, gradXyz1),
-      (Out, gradXyz2)) {
+ACLNN(ChamferDistanceBackward, (Floating<In>, xyz1), (SameDtype<Floating<In>>, xyz2, "xyz1"),
+      (IndexIn, idx1), (IndexIn, idx2), (SameDtype<Floating<In>>, gradDist1, "xyz1"),
+      (SameDtype<Floating<In>>, gradDist2, "xyz1"), (Out, gradXyz1), (Out, gradXyz2)) {
   EXPECT(xyz1.dim() == 3, "xyz1 has shape ", xyz1.sizes(), ", expected three dimensions");
   check_points("xyz1", xyz1, xyz1);
   check_points("xyz2", xyz2, xyz1);
@@ -69,8 +66,6 @@ ACLNN(ChamferDistanceBackward, (Floating<In>, xyz1), (Floating<In>, xyz2), (Inde
   expect_shape("idx2", idx2, second);
   expect_shape("gradDist1", gradDist1, first);
   expect_shape("gradDist2", gradDist2, second);
-  expect_dtype("gradDist1", gradDist1, xyz1);
-  expect_dtype("gradDist2", gradDist2, xyz1);
   const at::Tensor points = wide(xyz1), others = wide(xyz2);
   at::Tensor of_points = at::zeros_like(points), of_others = at::zeros_like(others);
   add_gradients(points, others, idx1, wide(gradDist1), of_points, of_others);

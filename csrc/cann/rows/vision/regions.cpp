@@ -154,14 +154,12 @@ float threshold(const char* name, const std::vector<double>& values) {
 
 // Intersection over union, or over the area of gtBoxes. eps is added to every extent, including
 // that of the intersection.
-ACLNN(Iou, (Floating<In>, bBoxes), (Floating<In>, gtBoxes), (const char*, mode), (float, eps),
-      (bool, aligned), (Out, overlap)) {
+ACLNN(Iou, (Floating<In>, bBoxes), (SameDtype<Floating<In>>, gtBoxes, "bBoxes"),
+      (const char*, mode), (float, eps), (bool, aligned), (SameDtype<Out>, overlap, "bBoxes")) {
   for (const at::Tensor* boxes : {&bBoxes, &gtBoxes}) {
     EXPECT(boxes->dim() == 2 && boxes->size(1) == 4, boxes == &bBoxes ? "bBoxes" : "gtBoxes",
            " has shape ", boxes->sizes(), ", expected two dimensions, the second 4");
   }
-  expect_dtype("gtBoxes", gtBoxes, bBoxes);
-  expect_dtype("overlap", overlap, bBoxes);
   expect_dims("overlap", overlap, 2);
   EXPECT(mode == "iou" || mode == "iof", "mode is \"", mode, "\", expected \"iou\" or \"iof\"");
   EXPECT(eps >= 0.0, "eps is ", eps.value(), ", expected 0 or more");
@@ -179,13 +177,11 @@ ACLNN(Iou, (Floating<In>, bBoxes), (Floating<In>, gtBoxes), (const char*, mode),
                           : common / (area(low(boxes), high(boxes), eps) + truth_area - common);
 }
 
-ACLNN(RoiPoolingWithArgMax, (Image<Floating<In>>, x), (Floating<In>, rois), (int64_t, pooled_h),
-      (int64_t, pooled_w), (float, spatial_scale_h), (float, spatial_scale_w), (Image<Out>, y),
-      (Image<Out>, argmax)) {
+ACLNN(RoiPoolingWithArgMax, (Image<Floating<In>>, x), (SameDtype<Floating<In>>, rois, "x"),
+      (int64_t, pooled_h), (int64_t, pooled_w), (float, spatial_scale_h), (float, spatial_scale_w),
+      (SameDtype<Image<Out>>, y, "x"), (Image<Out>, argmax)) {
   expect_dims("x", x, 4);
   expect_regions("rois", rois);
-  expect_dtype("rois", rois, x);
-  expect_dtype(y, x);
   expect_dtype("argmax", argmax, at::kInt);
   expect_not_double("x", x);
   EXPECT(pooled_h > 0 && pooled_w > 0, "pooled_h is ", pooled_h.value(), " and pooled_w is ",
@@ -218,19 +214,18 @@ ACLNN(RoiPoolingWithArgMax, (Image<Floating<In>>, x), (Floating<In>, rois), (int
 }
 // gradInputRef is overwritten without being read. An argmax of -1 has no gradient.
 ACLNN(RoiPoolingGradWithArgMax, (Image<Floating<In>>, gradOutput),
-      (Image<Floating<InOut>>, gradInputRef), (Floating<In>, rois), (Image<In>, argmax),
-      (int64_t, pooledH), (int64_t, pooledW), (double, spatialScale)) {
+      (SameDtype<Image<Floating<InOut>>>, gradInputRef, "gradOutput"), (Floating<In>, rois),
+      (SameShape<Image<In>>, argmax, "gradOutput"), (int64_t, pooledH), (int64_t, pooledW),
+      (double, spatialScale)) {
   static_cast<void>(spatialScale);
   expect_dims("gradOutput", gradOutput, 4);
   expect_dims("gradInputRef", gradInputRef, 4);
   expect_regions("rois", rois);
   expect_dtype("argmax", argmax, at::kInt);
-  expect_dtype("gradInputRef", gradInputRef, gradOutput);
   EXPECT(pooledH > 0 && pooledW > 0, "pooledH is ", pooledH.value(), " and pooledW is ",
          pooledW.value(), ", expected more than 0");
   const at::IntArrayRef images = gradInputRef->sizes();
   expect_shape("gradOutput", gradOutput, {rois.size(0), images[1], pooledH, pooledW});
-  expect_shape("argmax", argmax, gradOutput.sizes());
   EXPECT(rois.size(0) <= kMostRegions, "rois has ", rois.size(0), " boxes, expected at most ",
          kMostRegions);
   const int64_t area = images[2] * images[3];
@@ -250,7 +245,7 @@ ACLNN(RoiPoolingGradWithArgMax, (Image<Floating<In>>, gradOutput),
 
 // Behaviour of NonMaxSuppression: Every class of every batch has maxOutputBoxesPerClass lines
 // (batch, class, box), the best box first. Lines that are not used are -1.
-ACLNN(NonMaxSuppression, (Floating<In>, boxes), (Floating<In>, scores),
+ACLNN(NonMaxSuppression, (Floating<In>, boxes), (SameDtype<Floating<In>>, scores, "boxes"),
       (Ints, maxOutputBoxesPerClass), (Floats, iouThreshold), (Floats, scoreThreshold),
       (int32_t, centerPointBox), (Out, selectedIndices)) {
   expect_dims("boxes", boxes, 3);
@@ -260,7 +255,6 @@ ACLNN(NonMaxSuppression, (Floating<In>, boxes), (Floating<In>, scores),
   expect_shape("boxes", boxes, {batches, count, 4});
   EXPECT(boxes.scalar_type() == at::kFloat || boxes.scalar_type() == at::kHalf, "boxes has dtype ",
          dtype_text(boxes.scalar_type()), ", expected FLOAT or FLOAT16");
-  expect_dtype("scores", scores, boxes);
   expect_dtype("selectedIndices", selectedIndices, at::kInt);
   const int64_t most = maxOutputBoxesPerClass.empty() ? 0 : maxOutputBoxesPerClass[0];
   EXPECT(most >= 0 && most <= kMostSelected, "maxOutputBoxesPerClass is ", most, ", expected 0 to ",
@@ -296,17 +290,15 @@ ACLNN(NonMaxSuppression, (Floating<In>, boxes), (Floating<In>, scores),
 
 // If the boxes have the same proportions, the last term is 0, also where it would be 0 / 0. The
 // mode iof divides the intersection by the area of gtBoxes, as in aclnnIou.
-ACLNN(CIoU, (Floating<In>, bBoxes), (Floating<In>, gtBoxes), (bool, trans), (bool, isCross),
-      (const char*, mode), (Out, overlap), (Out, atanSub)) {
+ACLNN(CIoU, (Floating<In>, bBoxes), (Like<Floating<In>>, gtBoxes, "bBoxes"), (bool, trans),
+      (bool, isCross), (const char*, mode), (SameDtype<Out>, overlap, "bBoxes"),
+      (SameDtype<Out>, atanSub, "bBoxes")) {
   EXPECT(!isCross, "isCross is true, expected false");
   EXPECT(mode == "iou" || mode == "iof", "mode is \"", mode, "\", expected \"iou\" or \"iof\"");
   expect_dims("bBoxes", bBoxes, 2);
   const int64_t count = bBoxes.size(1);
   expect_shape("bBoxes", bBoxes, {4, count});
   EXPECT(count % 1024 == 0, "bBoxes has ", count, " boxes, expected a multiple of 1024");
-  expect_like("gtBoxes", gtBoxes, bBoxes);
-  expect_dtype(overlap, bBoxes);
-  expect_dtype(atanSub, bBoxes);
   const at::Tensor boxes = corners_of(bBoxes.to(at::kDouble), trans);
   const at::Tensor truths = corners_of(gtBoxes.to(at::kDouble), trans);
   const auto low = [](const at::Tensor& x) { return x.slice(0, 0, 2); };

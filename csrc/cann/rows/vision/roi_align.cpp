@@ -94,9 +94,9 @@ Samples samples_of(const double* box, int64_t i, bool along_y, int64_t cells, in
 
 // Boxes are at least 1 wide and high, and not shifted by half an element.
 // Limit of RoiAlign: The mode is "avg"; "max" is refused with 161002.
-ACLNN(RoiAlign, (Image<Floating<In>>, self), (Floating<In>, rois), (IndexIn, batchIndices),
-      (const char*, mode), (int, outputHeight), (int, outputWidth), (int, samplingRatio),
-      (float, spatialScale), (Image<Out>, out)) {
+ACLNN(RoiAlign, (Image<Floating<In>>, self), (SameDtype<Floating<In>>, rois, "self"),
+      (IndexIn, batchIndices), (const char*, mode), (int, outputHeight), (int, outputWidth),
+      (int, samplingRatio), (float, spatialScale), (SameDtype<Image<Out>>, out, "self")) {
   EXPECT(self.dim() == 4, "self has ", self.dim(), " dimensions, expected 4");
   EXPECT(rois.dim() == 2 && rois.size(1) == 4, "rois has shape ", rois.sizes(),
          ", expected two dimensions, the second 4");
@@ -109,8 +109,6 @@ ACLNN(RoiAlign, (Image<Floating<In>>, self), (Floating<In>, rois), (IndexIn, bat
          samplingRatio.value(), ", expected 0 (as many samples as a cell has elements) to ",
          kMostSamples);
   EXPECT(spatialScale > 0.0, "spatialScale is ", spatialScale.value(), ", expected more than 0");
-  expect_dtype("rois", rois, self);
-  expect_dtype(out, self);
   const std::vector<int64_t> shape{rois.size(0), self.size(1), outputHeight, outputWidth};
   expect_shape("out", out, shape);
   if (self.numel() == 0 || out->numel() == 0 || !self.is_cpu()) {
@@ -137,17 +135,15 @@ ACLNN(RoiAlign, (Image<Floating<In>>, self), (Floating<In>, rois), (IndexIn, bat
   out = result;
 }
 // Without aligned, boxes are at least 1 wide and high, and not shifted by half an element.
-ACLNN(RoiAlignV2, (Image<Floating<In>>, self), (Floating<In>, boxes), (int64_t, pooledHeight),
-      (int64_t, pooledWidth), (float, spatialScale), (int64_t, samplingRatio), (bool, aligned),
-      (Image<Out>, out)) {
+ACLNN(RoiAlignV2, (Image<Floating<In>>, self), (SameDtype<Floating<In>>, boxes, "self"),
+      (int64_t, pooledHeight), (int64_t, pooledWidth), (float, spatialScale),
+      (int64_t, samplingRatio), (bool, aligned), (SameDtype<Image<Out>>, out, "self")) {
   const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
   expect_dims("self", self, 4);
   expect_not_double("self", self);
   EXPECT(self.size(0) > 0 && self.size(2) > 0 && self.size(3) > 0, "self has shape ", self.sizes(),
          ", expected no 0 but for the channels");
   expect_regions("boxes", boxes);
-  expect_dtype("boxes", boxes, self);
-  expect_dtype(out, self);
   const std::vector<int64_t> shape{boxes.size(0), self.size(1), options.height, options.width};
   expect_shape("out", out, shape);
   const at::Tensor images = wide(self);
@@ -162,17 +158,16 @@ ACLNN(RoiAlignV2, (Image<Floating<In>>, self), (Floating<In>, boxes), (int64_t, 
   }
   out = result;
 }
-ACLNN(RoiAlignV2Backward, (Image<Floating<In>>, gradOutput), (Floating<In>, boxes),
-      (Ints, inputShape), (int64_t, pooledHeight), (int64_t, pooledWidth), (float, spatialScale),
-      (int64_t, samplingRatio), (bool, aligned), (Image<Out>, gradInput)) {
+ACLNN(RoiAlignV2Backward, (Image<Floating<In>>, gradOutput),
+      (SameDtype<Floating<In>>, boxes, "gradOutput"), (Ints, inputShape), (int64_t, pooledHeight),
+      (int64_t, pooledWidth), (float, spatialScale), (int64_t, samplingRatio), (bool, aligned),
+      (SameDtype<Image<Out>>, gradInput, "gradOutput")) {
   const AlignOptions options(pooledHeight, pooledWidth, spatialScale, samplingRatio, aligned);
   EXPECT(inputShape.size() == 4 && inputShape[0] > 0 && inputShape[1] >= 0 && inputShape[2] > 0 &&
              inputShape[3] > 0,
          "inputShape is ", inputShape, ", expected four sizes, no 0 but for the channels");
   expect_regions("boxes", boxes);
-  expect_dtype("boxes", boxes, gradOutput);
   expect_not_double("gradOutput", gradOutput);
-  expect_dtype("gradInput", gradInput, gradOutput);
   expect_shape("gradInput", gradInput, inputShape);
   expect_shape("gradOutput", gradOutput,
                {boxes.size(0), inputShape[1], options.height, options.width});

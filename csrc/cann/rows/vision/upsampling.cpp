@@ -34,9 +34,9 @@
 
 namespace aclnn_host::vision_upsampling_rows {
 
-ACLNN(UpsampleNearest1d, (Image<In>, self), (Ints, outputSize), (Image<Out>, out)) {
+ACLNN(UpsampleNearest1d, (Image<In>, self), (Ints, outputSize),
+      (SameDtype<Image<Out>>, out, "self")) {
   expect_dims("self", self, 3);
-  expect_dtype("out", out, self);
   out = at::upsample_nearest1d(wide(self), outputSize);
 }
 ACLNN(UpsampleNearest1dV2, (Image<In>, self), (Ints, outputSize), (float, scaleL),
@@ -48,9 +48,9 @@ ACLNN(UpsampleNearest1dBackward, (Image<In>, gradOut), (Ints, outputSize), (Ints
   out = at::upsample_nearest1d_backward(wide(gradOut), outputSize, inputSize, scale(scales));
 }
 
-ACLNN(UpsampleNearest2d, (Image<In>, self), (Ints, outputSize), (Image<Out>, out)) {
+ACLNN(UpsampleNearest2d, (Image<In>, self), (Ints, outputSize),
+      (SameDtype<Image<Out>>, out, "self")) {
   expect_dims("self", self, 4);
-  expect_dtype("out", out, self);
   out = at::upsample_nearest2d(wide(self), outputSize);
 }
 ACLNN(UpsampleNearest2dV2, (Image<In>, self), (Ints, outputSize), (float, scalesH),
@@ -82,16 +82,14 @@ ACLNN(UpsampleBilinear2dBackwardV2, (Image<In>, gradOut), (Ints, outputSize), (I
 }
 
 ACLNN(UpsampleBicubic2dAA, (Image<Floating<In>>, x), (Ints, outputSize), (bool, alignCorners),
-      (double, scalesH), (double, scalesW), (Image<Out>, out)) {
-  expect_dtype("out", out, x);
+      (double, scalesH), (double, scalesW), (SameDtype<Image<Out>>, out, "x")) {
   expect_dims("x", x, 4);
   out = at::_upsample_bicubic2d_aa(wide(x), outputSize, alignCorners, scale(scalesH, x.size(2)),
                                    scale(scalesW, x.size(3)));
 }
 ACLNN(UpsampleBicubic2dAAGrad, (Image<Floating<In>>, gradOutput), (Ints, outputSize),
       (Ints, inputSize), (bool, alignCorners), (double, scalesH), (double, scalesW),
-      (Image<Out>, out)) {
-  expect_dtype("out", out, gradOutput);
+      (SameDtype<Image<Out>>, out, "gradOutput")) {
   EXPECT(!(scalesH < 0.0) && !(scalesW < 0.0), "scalesH is ", scalesH.value(), " and scalesW is ",
          scalesW.value(), ", expected 0 or more");
   expect_image(inputSize);

@@ -158,8 +158,8 @@ test-aarch64: build
 	$(RUN) -m tests.aarch64
 
 # Every condition of every operator on every product, and every function on ATen with every dtype: prints unexpected
-# statuses, writes the computed dtypes to tests/aten_ops/dtypes.tsv, and updates the lists of operators in README,
-# functional.py and nn.py.
+# statuses, writes the computed dtypes to tests/aten_ops/dtypes.tsv, and updates the lists of operators and the counted
+# numbers in pages.
 conformance: cann
 	$(RUN) -m tests.conformance.report
 	$(RUN) -m tests.listings

@@ -107,8 +107,10 @@ def row_of(kernel: Kernel) -> Operator:
     def inputs(shape: Shape, dtype: torch.dtype) -> Tensors:
         return tuple(noise(shape, dtype, seed) for seed in range(kernel.reads))
 
+    out_name = kernel.out_name
+
     def out(results: Tensors, *tensors: Tensor) -> Callable[[], Tensor]:
-        keywords = {**kernel.named, kernel.out_name: results[0]}
+        keywords = {**kernel.named, str(out_name): results[0]}
         return functools.partial(kernel.peer, *kernel.of_peer(*tensors), **keywords)
 
     # Without a Python function in between, whose cost would be visible at 16 elements.
@@ -128,7 +130,7 @@ def row_of(kernel: Kernel) -> Operator:
         peer,
         kernel.variant,
         eager=eager,
-        out=out,
+        out=out if out_name else None,
         cann=kernel.cann,
         jax={"is_result": True} if kernel.variant == "is_result" else dict(kernel.named),
         named=dict(kernel.named),

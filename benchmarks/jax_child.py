@@ -25,7 +25,7 @@ def take_cores(threads):
 
 
 def functions(jax):
-    """The functions that can be loaded, by the operators' names. Like ours, they compute in float32 and round once.
+    """The functions in files, by the operators' names. Like ours, they compute in float32 and round once.
 
     Each file in jax_functions has those of one operator; it is executed, because its folder is not a package here.
     """
@@ -33,6 +33,20 @@ def functions(jax):
     for path in sorted((Path(__file__).parent / "jax_functions").glob("*.py")):
         found |= runpy.run_path(str(path))["functions"](jax, found)
     return found
+
+
+def of_nn(jax, name):
+    """The same of an operator without a file: jax.nn's function of its name but for underscores, or its gradient."""
+    forward, is_forward, _ = name.partition("_backward")
+    found = {each.replace("_", ""): function for each, function in vars(jax.nn).items()}[forward.replace("_", "")]
+
+    def rounded(x):
+        return found(x.astype("float32")).astype(x.dtype)
+
+    def gradient(g, x):
+        return jax.vjp(found, x.astype("float32"))[1](g.astype("float32"))[0].astype(g.dtype)
+
+    return gradient if is_forward else rounded
 
 
 class Worker:
@@ -65,7 +79,7 @@ class Worker:
         for tensor in inputs:
             array = numpy.fromfile(tensor["file"], dtype=self._dtype(tensor["dtype"]))
             arrays.append(self._jax.numpy.asarray(array.reshape(tensor["shape"])))
-        function = self._functions[name]
+        function = self._functions.get(name) or of_nn(self._jax, name)
         compiled = self._jax.jit(lambda *arrays: function(*arrays, **options))
         self._call = lambda: compiled(*arrays)
         results = self._jax.block_until_ready(self._call())

@@ -1,10 +1,10 @@
 """Measures the errors of results against exact ones, in units in the last place (ULP), compared with ATen's.
 
-    python -m benchmarks.precision
+    python -m benchmarks.precision [TEXT...]
 
 float16 and bfloat16 are tested on all their values, float32 and float64 on a dense sample. The exact result is the
 formula in extended precision, on the unrounded inputs and on coefficients rounded to the operator's compute type: CANN
-passes FP32 scalars to its kernels.
+passes FP32 scalars to its kernels. TEXT selects the operators whose names contain it.
 """
 
 from __future__ import annotations
@@ -66,6 +66,11 @@ def largest_errors(kernel: Kernel, dtype: torch.dtype) -> list[float]:
     return [float(ulps(dtype, result, exact)[inside].max()) for result in results]
 
 
+def chosen(name: str) -> bool:
+    """Whether the command line asks for an operator: by a part of its name, or for all."""
+    return len(sys.argv) == 1 or any(text in name for text in sys.argv[1:])
+
+
 def main() -> int:
     """Prints the table: for each operator and dtype our largest error and ATen's."""
     print(f"torch {torch.__version__}, {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}\n")
@@ -76,7 +81,7 @@ def main() -> int:
     )
     print("|---|" + "---|" * len(FORMATS))
     with aclnn_torch.product("host"), np.errstate(all="ignore"):
-        for kernel in kernels_for("precision"):
+        for kernel in filter(lambda kernel: chosen(kernel.name), kernels_for("precision")):
             cells = [", ".join(f"{error:.4f}" for error in largest_errors(kernel, dtype)) for dtype in FORMATS]
             print(f"| {kernel.name} |", " | ".join(cells), "|", flush=True)
     return 0

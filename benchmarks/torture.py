@@ -1,11 +1,11 @@
 """Measures errors on difficult inputs: non-finite values, cancellation, and very long sums.
 
-    python -m benchmarks.torture
+    python -m benchmarks.torture [TEXT...]
 
 For each operator, condition and dtype, the largest error of ours and of torch's on the same inputs, against extended
 precision. The unit is the last place of the terms summed for a result, or of the exact result if it is not a sum. A
 result whose inf, nan or finiteness differs from the exact one, and a zero of the wrong sign if the formula has no sum,
-count as an error of inf.
+count as an error of inf. TEXT selects the operators whose names contain it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.operators import Kernel, kernels_for
 from tests.operators._exact import Array, Exact
 
 from .cases import noise
-from .precision import FORMATS
+from .precision import FORMATS, chosen
 
 Tensors = tuple[Tensor, ...]
 # An exact result, and the sum of the magnitudes of its terms; None if it is not a sum.
@@ -695,7 +695,7 @@ def main() -> int:
     """Prints the table: for each operator, condition and dtype the largest error of any result, ours and torch's."""
     print("| Ours, torch's |", " | ".join(str(dtype).removeprefix("torch.") for dtype in FORMATS), "|")
     print("|---|" + "---|" * len(FORMATS))
-    for operator in OPERATORS:
+    for operator in filter(lambda operator: chosen(operator.name), OPERATORS):
         for condition in operator.conditions:
             cells = []
             for dtype in FORMATS:

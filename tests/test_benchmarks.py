@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -496,9 +497,61 @@ def fake_jax(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return make
 
 
+# What jax's documentation lists in jax.nn that takes a tensor and no number that it cannot do without.
+IN_JAX_NN = (
+    *(
+        "celu",
+        "elu",
+        "gelu",
+        "hard_sigmoid",
+        "hard_silu",
+        "hard_swish",
+        "hard_tanh",
+        "leaky_relu",
+        "log_sigmoid",
+        "mish",
+    ),
+    *(
+        "relu",
+        "relu6",
+        "selu",
+        "sigmoid",
+        "silu",
+        "soft_sign",
+        "softplus",
+        "sparse_plus",
+        "sparse_sigmoid",
+        "squareplus",
+    ),
+    *("swish", "tanh"),
+)
+
+
 def test_jax_has_every_operator():
     ours_alone = VOCABULARY_OPERATORS - {"linear_cross_entropy"}
-    assert set(jax_child.functions(SimpleNamespace(numpy=None, lax=None))) == registered_operators() - ours_alone
+    in_files = set(jax_child.functions(SimpleNamespace(numpy=None, lax=None)))
+    found = {name.replace("_", "") for name in IN_JAX_NN}
+    in_nn = {name for name in registered_operators() if name.removesuffix("_backward").replace("_", "") in found}
+    assert in_files | in_nn == registered_operators() - ours_alone
+
+
+def test_jax_s_own_functions_are_found_and_differentiated():
+    """By their names without underscores; they compute in float32."""
+    pulled = []
+
+    def vjp(function, x):
+        pulled.append((function, x.dtype))
+        return function(x), lambda g: (g * 3,)
+
+    twice = SimpleNamespace(hard_swish=lambda x: 2 * x)
+    jax = SimpleNamespace(nn=twice, vjp=vjp)
+    x = np.array([1.0, -2.0], np.float16)
+    result, gradient = jax_child.of_nn(jax, "hardswish")(x), jax_child.of_nn(jax, "hardswish_backward")(x, x)
+    assert (result.dtype, result.tolist()) == (np.float16, [2.0, -4.0])
+    assert (gradient.dtype, gradient.tolist()) == (np.float16, [3.0, -6.0])
+    assert pulled == [(twice.hard_swish, np.float32)]
+    with pytest.raises(KeyError, match="hardswash"):
+        jax_child.of_nn(jax, "hardswash")
 
 
 def test_jax_takes_its_turns(fake_jax):

@@ -54,12 +54,13 @@ def _overload(
         example=example,
         batching=batching,
         nested=elementwise_nested(operator),
-        sharding=_sharding,
+        sharding=sharding,
         accepts_empty=True,
     )
 
 
-def _sharding(*args: Any, **_: Any) -> Sequence[Sharding]:
+def sharding(*args: Any, **_: Any) -> Sequence[Sharding]:
+    """One placement for all tensors, which may be split along any dimension."""
     tensors = [arg for arg in args if hasattr(arg, "placements")]
     shapes = {tensor.shape for tensor in tensors}
     dims = range(tensors[0].ndim) if len(shapes) == 1 else ()  # not if one is broadcast

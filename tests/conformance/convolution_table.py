@@ -22,6 +22,7 @@ from tests.conformance.machinery import (
     WITH_BF16,
     Bools,
     Changes,
+    Deviation,
     DtypeRow,
     Given,
     Ints,
@@ -1262,6 +1263,20 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
         name: None for name, on in zip(operator.outputs, mask.values, strict=True) if not on and draw(st.booleans())
     }
     return {**changes, "outputMask": mask, **absent}
+
+
+# ---- where the host differs from CANN on purpose
+
+DEVIATIONS = (
+    Deviation("aclnnConvolution(Backward)?", "2|5", r"HIFLOAT8|FLOAT8_\w+", "convolution"),
+    Deviation("aclnnConvolutionBackward", "own rule", "biasSizes null.*", "convolution"),
+    Deviation("aclnnConvolutionBackward", "25", ".*", "convolution"),
+    Deviation("aclnnConvolution(Backward)?", "-", "one value for all dimensions", "convolution"),
+    Deviation("aclnnConvolution", "10", ".*", "convolution"),
+    Deviation("aclnnConvolutionBackward", "30", ".*", "convolution"),
+    Deviation("aclnnConvolution", "-|8", ".* as ND", "convolution"),
+    Deviation("aclnnConvolutionBackward", "-|26", "[23]-D.* as ND", "convolution"),
+)
 
 
 # ---- where the rows come from

@@ -13,6 +13,7 @@ from tests.conformance.machinery import (
     NOWHERE,
     WITH_BF16,
     Changes,
+    Deviation,
     DtypeRow,
     Given,
     Operator,
@@ -276,6 +277,19 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
     if operator is ELU_BACKWARD:
         changes["isResult"] = draw(st.booleans()) and not changes["alpha"].value < 0
     return changes
+
+
+# ---- Deliberate deviations from CANN
+
+DEVIATIONS = (
+    Deviation(
+        "aclnn(Inplace)?Elu|aclnnEluBackward",
+        ".*",
+        r"format (NC1HWC0|FRACTAL_\w+|NC1HWC0_C04|NDC1HWC0)",
+        "elu-and-selu",
+    ),
+    Deviation("aclnnElu(Backward)?", "5|6", r"(out|gradInput) of \w+", "elu-and-selu"),
+)
 
 
 # ---- The sources of the rows

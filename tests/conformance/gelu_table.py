@@ -20,6 +20,7 @@ from tests.conformance.machinery import (
     NOWHERE,
     WITH_BF16,
     Changes,
+    Deviation,
     DtypeRow,
     Given,
     Operator,
@@ -172,6 +173,7 @@ GELU_BACKWARD = Operator(
     {"gradInput": backward},
     values,
     empty=EMPTY_BACKWARD,
+    broadcasts=True,
 )
 GELU_BACKWARD_V2 = Operator(
     "aclnnGeluBackwardV2",
@@ -180,6 +182,7 @@ GELU_BACKWARD_V2 = Operator(
     values,
     empty=EMPTY_BACKWARD,
     any_rank=True,
+    broadcasts=True,
 )
 
 # ---- dtypes: the products that accept each
@@ -377,6 +380,14 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
         out = promoted(dtypes) if operator is GELU_BACKWARD_V2 else draw(st.sampled_from(tuple(DTYPES)))
         changes["gradInput"] = Tensor(out, **draw(layouts(shape, zero_stride=False)))
     return changes
+
+
+# ---- Deliberate deviations from CANN
+
+DEVIATIONS = (
+    Deviation("aclnnGeluBackward(V2)?", "3", r"(HIF|F)LOAT8\w* beside FLOAT|gradInput of HIFLOAT8", "silu-and-gelu"),
+    Deviation("aclnnGeluV2", "5", r"approximate (2|-1)", "silu-and-gelu"),
+)
 
 
 # ---- The sources of the rows

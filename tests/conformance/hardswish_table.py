@@ -15,6 +15,7 @@ from tests.conformance.machinery import (
     HOST,
     NOWHERE,
     WITH_BF16,
+    Deviation,
     DtypeRow,
     Given,
     Operator,
@@ -206,6 +207,15 @@ def accepted(operator: Operator) -> list[Row]:
         *(Row("-", f"empty {s}", on_all(operator, "shape", s), ANYWHERE) for s in ((0,), (2, 0, 3), (0,) * 8)),
         *(Row("-", f"format {f.name}", on_all(operator, "format", f), ANYWHERE) for f in Format),
     ]
+
+
+# ---- Deliberate deviations from CANN
+
+DEVIATIONS = (
+    Deviation(
+        "aclnn(Inplace)?Hardswish|aclnnHardswishBackward(V2)?", ".*", ".*", "softplus-and-hardswish", lacking=True
+    ),
+)
 
 
 # ---- The sources of the rows

@@ -15,6 +15,7 @@ from tests.conformance.machinery import (
     HOST,
     NOWHERE,
     Changes,
+    Deviation,
     DtypeRow,
     Given,
     Operator,
@@ -37,7 +38,7 @@ I32, I64, U8, BOOL = Dtype.INT32, Dtype.INT64, Dtype.UINT8, Dtype.BOOL
 # The products that have them, and `host`; the second also exists on Ascend950.
 A2 = frozenset({"Ascend910B", "Ascend910_93", "host"})
 A2_AND_950 = A2 | {"Ascend950"}
-SECTION = "linear-cross-entropy"
+SECTION = "emulation/operators.md#linear-cross-entropy"
 
 # ---- formulas
 #
@@ -981,6 +982,20 @@ def modes(operator: Operator, matrix: Tensor) -> list[Changes]:
         smoothing,
         {**smoothing, **lse, "classWeightsOptional": None},
     ]
+
+
+# ---- Deliberate deviations from CANN
+
+DEVIATIONS = (
+    Deviation(f"{ONLINE.api}|{LOSS.api}", "7|9", "any other call", SECTION),
+    Deviation(ONLINE.api, "4", "rows of nothing", SECTION),
+    Deviation(ONLINE.api, "9", r"targets beyond 2\^24", SECTION),
+    Deviation(LOSS.api, "6|7", "logits of other rows|no (rows|classes).*", SECTION),
+    Deviation(GRADIENT.api, "2", "softmax( and sums of any kind)?", SECTION),
+    Deviation(GRADIENT.api, "7", "no (rows|classes)", SECTION),
+    Deviation(OURS.api, ".*", ".*", SECTION),
+    Deviation(f"{ONLINE.api}|{LOSS.api}", ".*", ".*", SECTION, lacking=True),
+)
 
 
 # ---- The sources of the rows

@@ -3,7 +3,8 @@
 An operator is its prototype filled with valid arguments, and a float64 reference for each output. A row changes some of
 the arguments and states on which products the call still succeeds, and otherwise the status and words of the failure. A
 table is an operator with its rows and the data that the tests of all operators need; a file `<operator>_table.py` that
-defines TABLES gets those tests (test_tables.py, test_executors.py).
+defines TABLES gets those tests (test_tables.py, test_executors.py). Its DEVIATIONS are the rows that deliberately
+differ from CANN.
 
 Changes are a dict. Its keys are an argument's name, or `argument.attribute` to change one attribute of a Tensor,
 Scalar, Ints or Bools: {"x.dtype": Dtype.FLOAT16, "epsilon": 1e-5, "weight": None, "stride.values": (2, 2)}. The names
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,6 +137,7 @@ class Operator:
     empty: Changes
     optional: frozenset[str] = frozenset()  # pointers that may be null, at least under some condition
     any_rank: bool = False  # of an elementwise operator's tensors; else at most 8 dimensions
+    broadcasts: bool = False  # an elementwise operator broadcasts its inputs to the shape of its output
     generated: bool = False  # CANN generates its checks: executor and workspaceSize are checked after the tensors
     missing: frozenset[str] = NOWHERE  # products without it: 561003 after the null checks
     # Products that find the operator missing only after checking the arguments, and the status. A row that they refuse
@@ -206,6 +209,28 @@ class Row(NamedTuple):
         return self.other[1] if self.other and product in self.other[0] else self.code
 
 
+class Deviation(NamedTuple):
+    """Rows that differ from CANN on purpose, by operator, number and condition (each a regular expression), and the
+    section with the reason: of docs/emulation/operators.md, or a page below docs and a section of it. `lacking`: only
+    their cells of products that lack the operator."""
+
+    api: str
+    number: str
+    condition: str
+    section: str
+    lacking: bool = False
+
+    @property
+    def reason(self) -> str:
+        """The page below docs, and its section."""
+        return self.section if "#" in self.section else f"emulation/operators.md#{self.section}"
+
+    def fits(self, operator: Operator, row: Row) -> bool:
+        """Whether it is about a row."""
+        parts = ((self.api, operator.api), (self.number, row.number), (self.condition, row.condition))
+        return all(re.fullmatch(pattern, text) for pattern, text in parts)
+
+
 class DtypeRow(NamedTuple):
     """A combination of dtypes, one for each tensor present by default, in order, and the products that accept it."""
 
@@ -240,12 +265,20 @@ class Table:
         return {f"{name}.dtype": dtype for name, dtype in zip(self.operator.tensors, dtypes, strict=True)}
 
 
-def tables_by_file() -> dict[str, Sequence[Table]]:
-    """The tables of every file of this folder that ends in _table.py, by the beginning of its name."""
+def table_modules() -> dict[str, ModuleType]:
+    """Every file of this folder that ends in _table.py, by the beginning of its name."""
     files = sorted(Path(__file__).parent.glob("*_table.py"))
-    return {
-        file.stem.removesuffix("_table"): importlib.import_module(f"{__package__}.{file.stem}").TABLES for file in files
-    }
+    return {file.stem.removesuffix("_table"): importlib.import_module(f"{__package__}.{file.stem}") for file in files}
+
+
+def tables_by_file() -> dict[str, Sequence[Table]]:
+    """The tables of every such file."""
+    return {name: module.TABLES for name, module in table_modules().items()}
+
+
+def all_deviations() -> list[Deviation]:
+    """Of every such file that has DEVIATIONS."""
+    return [each for module in table_modules().values() for each in getattr(module, "DEVIATIONS", ())]
 
 
 def all_tables() -> list[Table]:

@@ -2,8 +2,8 @@
 
 For each number of a check, a table names the function of the published sources that makes it; for a row without a
 number, the function that decides it; a row may have its own source. A row in which the host deliberately differs from
-CANN is the project's own rule, whatever CANN's source: docs/emulation/operators.md gives the reason
-(report.DEVIATIONS).
+CANN is the project's own rule, whatever CANN's source: the DEVIATIONS of its table name the section with
+the reason.
 
 `published_functions.tsv` lists the definitions in each cited file at the commit that was read: functions, methods,
 macros.
@@ -19,14 +19,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-_PUBLISHED = Path(__file__).with_name("published_functions.tsv")
+PUBLISHED = Path(__file__).with_name("published_functions.tsv")
 
 
 def _published() -> tuple[dict[str, str], dict[tuple[str, str], frozenset[str]]]:
     """The commit of each repository, and the definitions in each of its files."""
     revisions: dict[str, str] = {}
     definitions = {}
-    with _PUBLISHED.open(newline="", encoding="utf-8") as file:
+    with PUBLISHED.open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file, delimiter="\t"):
             assert revisions.setdefault(row["repository"], row["commit"]) == row["commit"]
             definitions[row["repository"], row["file"]] = frozenset(row["defines"].split())
@@ -70,8 +70,8 @@ def document(name: str) -> Source:
 
 
 def own(section: str) -> Source:
-    """The project's own rule, by its section of docs/emulation/operators.md."""
-    return Source(Kind.OWN, f"emulation/operators.md#{section}")
+    """The project's own rule, by a page below docs and its section."""
+    return Source(Kind.OWN, section)
 
 
 def unknown(source: Source) -> str:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tests import cabi
 from tests.cabi import FIND_KERNEL_ERROR, PRODUCTS, SUCCESS
-from tests.conformance.machinery import Operator, Row, Table, all_tables, call
+from tests.conformance.machinery import Deviation, Operator, Row, Table, all_deviations, all_tables, call
 from tests.conformance.provenance import REVISIONS, Kind, Source, own
 
 HEAD = """# Conformance: operator, condition, product, status
@@ -35,8 +35,8 @@ column is the number of the check in CANN's document, in the document's order; `
 | 507015 | the stream reports an error when it is synchronised |
 
 In the tables of linear cross entropy, 561000 and 361001 are products without the function, and 561103 is a refusal by
-the tiling. Elsewhere CANN's description of an operator says on which products it exists; of SiLU, Softplus and
-Hardswish only the documents say so, and no check of CANN enforces it.
+the tiling. Elsewhere CANN's description of an operator says on which products it exists, or only its document does,
+which no check of CANN enforces.
 
 {lacking} cells marked † are refusals of a product without the operator that no published check makes in stage 1. They
 are the project's own rule, whatever the rest of their row rests on.
@@ -49,78 +49,7 @@ from CANN on purpose. The column `host` as a whole is an extension: no Ascend pr
 """
 
 
-class Deviation(NamedTuple):
-    """Rows that deliberately differ from CANN, by operator, number and condition (each a regular expression), and the
-    section of docs/emulation/operators.md with the reason. `lacking`: only their cells of products that lack the
-    operator."""
-
-    api: str
-    number: str
-    condition: str
-    section: str
-    lacking: bool = False
-
-    def fits(self, operator: Operator, row: Row) -> bool:
-        """True if it applies to a row."""
-        parts = ((self.api, operator.api), (self.number, row.number), (self.condition, row.condition))
-        return all(re.fullmatch(pattern, text) for pattern, text in parts)
-
-
-ELU_AND_SELU = "aclnn(Inplace)?S?[Ee]lu|aclnnS?[Ee]luBackward"
-CROSS_ENTROPY, CONVOLUTION = "aclnnCrossEntropyLoss(Grad)?", "aclnnConvolution(Backward)?"
-BACKWARD = "aclnnConvolutionBackward"
-# Ascend910B checks two of the shapes, and neither the reduction nor the range of the smoothing.
-UNCHECKED = (
-    r"(?!gradLoss 0-D for (mean|sum))gradLoss .*|out has .*|logProb has . dims?|target has (2|no) dims|"
-    r"weight has 2 dims|an unknown reduction|reduction '.*'|labelSmoothing .*"
-)
-FORWARD_UNCHECKED = (
-    r"lossOut .*|logProbOut .*|input has . dims?|target has (2|no) dims|weight has 2 dims|no classes|labelSmoothing NaN"
-)
-ONLINE, LOSS_OF_SUMS = "aclnnFusedLinearOnlineMaxSum", "aclnnFusedCrossEntropyLossWithMaxSum"
-LINEAR_GRADIENT, LINEAR = "aclnnFusedLinearCrossEntropyLossGrad", "linear-cross-entropy"
-DEVIATIONS = (
-    Deviation(ELU_AND_SELU, ".*", r"format (NC1HWC0|FRACTAL_\w+|NC1HWC0_C04|NDC1HWC0)", "elu-and-selu"),
-    Deviation("aclnnElu(Backward)?", "5|6", r"(out|gradInput) of \w+", "elu-and-selu"),
-    Deviation("aclnnGeluBackward(V2)?", "3", r"(HIF|F)LOAT8\w* beside FLOAT|gradInput of HIFLOAT8", "silu-and-gelu"),
-    Deviation("aclnnGeluV2", "5", r"approximate (2|-1)", "silu-and-gelu"),
-    Deviation("aclnnSiluBackward", "4|6", r"(gradOutput|self) (has another dtype|would broadcast)", "silu-and-gelu"),
-    Deviation("aclnnLayerNorm", "9", r"(mean|rstd) of other rows", "layernorm"),
-    Deviation("aclnnSoftplusBackward", ".*", r"(beta|threshold) (null|complex)", "softplus-and-hardswish"),
-    Deviation("aclnnRmsNorm", "8|11", r"rstdOut has (an element for each of x|one row)|no columns", "rmsnorm"),
-    Deviation("aclnnCrossEntropyLossGrad", "7", UNCHECKED, "crossentropyloss"),
-    Deviation("aclnnCrossEntropyLoss", "7", FORWARD_UNCHECKED, "crossentropyloss"),
-    Deviation(CROSS_ENTROPY, "7", r"label smoothing|all of it smoothing|z-loss.*|lse .*", "crossentropyloss"),
-    Deviation("aclnnCrossEntropyLossGrad", "7", "a z-loss scale", "crossentropyloss"),
-    Deviation(CROSS_ENTROPY, "4.2", r"label -?\d+", "crossentropyloss"),
-    Deviation(
-        CROSS_ENTROPY, "4.3", r"(a|another) negative (one|ignoreIndex)|all rows ignored, mean", "crossentropyloss"
-    ),
-    Deviation(CONVOLUTION, "2|5", r"HIFLOAT8|FLOAT8_\w+", "convolution"),
-    Deviation(BACKWARD, "own rule", "biasSizes null.*", "convolution"),
-    Deviation(BACKWARD, "25", ".*", "convolution"),
-    Deviation(CONVOLUTION, "-", "one value for all dimensions", "convolution"),
-    Deviation("aclnnConvolution", "10", ".*", "convolution"),
-    Deviation(BACKWARD, "30", ".*", "convolution"),
-    Deviation("aclnnConvolution", "-|8", ".* as ND", "convolution"),
-    Deviation(BACKWARD, "-|26", "[23]-D.* as ND", "convolution"),
-    Deviation(f"{ONLINE}|{LOSS_OF_SUMS}", "7|9", "any other call", LINEAR),
-    Deviation(ONLINE, "4", "rows of nothing", LINEAR),
-    Deviation(ONLINE, "9", r"targets beyond 2\^24", LINEAR),
-    Deviation(LOSS_OF_SUMS, "6|7", "logits of other rows|no (rows|classes).*", LINEAR),
-    Deviation(LINEAR_GRADIENT, "2", "softmax( and sums of any kind)?", LINEAR),
-    Deviation(LINEAR_GRADIENT, "7", "no (rows|classes)", LINEAR),
-    Deviation("aclnnHostLinearCrossEntropy", ".*", ".*", LINEAR),
-    Deviation("aclnnSiluBackward", ".*", ".*", "silu-and-gelu", lacking=True),
-    Deviation(
-        "aclnn(Inplace)?Hardswish|aclnnHardswishBackward(V2)?|aclnnSoftplusBackward",
-        ".*",
-        ".*",
-        "softplus-and-hardswish",
-        lacking=True,
-    ),
-    Deviation(f"{ONLINE}|{LOSS_OF_SUMS}", ".*", ".*", LINEAR, lacking=True),
-)
+DEVIATIONS = all_deviations()
 
 
 def sections(document: str) -> set[str]:
@@ -149,7 +78,7 @@ def of_lacking(operator: Operator, row: Row, product: str) -> Deviation | None:
 def source_of(table: Table, row: Row) -> Source:
     """A row's source: the reason of a deviation, its own source, or that of its check."""
     reason = deviation(table.operator, row)
-    return own(reason.section) if reason else row.source or table.sources.of(row.number, row.condition)
+    return own(reason.reason) if reason else row.source or table.sources.of(row.number, row.condition)
 
 
 def rows_of(table: Table) -> list[Row]:
@@ -188,7 +117,7 @@ def lines(table: Table, counts: Counts) -> Iterator[str]:
         source = source_of(table, row)
         counts.rows[source.kind] += 1
         number = sources.setdefault(source, len(sources) + 1)
-        link = f"[why](emulation/operators.md#{reason.section})" if reason else ""
+        link = f"[why]({reason.reason})" if reason else ""
         condition = row.condition.replace("|", r"\|")
         yield f"| {row.number} | {condition} | {' | '.join(cells)} | {number} | {link} |"
     yield ""

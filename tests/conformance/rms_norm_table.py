@@ -13,6 +13,7 @@ from tests.conformance.machinery import (
     HOST,
     WITH_BF16,
     Changes,
+    Deviation,
     DtypeRow,
     Given,
     Operator,
@@ -379,6 +380,13 @@ def any_backward(draw: st.DrawFn) -> Changes:
 
 
 SHAPES = (((3,), (8,)), ((2, 3), (4, 5)), ((), (2, 3, 4)))
+
+
+# ---- Deliberate deviations from CANN
+
+DEVIATIONS = (
+    Deviation("aclnnRmsNorm", "8|11", r"rstdOut has (an element for each of x|one row)|no columns", "rmsnorm"),
+)
 
 
 # ---- The sources of the rows

@@ -11,6 +11,7 @@ from tests.conformance.machinery import (
     HOST,
     NOWHERE,
     WITH_BF16,
+    Deviation,
     DtypeRow,
     Given,
     Operator,
@@ -181,6 +182,18 @@ def accepted(operator: Operator) -> list[Row]:
         ),
         *(Row("8", f"format {f.name}", on_all(operator, "format", f), ANYWHERE) for f in Format),
     ]
+
+
+# ---- Deliberate deviations from CANN
+
+DEVIATIONS = (
+    Deviation(
+        "aclnn(Inplace)?Selu|aclnnSeluBackward",
+        ".*",
+        r"format (NC1HWC0|FRACTAL_\w+|NC1HWC0_C04|NDC1HWC0)",
+        "elu-and-selu",
+    ),
+)
 
 
 # ---- The sources of the rows

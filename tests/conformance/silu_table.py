@@ -13,6 +13,7 @@ from tests.conformance.machinery import (
     ANYWHERE,
     HOST,
     WITH_BF16,
+    Deviation,
     DtypeRow,
     Given,
     Operator,
@@ -140,6 +141,14 @@ def accepted(operator: Operator, most_dims: int) -> list[Row]:
         *(Row("-", f"empty {s}", on_all(operator, "shape", s), ANYWHERE) for s in ((0,), (2, 0, 3), (0,) * 8)),
         *(Row("-", f"format {f.name}", on_all(operator, "format", f), ANYWHERE) for f in Format),
     ]
+
+
+# ---- Deliberate deviations from CANN
+
+DEVIATIONS = (
+    Deviation("aclnnSiluBackward", "4|6", r"(gradOutput|self) (has another dtype|would broadcast)", "silu-and-gelu"),
+    Deviation("aclnnSiluBackward", ".*", ".*", "silu-and-gelu", lacking=True),
+)
 
 
 # ---- The sources of the rows

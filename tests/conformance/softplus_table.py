@@ -16,6 +16,7 @@ from tests.conformance.machinery import (
     NOWHERE,
     WITH_BF16,
     Changes,
+    Deviation,
     DtypeRow,
     Given,
     Operator,
@@ -254,6 +255,14 @@ def any_call(draw: st.DrawFn, operator: Operator) -> Changes:
         shape = changes["self"].shape
         changes["self"] = Tensor(draw(st.sampled_from(list(BACKWARD_DTYPES))), **draw(layouts(shape, zero_stride=True)))
     return changes
+
+
+# ---- Deliberate deviations from CANN
+
+DEVIATIONS = (
+    Deviation("aclnnSoftplusBackward", ".*", r"(beta|threshold) (null|complex)", "softplus-and-hardswish"),
+    Deviation("aclnnSoftplusBackward", ".*", ".*", "softplus-and-hardswish", lacking=True),
+)
 
 
 # ---- The sources of the rows

@@ -6,25 +6,14 @@ import numpy as np
 import pytest
 
 from tests.cabi import PRODUCTS, Dtype
-from tests.conformance.machinery import Operator, Tensor, on_all, succeeds, sweep
-from tests.conformance.selu_table import DTYPES, GRADIENTS, INPLACE_SELU, SELU, SELU_BACKWARD, TABLES
+from tests.conformance.machinery import Tensor, on_all, succeeds
+from tests.conformance.selu_table import DTYPES, INPLACE_SELU, SELU, SELU_BACKWARD, TABLES
 
-F32, F16, BF16, F64, I32, I8 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16, Dtype.DOUBLE, Dtype.INT32, Dtype.INT8
+F32, F16, I32, I8 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.INT32, Dtype.INT8
 OPERATORS = [table.operator for table in TABLES]
-EACH_OPERATOR = pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.api)
 
 
 # ---- Values (formulas of the documents of aclnnSelu and aclnnSeluBackward; integers as in Ascend950's kernels)
-
-
-@pytest.mark.parametrize("dtype", (F32, F16, BF16, F64), ids=lambda dtype: dtype.name)
-@EACH_OPERATOR
-def test_values(operator: Operator, dtype: Dtype) -> None:
-    x = sweep(dtype)
-    changes = {}
-    for name in operator.tensors:
-        changes[name] = Tensor(dtype, x.shape, values=GRADIENTS if name == "gradOutput" else x)
-    succeeds(operator, changes)
 
 
 def backward_of(g: list[float], y: list[float], dtype: Dtype = F32) -> list[float]:

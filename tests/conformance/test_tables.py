@@ -11,19 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cabi import FIND_KERNEL_ERROR, PARAM_INVALID, PRODUCTS, SUCCESS, Dtype
+from tests.cabi import FIND_KERNEL_ERROR, PARAM_INVALID, PRODUCTS, REAL, SUCCESS, Dtype
 from tests.conformance.machinery import (
     Changes,
     DtypeRow,
     Row,
     Same,
     Table,
+    Tensor,
     all_tables,
     call,
     check_order,
     check_row,
     pairs,
     succeeds,
+    sweep,
     views,
 )
 
@@ -100,6 +102,30 @@ def test_dtypes(table: Table, product: str) -> None:
         expected[name] = good if table.accepts_dtypes(dtypes, product) else refused
         got[name] = call(table.operator, table.of_dtypes(dtypes), product).status
     assert got == expected
+
+
+# ---- values
+
+# Elementwise operators without coefficients, whose tensors have one shape.
+EACH_TABLE_OF_TENSORS = pytest.mark.parametrize(
+    ("table", "dtype"),
+    [
+        pytest.param(table, row.dtypes[0], id=f"{table.operator.api}-{row.dtypes[0].name}")
+        for table in TABLES
+        if not table.operator.sizes
+        and all(isinstance(argument, Tensor) for argument in table.operator.arguments.values())
+        for row in table.dtypes
+        if len(set(row.dtypes)) == 1 and row.dtypes[0] in REAL
+    ],
+)
+
+
+@EACH_TABLE_OF_TENSORS
+def test_every_value(table: Table, dtype: Dtype) -> None:
+    """All values of 16 bits, of a wider dtype a sample of all magnitudes; gradients are the table's, in turn."""
+    operator, x = table.operator, sweep(dtype)
+    of = {name: operator.values(dtype, name) if name == "gradOutput" else x for name in operator.tensors}
+    succeeds(operator, {name: Tensor(dtype, x.shape, values=values) for name, values in of.items()})
 
 
 # ---- memory

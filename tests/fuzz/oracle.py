@@ -115,45 +115,33 @@ def castable_scalars(call: Call) -> bool:
     return all(call[name]["dtype"] not in complex_dtypes for name in names)
 
 
+def shapes_good(call: Call) -> bool:
+    """One shape, or shapes that are broadcast to the output's; of some 8 dimensions at most."""
+    *inputs, out = shapes = [call.shape(name) for name in call.tensors]
+    if not call.operator.any_rank and max(map(len, shapes)) > 8:
+        return False
+    if not call.operator.broadcasts:
+        return len(set(shapes)) == 1
+    sizes = [{size for size in each if size != 1} for each in zip_longest(*map(reversed, inputs), fillvalue=1)]
+    return all(len(distinct) <= 1 for distinct in sizes) and out == tuple(max(each, default=1) for each in sizes[::-1])
+
+
 def elementwise(call: Call) -> int:
-    """Equal shapes and accepted dtypes; for some at most 8 dimensions; scalars convertible to FLOAT; ELU: no negative
-    alpha for a result."""
-    names = call.tensors
-    dtypes = call.dtypes(names)
+    """Shapes that fit and accepted dtypes; scalars convertible to FLOAT; ELU: no negative alpha for a result; GELU: a
+    known formula."""
+    dtypes = call.dtypes(call.tensors)
     good = None not in dtypes and call.table.accepts_dtypes(dtypes, call.product)  # type: ignore[arg-type]
-    good = good and len({call.shape(name) for name in names}) == 1
-    if not call.operator.any_rank:
-        good = good and len(call.shape(names[0])) <= 8
-    good = good and castable_scalars(call)
+    good = good and shapes_good(call) and castable_scalars(call)
     if call.arguments.get("isResult"):
         good = good and not call["alpha"]["value"] < 0
+    good = good and call.arguments.get("approximate", 0) in (0, 1, "none", "tanh")
     return SUCCESS if good else PARAM_INVALID
 
 
-def gelu_forward(call: Call) -> int:
-    """As an elementwise operator; aclnnGelu does not accept private formats, aclnnGeluV2 has two formulas."""
-    good = elementwise(call) == SUCCESS and call.arguments.get("approximate", 0) in (0, 1)
-    if call.operator is gelu_table.GELU:
-        good = good and not any(call[name]["format"] in gelu_table.PRIVATE for name in call.tensors)
-    return SUCCESS if good else PARAM_INVALID
-
-
-def gelu_backward(call: Call) -> int:
-    """Shapes that broadcast to the output's; for aclnnGeluBackward with at most 8 dimensions."""
-    names = call.tensors
-    dtypes = call.dtypes(names)
-    good = None not in dtypes and call.table.accepts_dtypes(dtypes, call.product)  # type: ignore[arg-type]
-    good = good and call.arguments.get("approximate", "tanh") in ("none", "tanh")
-    first, second, out = (call.shape(name) for name in names)
-    if not call.operator.any_rank:
-        good = good and max(len(first), len(second)) <= 8
-    sizes = [
-        sorted({size for size in pair if size != 1})
-        for pair in zip_longest(reversed(first), reversed(second), fillvalue=1)
-    ]
-    good = good and all(len(distinct) <= 1 for distinct in sizes)
-    good = good and tuple(distinct[0] if distinct else 1 for distinct in reversed(sizes)) == out
-    return SUCCESS if good else PARAM_INVALID
+def gelu_by_tanh(call: Call) -> int:
+    """As an elementwise operator, but without private formats."""
+    good = not any(call[name]["format"] in gelu_table.PRIVATE for name in call.tensors)
+    return elementwise(call) if good else PARAM_INVALID
 
 
 def same_if_there(call: Call, name: str, shape: Sequence[int]) -> bool:
@@ -938,10 +926,9 @@ def backward_empty_good(call: Call, x: tuple[int, ...], weight: tuple[int, ...])
 
 # ---- All operators
 
-# The rules of operators that are not elementwise.
+# The rules of operators that are not elementwise, or differ from the elementwise ones.
 RULES: dict[str, Callable[[Call], int]] = {
-    **dict.fromkeys(("aclnnGelu", "aclnnGeluV2"), gelu_forward),
-    **dict.fromkeys(("aclnnGeluBackward", "aclnnGeluBackwardV2"), gelu_backward),
+    "aclnnGelu": gelu_by_tanh,
     "aclnnLayerNorm": layer_norm_forward,
     "aclnnLayerNormBackward": layer_norm_backward,
     "aclnnConvolution": convolution,
@@ -985,8 +972,7 @@ def stage1_status(call: Call) -> int:
 
 def elements_met(call: Call, name: str) -> int:
     """The relevant elements of a tensor; none if it is broadcast to an empty output."""
-    broadcast = RULES.get(call.operator.api) is gelu_backward
-    of = [name, *call.tensors[-1:]] if broadcast else [name]
+    of = [name, *call.tensors[-1:]] if call.operator.broadcasts else [name]
     return min(count(call.shape(each)) for each in of)  # type: ignore[type-var, return-value]
 
 

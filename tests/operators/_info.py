@@ -88,7 +88,6 @@ class Kernel:
     peer_is_exact_in_double: bool = False  # in a narrower dtype ATen's loses digits to cancellation
     # The distance from ATen's result allowed beyond its last rounding, by dtype.
     atol: Callable[[torch.dtype], float] = lambda dtype: 0.0
-    out_name: str = "out"  # the peer's name for an output tensor
     named: Mapping[str, Any] = field(default_factory=dict, hash=False)  # keyword arguments, also the peer's and JAX's
     cann_name: str = ""  # in snake_case, if it differs from the operator's
     cann: Callable[..., tuple[Any, ...]] | None = None  # CANN's arguments, if they differ from the operator's
@@ -100,6 +99,12 @@ class Kernel:
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def out_name(self) -> str | None:
+        """What the peer calls a tensor to write to, if it can."""
+        schemas = [getattr(self.peer, overload)._schema for overload in self.peer.overloads()]
+        return next((argument.name for schema in schemas for argument in schema.arguments if argument.is_out), None)
 
     @property
     def overload(self) -> OpOverload:

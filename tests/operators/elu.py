@@ -38,7 +38,6 @@ def kernels(
             arguments=lambda g, v: (g, *scalars, is_result, v),
             peer=aten.elu_backward,
             exact=_exact.elu_backward,
-            out_name="grad_input",
             variant=variant,
             used_by=users,
         )

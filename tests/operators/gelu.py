@@ -96,7 +96,6 @@ def kernels(approximate: str) -> list[Kernel]:
             variant=variant,
             named=named,
             peer_is_exact_in_double=True,
-            out_name="grad_input",
             # Where the two terms of the derivative cancel, a gradient of up to 5 has rounding errors of either.
             atol=lambda dtype: 8 * torch.finfo(torch.float32).eps,
             cann_name="gelu_backward_v2" if is_default else "",

@@ -28,7 +28,6 @@ KERNELS = (
         peer=aten.elu_backward,
         peer_arguments=lambda g, y: (g, *SCALARS, True, y),
         exact=lambda dtype, g, y: _exact.elu_backward(dtype, g, *SCALARS, True, y),
-        out_name="grad_input",
     ),
 )
 FUNCTIONS = (

@@ -29,7 +29,6 @@ KERNELS = (
         peer=aten.silu_backward,
         exact=exact_backward,
         magnitude=magnitude_of_backward,
-        out_name="grad_input",
         # Where 1 + x (1 - s) cancels, a gradient of up to 5 has rounding errors of its terms.
         atol=lambda dtype: 8 * torch.finfo(dtype).eps,
     ),

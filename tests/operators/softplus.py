@@ -52,7 +52,6 @@ def kernels(beta: float, threshold: float, variant: str = "", *, used_by: Iterab
             arguments=lambda g, x: (g, x, beta, threshold),
             peer=aten.softplus_backward,
             exact=exact_backward,
-            out_name="grad_input",
             variant=variant,
             used_by=users,
         ),

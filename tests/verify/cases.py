@@ -145,8 +145,8 @@ def _of_row(table: Table, row: Row, product: str) -> Case:
         f"status/{operator.api}/{row.number}/{row.condition}",
         partial(observe, operator, row.changes, product),
         str(row.on(operator, product)),
-        ": ".join(own(reason.section) if reason else source_of(table, row)),
-        reason.section if reason else "",
+        ": ".join(own(reason.reason) if reason else source_of(table, row)),
+        reason.reason if reason else "",
     )
 
 

@@ -36,7 +36,7 @@ class Case:
     run: Callable[[], Observation]
     expected: str = "0"  # the outcome in the tables
     source: str = ""  # the source of that
-    section: str = ""  # of docs/emulation/operators.md, with the reason why the host CANN deviates
+    section: str = ""  # a page below docs and its section, with the reason why the host CANN deviates
 
     def described(self) -> dict[str, Any]:
         """The part that the requesting process needs."""

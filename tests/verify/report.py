@@ -80,9 +80,7 @@ class Report:
         lines += _table(("", "version"), self.versions.items())
         lines += ["", "## Unexplained", "", *_table(_HEAD, map(_row, self.of(UNEXPLAINED)))]
         lines += ["", "## Explained deviations", ""]
-        lines += _table(
-            (*_HEAD, "reason"), ((*_row(r), f"emulation/operators.md#{r.section}") for r in self.of(EXPLAINED))
-        )
+        lines += _table((*_HEAD, "reason"), ((*_row(r), r.section) for r in self.of(EXPLAINED)))
         lines += ["", "## Largest errors", "", "In units in the last place of the dtype; of torch's, from the CPU.", ""]
         lines += _table(
             ("", "dtype", "installed", "host"),

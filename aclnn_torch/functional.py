@@ -10,6 +10,7 @@ from .ops.convolution import conv1d, conv2d, conv3d, conv_transpose1d, conv_tran
 from .ops.cross_entropy_loss import cross_entropy
 from .ops.elu import celu, elu
 from .ops.gelu import gelu
+from .ops.hardsigmoid import hardsigmoid
 from .ops.hardswish import hardswish
 from .ops.layer_norm import layer_norm
 from .ops.linear_cross_entropy import linear_cross_entropy
@@ -29,6 +30,7 @@ __all__ = [
     "cross_entropy",
     "elu",
     "gelu",
+    "hardsigmoid",
     "hardswish",
     "layer_norm",
     "linear_cross_entropy",

@@ -10,6 +10,7 @@ from .ops.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTransp
 from .ops.cross_entropy_loss import CrossEntropyLoss
 from .ops.elu import CELU, ELU
 from .ops.gelu import GELU
+from .ops.hardsigmoid import Hardsigmoid
 from .ops.hardswish import Hardswish
 from .ops.layer_norm import LayerNorm
 from .ops.linear_cross_entropy import LinearCrossEntropyLoss
@@ -30,6 +31,7 @@ __all__ = [
     "ConvTranspose2d",
     "ConvTranspose3d",
     "CrossEntropyLoss",
+    "Hardsigmoid",
     "Hardswish",
     "LayerNorm",
     "LinearCrossEntropyLoss",

@@ -20,6 +20,7 @@ from aclnn_torch import ops as stated
 from tests import inductor, operator_checks
 from tests.operator_checks import FLOATS, TOLERANCE, Call, views
 from tests.operators import ELEMENTWISE, OPERATORS, FunctionCase, Kernel, ModuleCase
+from tests.operators._info import REFERENCE
 
 ops = torch.ops.aclnn
 
@@ -151,7 +152,7 @@ def test_opcheck_in_place(kernel: Kernel) -> None:
 
 @FUNCTIONS
 def test_third_derivative(case: FunctionCase, host_product: None) -> None:
-    for (_, ours), (_, torchs) in zip(case.variants(F), case.variants(TF), strict=True):
+    for (_, ours), (_, torchs) in zip(case.variants(F), case.variants(REFERENCE), strict=True):
         values = []
         for function in (ours, torchs):
             x = torch.tensor([-1.5, 0.7, 3.0], dtype=torch.float64, requires_grad=True)
@@ -181,7 +182,7 @@ def test_agrees_with_torch_on_its_samples(case: FunctionCase, dtype: torch.dtype
             for in_place in (False, True) if case.in_place else (None,):
                 keywords = sample.kwargs if in_place is None else sample.kwargs | {"inplace": in_place}
                 results = []
-                for module, computed_in in ((F, dtype), (TF, wide)):
+                for module, computed_in in ((F, dtype), (REFERENCE, wide)):
                     x = sample.input.detach().to(computed_in, copy=True).requires_grad_()
                     y = case.of(module)(x * 1, *sample.args, **keywords)
                     weight = torch.linspace(-2, 2, y.numel(), dtype=torch.float64).to(dtype).reshape(y.shape)

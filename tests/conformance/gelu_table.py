@@ -36,6 +36,7 @@ from tests.conformance.machinery import (
     sigmoid,
     sigmoid_roundings,
     unit,
+    widest,
 )
 from tests.conformance.provenance import Source, by_hand
 
@@ -127,7 +128,7 @@ def promoted(dtypes: dict[str, Dtype]) -> Dtype:
     floating = {g, x} - set(INTEGERS)
     if not floating or not floating <= {F16, BF16, F32, F64}:
         return Dtype.DT_UNDEFINED
-    return floating.pop() if len(floating) == 1 else F64 if F64 in floating else F32
+    return widest(*floating)
 
 
 def backward(given: Given) -> Reference:

@@ -138,6 +138,7 @@ class Operator:
     optional: frozenset[str] = frozenset()  # pointers that may be null, at least under some condition
     any_rank: bool = False  # of an elementwise operator's tensors; else at most 8 dimensions
     broadcasts: bool = False  # an elementwise operator broadcasts its inputs to the shape of its output
+    one_format: bool = False  # an elementwise operator refuses tensors of different formats
     generated: bool = False  # CANN generates its checks: executor and workspaceSize are checked after the tensors
     missing: frozenset[str] = NOWHERE  # products without it: 561003 after the null checks
     # Products that find the operator missing only after checking the arguments, and the status. A row that they refuse
@@ -554,6 +555,12 @@ def can_cast(source: Dtype, target: Dtype) -> bool:
 def working(dtype: Dtype) -> Dtype:
     """The compute dtype of an operator: float, or double for double."""
     return Dtype.DOUBLE if dtype == Dtype.DOUBLE else Dtype.FLOAT
+
+
+def widest(*dtypes: Dtype) -> Dtype:
+    """What floating dtypes are promoted to: two different 16-bit types to FLOAT."""
+    different = set(dtypes)
+    return dtypes[0] if len(different) == 1 else Dtype.DOUBLE if Dtype.DOUBLE in different else Dtype.FLOAT
 
 
 def cast(value: np.ndarray, dtype: Dtype) -> np.ndarray:

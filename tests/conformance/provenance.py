@@ -127,6 +127,7 @@ NO_LAUNCH = code("hicann/opbase", _EXECUTOR, "NnopbaseExecutorMatchCache", "Nnop
 
 
 # Checks that several operators share.
+NULLS_OF_2 = ops_nn("common/inc/op_api/level2_base.h", "CheckNotNull2Tensor")
 NULLS_OF_3 = ops_nn("common/inc/op_api/level2_base.h", "CheckNotNull3Tensor")
 DTYPES_OF_2 = ops_nn("common/inc/op_api/level2_base_caculation.h", "CheckDtypeValidActivation")
 SHAPES_OF_2 = ops_nn("common/inc/op_api/level2_base.h", "CheckSameShapeNotlimit1In1Out")

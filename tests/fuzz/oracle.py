@@ -127,11 +127,13 @@ def shapes_good(call: Call) -> bool:
 
 
 def elementwise(call: Call) -> int:
-    """Shapes that fit and accepted dtypes; scalars convertible to FLOAT; ELU: no negative alpha for a result; GELU: a
-    known formula."""
+    """Shapes that fit and accepted dtypes; for some one format; scalars convertible to FLOAT; ELU: no negative alpha
+    for a result; GELU: a known formula."""
     dtypes = call.dtypes(call.tensors)
     good = None not in dtypes and call.table.accepts_dtypes(dtypes, call.product)  # type: ignore[arg-type]
     good = good and shapes_good(call) and castable_scalars(call)
+    if call.operator.one_format:
+        good = good and len({call[name]["format"] for name in call.tensors}) == 1
     if call.arguments.get("isResult"):
         good = good and not call["alpha"]["value"] < 0
     good = good and call.arguments.get("approximate", 0) in (0, 1, "none", "tanh")

@@ -137,6 +137,16 @@ class Kernel:
         return result
 
 
+class _Reference:
+    """torch.nn.functional, but for functions whose derivatives are wrong or missing there."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch.nn.functional, name)
+
+
+REFERENCE = _Reference()
+
+
 @dataclass(frozen=True, kw_only=True)
 class FunctionCase:
     """A function of aclnn_torch.functional, which torch.nn.functional has, too, and a call of it."""
@@ -153,6 +163,8 @@ class FunctionCase:
     # For an elementwise function, on torch's samples: see Kernel; and the distance allowed from torch's gradient.
     peer_is_exact_in_double: bool = False
     gradient_atol: Callable[[torch.dtype], float] = lambda dtype: 0.0
+    # What REFERENCE has in place of torch.nn.functional's own.
+    reference: Callable[..., Tensor] | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -164,6 +176,8 @@ class FunctionCase:
 
     def of(self, functional: Any) -> Callable[..., Tensor]:
         """The function in a module."""
+        if functional is REFERENCE and self.reference:
+            return self.reference
         function: Callable[..., Tensor] = getattr(functional, self.name)
         return function
 

@@ -3,7 +3,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/hardsigmoid.h>
-#include <ATen/ops/hardsigmoid_backward.h>
 #include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/log_sigmoid_backward.h>
 #include <ATen/ops/log_sigmoid_forward.h>
@@ -49,15 +48,12 @@ ACLNN(LogSigmoidBackward, (Floating<In>, gradOutput), (Floating<In>, self),
   gradInput = at::log_sigmoid_backward(wide(gradOutput), wide(self),
                                        std::get<1>(at::log_sigmoid_forward(wide(self))));
 }
-ACLNN_UNARY_OF(Floating<In>, Hardsigmoid, at::hardsigmoid)
-ACLNN_INPLACE_UNARY_OF(Floating<InOut>, Hardsigmoid, at::hardsigmoid)
 ACLNN(HardsigmoidV2, (In, self), (Like<Out>, out, "self")) {
   out = hard_sigmoid(self);
 }
 ACLNN(InplaceHardsigmoidV2, (InOut, self)) {
   self = hard_sigmoid(self);
 }
-ACLNN_BACKWARD(HardsigmoidBackward, self, at::hardsigmoid_backward)
 ACLNN_UNARY(Tanh, at::tanh)
 ACLNN_INPLACE_UNARY(Tanh, at::tanh)
 ACLNN_BACKWARD(TanhBackward, output, at::tanh_backward)

@@ -14,6 +14,7 @@ from .ops.hardsigmoid import hardsigmoid
 from .ops.hardswish import hardswish
 from .ops.layer_norm import layer_norm
 from .ops.linear_cross_entropy import linear_cross_entropy
+from .ops.mish import mish
 from .ops.rms_norm import rms_norm
 from .ops.selu import selu
 from .ops.silu import silu
@@ -34,6 +35,7 @@ __all__ = [
     "hardswish",
     "layer_norm",
     "linear_cross_entropy",
+    "mish",
     "rms_norm",
     "selu",
     "silu",

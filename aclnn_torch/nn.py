@@ -14,6 +14,7 @@ from .ops.hardsigmoid import Hardsigmoid
 from .ops.hardswish import Hardswish
 from .ops.layer_norm import LayerNorm
 from .ops.linear_cross_entropy import LinearCrossEntropyLoss
+from .ops.mish import Mish
 from .ops.rms_norm import RMSNorm
 from .ops.selu import SELU
 from .ops.silu import SiLU
@@ -35,6 +36,7 @@ __all__ = [
     "Hardswish",
     "LayerNorm",
     "LinearCrossEntropyLoss",
+    "Mish",
     "RMSNorm",
     "SiLU",
     "Softplus",

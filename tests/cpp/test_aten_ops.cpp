@@ -36,7 +36,6 @@ aclnnStatus aclnnClamp(void*, uint64_t, aclOpExecutor*, aclrtStream);
 aclnnStatus aclnnMaskedSelectGetWorkspaceSize(const aclTensor*, const aclTensor*, aclTensor*,
                                               uint64_t*, aclOpExecutor**);
 aclnnStatus aclnnMaskedSelect(void*, uint64_t, aclOpExecutor*, aclrtStream);
-aclnnStatus aclnnMishGetWorkspaceSize(const aclTensor*, aclTensor*, uint64_t*, aclOpExecutor**);
 aclnnStatus aclnnLogSigmoidGetWorkspaceSize(const aclTensor*, aclTensor*, uint64_t*,
                                             aclOpExecutor**);
 aclnnStatus aclnnLogSigmoid(void*, uint64_t, aclOpExecutor*, aclrtStream);
@@ -222,8 +221,8 @@ TEST(what_does_not_fit_is_refused_in_stage_1) {
   CHECK(told("aclnnAdd: other has format 29"));
   CHECK_EQ(add(x, x, repeated), 161002);
   CHECK(told("out (shape [2, 3], strides [0, 1]) has elements that alias one another"));
-  CHECK_EQ(aclnnMishGetWorkspaceSize(whole, x, &s.size, &s.executor), 161002);
-  CHECK(told("aclnnMish: self has dtype INT32, expected FLOAT, FLOAT16, BFLOAT16 or DOUBLE"));
+  CHECK_EQ(aclnnLogSigmoidGetWorkspaceSize(whole, x, &s.size, &s.executor), 161002);
+  CHECK(told("aclnnLogSigmoid: self has dtype INT32, expected FLOAT, FLOAT16, BFLOAT16 or DOUBLE"));
   CHECK_EQ(aclnnCastGetWorkspaceSize(x, ACL_STRING, x, &s.size, &s.executor), 161002);
   CHECK(told("aclnnCast: dtype is 13"));
   CHECK_EQ(aclHostSetProduct("Ascend310P"), ACL_SUCCESS);

@@ -42,7 +42,6 @@ CASES = [
             ("LeakyRelu LeakyReluBackward", partial(F.leaky_relu, negative_slope=0.2)),
             ("Sigmoid SigmoidBackward", torch.sigmoid),
             ("Tanh TanhBackward", torch.tanh),
-            ("Mish MishBackward", F.mish),
             ("Celu", partial(F.celu, alpha=1.5)),
             ("Hardtanh HardtanhBackward", partial(F.hardtanh, min_val=-0.5, max_val=2.0)),
             ("Hardtanh HardtanhBackward", F.relu6),
@@ -66,7 +65,6 @@ CASES = [
             ("InplaceRelu", torch.relu_),
             ("InplaceThreshold", lambda x: F.threshold_(x, 0.5, -1.0)),
             ("InplaceLeakyRelu", lambda x: F.leaky_relu_(x, 0.2)),
-            ("InplaceMish", partial(F.mish, inplace=True)),
             ("InplaceCelu", lambda x: F.celu_(x, 1.5)),
             ("InplaceHardtanh", lambda x: F.hardtanh_(x, -0.5, 2.0)),
         ]

@@ -1,11 +1,9 @@
-// GELU, SiLU, Mish and ELU, and their gradients.
+// GELU, SiLU and ELU, and their gradients.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/abs.h>
 #include <ATen/ops/celu.h>
 #include <ATen/ops/elu.h>
-#include <ATen/ops/mish.h>
-#include <ATen/ops/mish_backward.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/sigmoid.h>
@@ -15,7 +13,7 @@
 
 #include "cann/rows/row.h"
 
-namespace aclnn_host::activation_gelu_silu_mish_elu_rows {
+namespace aclnn_host::activation_gelu_silu_elu_rows {
 
 namespace {
 
@@ -52,12 +50,6 @@ ACLNN(SwishBackward, (Like<Floating<In>>, gradOutput, "self"), (Floating<In>, se
       (Optional<Number>, betaOptional), (Like<Out>, gradInput, "self")) {
   gradInput = at::silu_backward(wide(gradOutput), wide(self) * beta_of(betaOptional));
 }
-ACLNN_UNARY_OF(Floating<In>, Mish, at::mish)
-ACLNN_INPLACE_UNARY_OF(Floating<InOut>, Mish, at::mish)
-ACLNN(MishBackward, (FloatingOrComplex<In>, gradOutput), (FloatingOrComplex<In>, self),
-      (Out, gradInput)) {
-  gradInput = at::mish_backward(wide(gradOutput), wide(self));
-}
 
 ACLNN(EluV2, (Floating<In>, self), (Number, alpha), (Number, scale), (Number, inputScale),
       (Like<Out>, out, "self")) {
@@ -71,4 +63,4 @@ ACLNN(InplaceCelu, (Floating<InOut>, selfRef), (Number, alpha)) {
   selfRef = at::celu(selfRef, alpha);
 }
 
-}  // namespace aclnn_host::activation_gelu_silu_mish_elu_rows
+}  // namespace aclnn_host::activation_gelu_silu_elu_rows

@@ -37,7 +37,7 @@ def functions(jax):
 
 def of_nn(jax, name):
     """The same of an operator without a file: jax.nn's function of its name but for underscores, or its gradient."""
-    forward, is_forward, _ = name.partition("_backward")
+    forward, backward, _ = name.partition("_backward")
     found = {each.replace("_", ""): function for each, function in vars(jax.nn).items()}[forward.replace("_", "")]
 
     def rounded(x):
@@ -46,7 +46,7 @@ def of_nn(jax, name):
     def gradient(g, x):
         return jax.vjp(found, x.astype("float32"))[1](g.astype("float32"))[0].astype(g.dtype)
 
-    return gradient if is_forward else rounded
+    return gradient if backward else rounded
 
 
 class Worker:

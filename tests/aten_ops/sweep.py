@@ -463,10 +463,8 @@ def run_call(
     with with_torch, also Python's torch. Strided tensors have a gap after each element.
     """
     command = [*COMMAND, "-", product, *(["torch"] if with_torch else [])]
-    # The name of the running test goes with the request: it would make each environment another one.
-    variables = {name: value for name, value in ENVIRONMENT.items() if name != "PYTEST_CURRENT_TEST"}
     request = [os.environ.get("PYTEST_CURRENT_TEST", ""), line, strided]
-    return tuple(server.ask(command, variables | (environment or {}), PACKAGE.parent, request))
+    return tuple(server.ask(command, ENVIRONMENT | (environment or {}), PACKAGE.parent, request))
 
 
 def run_calls(

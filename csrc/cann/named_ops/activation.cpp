@@ -1,32 +1,5 @@
 // Activation functions and their gradients.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/celu.h>
-#include <ATen/ops/elu.h>
-#include <ATen/ops/elu_backward.h>
-#include <ATen/ops/glu.h>
-#include <ATen/ops/glu_backward.h>
-#include <ATen/ops/hardsigmoid.h>
-#include <ATen/ops/hardsigmoid_backward.h>
-#include <ATen/ops/hardswish.h>
-#include <ATen/ops/hardswish_backward.h>
-#include <ATen/ops/leaky_relu.h>
-#include <ATen/ops/leaky_relu_backward.h>
-#include <ATen/ops/log_sigmoid.h>
-#include <ATen/ops/mish.h>
-#include <ATen/ops/mish_backward.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/selu.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/sigmoid_backward.h>
-#include <ATen/ops/silu.h>
-#include <ATen/ops/silu_backward.h>
-#include <ATen/ops/softplus.h>
-#include <ATen/ops/tanh.h>
-#include <ATen/ops/tanh_backward.h>
-#include <ATen/ops/threshold.h>
-#include <ATen/ops/threshold_backward.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/activation/shrinking.h"
 

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <numbers>
 
-#include <ATen/ops/zeros.h>
-
 #include "cann/named_ops/operator.h"
 
 namespace aclnn_host::named_box_overlap {

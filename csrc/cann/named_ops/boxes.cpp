@@ -4,19 +4,6 @@
 #include <limits>
 #include <numbers>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/atan.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/log.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/minimum.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/tan.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/where.h>
-
 #include "cann/named_ops/operator.h"
 
 namespace aclnn_host::named_boxes {

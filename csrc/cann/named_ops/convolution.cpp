@@ -1,11 +1,6 @@
 // Convolutions and their gradients. Attributes have a number for each of the dimensions N, C, (D,)
 // H, W; pads have one for each side of D, H, W.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/convolution.h>
-#include <ATen/ops/convolution_backward.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/named_ops/precision.h"
 

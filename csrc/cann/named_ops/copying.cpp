@@ -1,9 +1,5 @@
 // Copies: conversions of formats and types, strided views, and rearrangements.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/stack.h>
-
 #include "cann/named_ops/operator.h"
 
 namespace aclnn_host::named_copying {

@@ -1,11 +1,5 @@
 // Sequences and matrices made of numbers only.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/eye.h>
-#include <ATen/ops/linspace.h>
-#include <ATen/ops/logspace.h>
-
 #include "cann/named_ops/operator.h"
 
 namespace aclnn_host::named_creation {

@@ -1,15 +1,5 @@
 // Gathers, scatters and fills by indices and masks.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/embedding_dense_backward.h>
-#include <ATen/ops/gather.h>
-#include <ATen/ops/index_put.h>
-#include <ATen/ops/masked_select.h>
-#include <ATen/ops/nonzero.h>
-#include <ATen/ops/searchsorted.h>
-#include <ATen/ops/where.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/bounds.h"
 

@@ -3,13 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/ops/_cdist_backward.h>
-#include <ATen/ops/_cdist_forward.h>
-#include <ATen/ops/linalg_inv.h>
-#include <ATen/ops/linalg_qr.h>
-#include <ATen/ops/linalg_slogdet.h>
-#include <ATen/ops/pdist.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/linear_algebra/distances.h"
 

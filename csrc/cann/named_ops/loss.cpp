@@ -2,28 +2,7 @@
 
 #include <utility>
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
-#include <ATen/ops/binary_cross_entropy.h>
-#include <ATen/ops/binary_cross_entropy_backward.h>
-#include <ATen/ops/binary_cross_entropy_with_logits.h>
-#include <ATen/ops/broadcast_tensors.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/kl_div.h>
-#include <ATen/ops/l1_loss.h>
-#include <ATen/ops/log_softmax.h>
-#include <ATen/ops/mse_loss.h>
-#include <ATen/ops/multilabel_margin_loss_forward.h>
-#include <ATen/ops/nll_loss_backward.h>
-#include <ATen/ops/nll_loss_forward.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/sign.h>
-#include <ATen/ops/smooth_l1_loss.h>
-#include <ATen/ops/smooth_l1_loss_backward.h>
-#include <ATen/ops/soft_margin_loss.h>
-#include <ATen/ops/soft_margin_loss_backward.h>
-#include <ATen/ops/softmax.h>
-#include <ATen/ops/where.h>
 
 #include "cann/named_ops/operator.h"
 

@@ -1,11 +1,5 @@
 // Products of matrices and vectors.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/bmm.h>
-#include <ATen/ops/dot.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/mm.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/named_ops/precision.h"
 

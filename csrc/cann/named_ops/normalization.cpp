@@ -1,12 +1,6 @@
 // Normalisations and their gradients.
 
 #include <ATen/ExpandUtils.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/rsqrt.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/square.h>
-#include <ATen/ops/where.h>
 
 #include "cann/named_ops/operator.h"
 

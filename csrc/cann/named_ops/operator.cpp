@@ -9,8 +9,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 
 #include "acl/acl_rt.h"

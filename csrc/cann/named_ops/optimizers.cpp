@@ -1,9 +1,5 @@
 // Steps of Adam and its variants. A tensor that a step overwrites is both an input and an output.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/sqrt.h>
-
 #include "cann/named_ops/operator.h"
 
 namespace aclnn_host::named_optimizers {

@@ -2,17 +2,6 @@
 
 #include <algorithm>
 
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/pad.h>
-#include <ATen/ops/reflection_pad1d_backward.h>
-#include <ATen/ops/reflection_pad2d_backward.h>
-#include <ATen/ops/reflection_pad3d_backward.h>
-#include <ATen/ops/replication_pad1d_backward.h>
-#include <ATen/ops/replication_pad2d_backward.h>
-#include <ATen/ops/replication_pad3d_backward.h>
-#include <ATen/ops/where.h>
-
 #include "cann/named_ops/operator.h"
 
 namespace aclnn_host::named_padding {

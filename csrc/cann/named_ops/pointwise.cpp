@@ -2,54 +2,6 @@
 
 #include <cmath>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/acos.h>
-#include <ATen/ops/acosh.h>
-#include <ATen/ops/asin.h>
-#include <ATen/ops/asinh.h>
-#include <ATen/ops/atan.h>
-#include <ATen/ops/atan2.h>
-#include <ATen/ops/atanh.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/cos.h>
-#include <ATen/ops/cosh.h>
-#include <ATen/ops/cross.h>
-#include <ATen/ops/erf.h>
-#include <ATen/ops/erfc.h>
-#include <ATen/ops/erfinv.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/expm1.h>
-#include <ATen/ops/floor_divide.h>
-#include <ATen/ops/fmod.h>
-#include <ATen/ops/isclose.h>
-#include <ATen/ops/isfinite.h>
-#include <ATen/ops/lerp.h>
-#include <ATen/ops/log.h>
-#include <ATen/ops/log10.h>
-#include <ATen/ops/log1p.h>
-#include <ATen/ops/log2.h>
-#include <ATen/ops/logaddexp.h>
-#include <ATen/ops/logaddexp2.h>
-#include <ATen/ops/logical_and.h>
-#include <ATen/ops/logical_not.h>
-#include <ATen/ops/logical_or.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/minimum.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/pow.h>
-#include <ATen/ops/reciprocal.h>
-#include <ATen/ops/round.h>
-#include <ATen/ops/rsqrt.h>
-#include <ATen/ops/sign.h>
-#include <ATen/ops/sin.h>
-#include <ATen/ops/sinh.h>
-#include <ATen/ops/sqrt.h>
-#include <ATen/ops/square.h>
-#include <ATen/ops/tan.h>
-#include <ATen/ops/trunc.h>
-#include <ATen/ops/xlogy.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/integers.h"
 

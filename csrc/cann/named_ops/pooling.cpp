@@ -1,19 +1,5 @@
 // Pooling and its gradients. ksize and strides have one number for each dimension.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_adaptive_avg_pool2d.h>
-#include <ATen/ops/_adaptive_avg_pool2d_backward.h>
-#include <ATen/ops/avg_pool2d.h>
-#include <ATen/ops/avg_pool2d_backward.h>
-#include <ATen/ops/avg_pool3d.h>
-#include <ATen/ops/avg_pool3d_backward.h>
-#include <ATen/ops/max_pool2d_with_indices.h>
-#include <ATen/ops/max_pool2d_with_indices_backward.h>
-#include <ATen/ops/max_pool3d.h>
-#include <ATen/ops/max_pool3d_with_indices.h>
-#include <ATen/ops/max_pool3d_with_indices_backward.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/planes.h"
 

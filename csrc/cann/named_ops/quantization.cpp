@@ -4,12 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/round.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/engine/frame.h"
 

@@ -3,13 +3,6 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_softmax_backward_data.h>
-#include <ATen/ops/nonzero.h>
-#include <ATen/ops/softmax.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/random/random.h"
 

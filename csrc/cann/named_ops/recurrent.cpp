@@ -3,16 +3,6 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/tanh.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/recurrent/recurrent.h"
 

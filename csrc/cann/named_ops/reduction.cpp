@@ -5,24 +5,6 @@
 #include <functional>
 #include <numeric>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_log_softmax_backward_data.h>
-#include <ATen/ops/_softmax_backward_data.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/amin.h>
-#include <ATen/ops/cummax.h>
-#include <ATen/ops/cummin.h>
-#include <ATen/ops/cumprod.h>
-#include <ATen/ops/cumsum.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/log_softmax.h>
-#include <ATen/ops/logsumexp.h>
-#include <ATen/ops/mean.h>
-#include <ATen/ops/renorm.h>
-#include <ATen/ops/softmax.h>
-#include <ATen/ops/sum.h>
-#include <ATen/ops/var.h>
-
 #include "cann/named_ops/operator.h"
 
 namespace aclnn_host::named_reduction {

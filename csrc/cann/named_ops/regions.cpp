@@ -3,12 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/vision/deformable_sampling.h"
 #include "cann/rows/vision/region_alignment.h"

@@ -2,17 +2,6 @@
 
 #include <array>
 
-#include <ATen/ops/upsample_bicubic2d.h>
-#include <ATen/ops/upsample_bicubic2d_backward.h>
-#include <ATen/ops/upsample_bilinear2d.h>
-#include <ATen/ops/upsample_bilinear2d_backward.h>
-#include <ATen/ops/upsample_nearest2d.h>
-#include <ATen/ops/upsample_nearest2d_backward.h>
-#include <ATen/ops/upsample_nearest3d.h>
-#include <ATen/ops/upsample_nearest3d_backward.h>
-#include <ATen/ops/upsample_trilinear3d.h>
-#include <ATen/ops/upsample_trilinear3d_backward.h>
-
 #include "cann/named_ops/operator.h"
 
 namespace aclnn_host::named_resizing {

@@ -7,11 +7,6 @@
 #include <numeric>
 #include <vector>
 
-#include <ATen/ops/arange.h>
-#include <ATen/ops/eq.h>
-#include <ATen/ops/from_blob.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/named_ops/operator.h"
 
 namespace aclnn_host::named_rotated_boxes {

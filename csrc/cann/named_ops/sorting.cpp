@@ -1,17 +1,5 @@
 // Sorting, extremes and their indices, unique elements.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_unique2.h>
-#include <ATen/ops/argmax.h>
-#include <ATen/ops/argmin.h>
-#include <ATen/ops/histc.h>
-#include <ATen/ops/max.h>
-#include <ATen/ops/min.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/sort.h>
-#include <ATen/ops/topk.h>
-#include <ATen/ops/unique_consecutive.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/bounds.h"
 

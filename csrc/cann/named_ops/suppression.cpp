@@ -5,10 +5,6 @@
 #include <numeric>
 #include <vector>
 
-#include <ATen/ops/arange.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/engine/frame.h"
 

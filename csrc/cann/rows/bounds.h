@@ -1,9 +1,7 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/aminmax.h>
-
 #include "cann/rows/engine/refusal.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 

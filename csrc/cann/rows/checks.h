@@ -2,8 +2,6 @@
 
 #include <optional>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/engine/refusal.h"
 #include "cann/rows/row.h"
 #include "host_cann/arguments/aten.h"

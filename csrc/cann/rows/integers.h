@@ -4,16 +4,10 @@
 #include <limits>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/div.h>
-#include <ATen/ops/eq.h>
-#include <ATen/ops/neg.h>
-#include <ATen/ops/remainder.h>
-#include <ATen/ops/result_type.h>
-#include <ATen/ops/where.h>
 #include <c10/core/ScalarType.h>
 
 #include "cann/rows/engine/refusal.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 

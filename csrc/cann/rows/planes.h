@@ -6,9 +6,8 @@
 #include <limits>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/checks.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 

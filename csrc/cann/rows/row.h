@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+
 #include "cann/rows/engine/element_types.h"
 #include "cann/rows/engine/kinds.h"
 #include "cann/rows/engine/preparation.h"

@@ -1,25 +1,6 @@
 // Gated linear units: one half of a tensor, activated, times the other.
 
 #include <ATen/OpMathType.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/clamp_max.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/gelu_backward.h>
-#include <ATen/ops/glu.h>
-#include <ATen/ops/glu_backward.h>
-#include <ATen/ops/le.h>
-#include <ATen/ops/lt.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/silu.h>
-#include <ATen/ops/silu_backward.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/tanh.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
 
 #include "cann/rows/activation/gated_rows.h"
 #include "cann/rows/activation/gated_units.h"

@@ -1,10 +1,6 @@
 #pragma once
 
-#include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/silu.h>
-#include <ATen/ops/tanh.h>
 
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

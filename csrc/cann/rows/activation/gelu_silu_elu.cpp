@@ -1,16 +1,5 @@
 // GELU, SiLU and ELU, and their gradients.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/abs.h>
-#include <ATen/ops/celu.h>
-#include <ATen/ops/elu.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/silu.h>
-#include <ATen/ops/silu_backward.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/row.h"
 
 namespace aclnn_host::activation_gelu_silu_elu_rows {

@@ -3,22 +3,6 @@
 
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_prelu_kernel.h>
-#include <ATen/ops/_prelu_kernel_backward.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/bitwise_left_shift.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/leaky_relu.h>
-#include <ATen/ops/leaky_relu_backward.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/threshold.h>
-#include <ATen/ops/threshold_backward.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/random/random.h"
 #include "cann/rows/row.h"

@@ -1,10 +1,5 @@
 // Piecewise linear functions: shrinking, clamping, and the step function.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/hardtanh.h>
-#include <ATen/ops/heaviside.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/activation/shrinking.h"
 #include "cann/rows/row.h"
 

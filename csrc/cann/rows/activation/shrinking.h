@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/abs.h>
-#include <ATen/ops/softshrink.h>
-#include <ATen/ops/where.h>
 #include <c10/core/Scalar.h>
 
 #include "cann/rows/engine/element_types.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 

@@ -1,16 +1,5 @@
 // The sigmoid, the hyperbolic tangent, their variants and gradients.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/abs.h>
-#include <ATen/ops/hardsigmoid.h>
-#include <ATen/ops/log_sigmoid.h>
-#include <ATen/ops/log_sigmoid_backward.h>
-#include <ATen/ops/log_sigmoid_forward.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/sigmoid_backward.h>
-#include <ATen/ops/tanh.h>
-#include <ATen/ops/tanh_backward.h>
-
 #include "cann/rows/row.h"
 
 namespace aclnn_host::activation_sigmoid_rows {

@@ -1,11 +1,5 @@
 // Softmax and log-softmax, also of scaled and masked scores.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_log_softmax.h>
-#include <ATen/ops/_log_softmax_backward_data.h>
-#include <ATen/ops/_softmax.h>
-#include <ATen/ops/_softmax_backward_data.h>
-
 #include "cann/rows/row.h"
 
 namespace aclnn_host::activation_softmax_rows {

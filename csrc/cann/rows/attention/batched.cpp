@@ -4,13 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/stack.h>
-
 #include "cann/rows/attention/batched.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/random/random.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 namespace {

@@ -4,8 +4,6 @@
 #include <optional>
 #include <string>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/attention/training.h"
 #include "cann/rows/random/philox.h"
 #include "cann/rows/row.h"

@@ -3,10 +3,9 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 namespace {

@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/attention/inference.h"
+#include "cann/rows/row.h"
 
 // Locates the elements of one sequence: along the dimensions of a layout, in blocks of a page
 // table, in a list of tensors, after a padding or a prefix.

@@ -6,10 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/attention/training.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

@@ -5,20 +5,10 @@
 #include <algorithm>
 #include <limits>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/round.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/attention/caches.h"
 #include "cann/rows/attention/masks.h"
 #include "cann/rows/checks.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 namespace {

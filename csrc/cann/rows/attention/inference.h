@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
 #include <c10/util/OptionalArrayRef.h>
 
 #include "cann/rows/row.h"

@@ -7,14 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/sort.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/attention/lightning_indexer.h"
 #include "cann/rows/attention/token_sequences.h"
 #include "cann/rows/checks.h"

@@ -6,13 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/outer.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/attention/token_sequences.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"

@@ -4,12 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/softmax.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/attention/lightning_indexer.h"
 #include "cann/rows/attention/token_sequences.h"
 #include "cann/rows/checks.h"

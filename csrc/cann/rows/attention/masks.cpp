@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
-
 #include "cann/rows/checks.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 namespace {

@@ -3,9 +3,8 @@
 #include <cstdint>
 #include <optional>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/attention/inference.h"
+#include "cann/rows/row.h"
 
 // The keys that masks hide from a query.
 namespace aclnn_host {

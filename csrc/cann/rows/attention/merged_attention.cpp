@@ -3,12 +3,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/logsumexp.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/stack.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -3,8 +3,6 @@
 #include <optional>
 #include <string>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/row.h"
 
 // The prolog of multi-head latent attention. From each token it computes the queries of all heads

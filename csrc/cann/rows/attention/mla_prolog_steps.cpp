@@ -1,18 +1,10 @@
 // The steps of a prolog of multi-head latent attention, all in FLOAT.
 #include "cann/rows/attention/mla_prolog.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/index_copy.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/round.h>
-
 #include "cann/rows/attention/inference.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
+#include "cann/rows/row.h"
 #include "host_cann/descriptors/private_format.h"
 
 namespace aclnn_host {

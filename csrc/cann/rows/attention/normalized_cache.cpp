@@ -4,14 +4,6 @@
 #include <algorithm>
 #include <string>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/div.h>
-#include <ATen/ops/rsqrt.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/attention/updated_cache.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"

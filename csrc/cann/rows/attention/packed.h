@@ -6,9 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/attention/training.h"
+#include "cann/rows/row.h"
 
 // Attention of training over packed sequences of different lengths: queries, keys and values are T,
 // N, D, one sequence after the other.

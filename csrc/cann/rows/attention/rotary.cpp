@@ -1,10 +1,5 @@
 // Rotary position embeddings: rotate pairs of elements of the last dimension by an angle.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/stack.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -3,11 +3,6 @@
 
 #include <string>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/round.h>
-
 #include "cann/rows/attention/updated_cache.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"

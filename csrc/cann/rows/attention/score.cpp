@@ -4,11 +4,10 @@
 #include <optional>
 #include <string>
 
-#include <ATen/ops/empty.h>
-
 #include "cann/rows/attention/batched.h"
 #include "cann/rows/attention/packed.h"
 #include "cann/rows/random/random.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host::attention_score_rows {
 

@@ -6,11 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/attention/token_sequences.h"
 #include "cann/rows/attention/training.h"
 #include "cann/rows/checks.h"

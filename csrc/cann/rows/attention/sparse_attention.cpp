@@ -7,15 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/attention/packed.h"
 #include "cann/rows/attention/sparse_scores.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host::attention_sparse_attention_rows {
 

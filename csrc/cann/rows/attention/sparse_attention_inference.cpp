@@ -6,14 +6,11 @@
 #include <string>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/attention/sparse_scores.h"
 #include "cann/rows/attention/training.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host::attention_sparse_attention_inference_rows {
 

@@ -6,10 +6,8 @@
 #include <tuple>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/checks.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 

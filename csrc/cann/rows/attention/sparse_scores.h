@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include <ATen/core/Tensor.h>
+#include "cann/rows/row.h"
 
 // Selects the blocks of keys that a query of native sparse attention sees, by its attention to
 // windows.

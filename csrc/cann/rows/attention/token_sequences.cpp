@@ -2,10 +2,9 @@
 
 #include "cann/rows/attention/token_sequences.h"
 
-#include <ATen/ops/tensor.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 

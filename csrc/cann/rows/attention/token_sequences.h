@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
 #include <c10/util/OptionalArrayRef.h>
+
+#include "cann/rows/row.h"
 
 // Sequences whose lengths are in a tensor, so that only stage 2 knows them.
 namespace aclnn_host {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include <ATen/core/Tensor.h>
 #include <c10/util/OptionalArrayRef.h>
 
 #include "cann/rows/row.h"

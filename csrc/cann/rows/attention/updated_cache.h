@@ -3,11 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/softmax.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -6,11 +6,6 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/bincount.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/constant_pad_nd.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

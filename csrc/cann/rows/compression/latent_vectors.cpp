@@ -1,10 +1,5 @@
 // Quantises the latent vectors of attention to 4-bit indices of the nearest centroids.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/sqrt.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

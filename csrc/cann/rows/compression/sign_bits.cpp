@@ -1,9 +1,5 @@
 // Packs the signs of numbers, eight in a byte from the lowest bit on: 1 for 0 and more, 0 below.
 
-#include <ATen/ops/arange.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/ge.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

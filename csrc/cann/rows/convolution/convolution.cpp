@@ -3,11 +3,6 @@
 #include <cctype>
 #include <limits>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/convolution.h>
-#include <ATen/ops/convolution_backward.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/matmul/matrix_units.h"

@@ -4,10 +4,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorIterator.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/col2im.h>
-#include <ATen/ops/im2col.h>
-#include <ATen/ops/unfold_backward.h>
 #include <c10/util/safe_numerics.h>
 
 #include "cann/rows/checks.h"

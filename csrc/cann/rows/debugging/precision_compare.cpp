@@ -1,9 +1,5 @@
 // Compares a device's results with expected ones.
 
-#include <ATen/ops/eq.h>
-#include <ATen/ops/isnan.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

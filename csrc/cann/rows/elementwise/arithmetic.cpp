@@ -1,21 +1,6 @@
 // Sums, differences, products and combinations of them: multiply-adds, scales and lerps.
 
 #include <ATen/ScalarOps.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/abs.h>
-#include <ATen/ops/add.h>
-#include <ATen/ops/addcdiv.h>
-#include <ATen/ops/addcmul.h>
-#include <ATen/ops/lerp.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/minimum.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/neg.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/result_type.h>
-#include <ATen/ops/rsub.h>
-#include <ATen/ops/sub.h>
 
 #include "cann/rows/checks.h"
 #include "cann/rows/elementwise/write_elementwise.h"

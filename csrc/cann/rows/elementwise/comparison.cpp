@@ -3,23 +3,6 @@
 #include <cmath>
 
 #include <ATen/ScalarOps.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/abs.h>
-#include <ATen/ops/eq.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/ge.h>
-#include <ATen/ops/gt.h>
-#include <ATen/ops/isclose.h>
-#include <ATen/ops/isfinite.h>
-#include <ATen/ops/isinf.h>
-#include <ATen/ops/isneginf.h>
-#include <ATen/ops/isposinf.h>
-#include <ATen/ops/le.h>
-#include <ATen/ops/logical_not.h>
-#include <ATen/ops/lt.h>
-#include <ATen/ops/ne.h>
-#include <ATen/ops/sgn.h>
-#include <ATen/ops/signbit.h>
 
 #include "cann/rows/checks.h"
 #include "cann/rows/integers.h"

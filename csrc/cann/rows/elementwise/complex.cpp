@@ -1,10 +1,5 @@
 // Complex numbers: made of real and imaginary parts, and split into them.
 
-#include <ATen/ops/angle.h>
-#include <ATen/ops/complex.h>
-#include <ATen/ops/polar.h>
-#include <ATen/ops/real.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

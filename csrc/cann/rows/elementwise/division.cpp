@@ -3,15 +3,6 @@
 #include <limits>
 
 #include <ATen/ScalarOps.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/div.h>
-#include <ATen/ops/floor.h>
-#include <ATen/ops/floor_divide.h>
-#include <ATen/ops/fmod.h>
-#include <ATen/ops/gcd.h>
-#include <ATen/ops/reciprocal.h>
-#include <ATen/ops/result_type.h>
-#include <ATen/ops/trunc.h>
 
 #include "cann/rows/checks.h"
 #include "cann/rows/elementwise/write_elementwise.h"

@@ -1,17 +1,5 @@
 // Logical and bitwise operations.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/bitwise_and.h>
-#include <ATen/ops/bitwise_left_shift.h>
-#include <ATen/ops/bitwise_not.h>
-#include <ATen/ops/bitwise_or.h>
-#include <ATen/ops/bitwise_right_shift.h>
-#include <ATen/ops/bitwise_xor.h>
-#include <ATen/ops/logical_and.h>
-#include <ATen/ops/logical_not.h>
-#include <ATen/ops/logical_or.h>
-#include <ATen/ops/logical_xor.h>
-
 #include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_logic_rows {

@@ -1,22 +1,5 @@
 // Powers, roots, exponentials and logarithms.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/exp2.h>
-#include <ATen/ops/expm1.h>
-#include <ATen/ops/log.h>
-#include <ATen/ops/log10.h>
-#include <ATen/ops/log1p.h>
-#include <ATen/ops/log2.h>
-#include <ATen/ops/logaddexp.h>
-#include <ATen/ops/logaddexp2.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/pow.h>
-#include <ATen/ops/rsqrt.h>
-#include <ATen/ops/special_xlog1py.h>
-#include <ATen/ops/sqrt.h>
-#include <ATen/ops/xlogy.h>
-
 #include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_powers_and_logarithms_rows {

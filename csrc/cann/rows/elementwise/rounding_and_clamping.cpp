@@ -1,19 +1,5 @@
 // Rounding to integers or to a number of decimals, and clamping.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/ceil.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/clamp_max.h>
-#include <ATen/ops/clamp_min.h>
-#include <ATen/ops/floor.h>
-#include <ATen/ops/frac.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/minimum.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/round.h>
-#include <ATen/ops/trunc.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -5,18 +5,6 @@
 #include <limits>
 #include <numbers>
 
-#include <ATen/ops/digamma.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/erf.h>
-#include <ATen/ops/erfc.h>
-#include <ATen/ops/erfinv.h>
-#include <ATen/ops/isnan.h>
-#include <ATen/ops/lgamma.h>
-#include <ATen/ops/logit.h>
-#include <ATen/ops/logit_backward.h>
-#include <ATen/ops/special_ndtri.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_special_functions_rows {

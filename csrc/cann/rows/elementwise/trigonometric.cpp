@@ -1,22 +1,6 @@
 // Trigonometric and hyperbolic functions, their inverses, and gradients. The hyperbolic tangent is
 // in activation/sigmoid.cpp.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/acos.h>
-#include <ATen/ops/acosh.h>
-#include <ATen/ops/asin.h>
-#include <ATen/ops/asinh.h>
-#include <ATen/ops/atan.h>
-#include <ATen/ops/atan2.h>
-#include <ATen/ops/atanh.h>
-#include <ATen/ops/cos.h>
-#include <ATen/ops/cosh.h>
-#include <ATen/ops/sin.h>
-#include <ATen/ops/sinc.h>
-#include <ATen/ops/sinh.h>
-#include <ATen/ops/sqrt.h>
-#include <ATen/ops/tan.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <ATen/ExpandUtils.h>
-#include <ATen/ops/result_type.h>
 
 #include "cann/rows/row.h"
 

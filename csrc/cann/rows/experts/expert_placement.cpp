@@ -2,12 +2,6 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/floor_divide.h>
-#include <ATen/ops/full_like.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/experts/experts.h"

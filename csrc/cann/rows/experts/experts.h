@@ -5,14 +5,8 @@
 #include <optional>
 #include <tuple>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/argsort.h>
-#include <ATen/ops/sort.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/engine/refusal.h"
+#include "cann/rows/row.h"
 
 // Shared by the functions of mixtures of experts. A dropped row counts as zeros.
 namespace aclnn_host {

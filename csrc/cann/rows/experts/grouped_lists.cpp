@@ -3,15 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/silu.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 namespace {

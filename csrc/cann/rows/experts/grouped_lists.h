@@ -4,8 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/experts/grouped_product.h"
 #include "cann/rows/row.h"
 

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <type_traits>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/tensor.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/experts/grouped_lists.h"
 #include "cann/rows/quantized/quantized_product.h"

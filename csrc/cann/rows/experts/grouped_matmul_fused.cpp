@@ -2,9 +2,6 @@
 
 #include <string>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"

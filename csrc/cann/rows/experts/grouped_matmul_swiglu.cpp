@@ -3,12 +3,6 @@
 
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/silu.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/experts/grouped_product.h"

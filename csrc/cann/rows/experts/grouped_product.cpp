@@ -1,10 +1,8 @@
 #include "cann/rows/experts/grouped_product.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/matmul.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 namespace {

@@ -4,8 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/row.h"
 
 // The parts of grouped products: the groups, the matrix of each, and the product of one group for

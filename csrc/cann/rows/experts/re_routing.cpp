@@ -2,10 +2,6 @@
 
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/experts/experts.h"
 #include "cann/rows/row.h"

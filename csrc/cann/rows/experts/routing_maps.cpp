@@ -2,13 +2,6 @@
 // has the same number of experts, or ("drop and pad") each expert has the same number of tokens,
 // its capacity.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/argsort.h>
-#include <ATen/ops/sort.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/experts/experts.h"

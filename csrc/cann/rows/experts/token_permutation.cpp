@@ -3,10 +3,6 @@
 
 #include <array>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amin.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/experts/experts.h"
 #include "cann/rows/row.h"

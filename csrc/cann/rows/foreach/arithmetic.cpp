@@ -1,20 +1,6 @@
 // Arithmetic on lists of tensors. The first versions take numbers as tensors.
 
 #include <ATen/ScalarOps.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/add.h>
-#include <ATen/ops/addcdiv.h>
-#include <ATen/ops/addcmul.h>
-#include <ATen/ops/clamp_max.h>
-#include <ATen/ops/clamp_min.h>
-#include <ATen/ops/div.h>
-#include <ATen/ops/lerp.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/minimum.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/pow.h>
-#include <ATen/ops/result_type.h>
-#include <ATen/ops/sub.h>
 
 #include "cann/rows/foreach/foreach.h"
 #include "cann/rows/row.h"

@@ -1,38 +1,5 @@
 // Functions of lists of tensors.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/abs.h>
-#include <ATen/ops/acos.h>
-#include <ATen/ops/asin.h>
-#include <ATen/ops/atan.h>
-#include <ATen/ops/ceil.h>
-#include <ATen/ops/cos.h>
-#include <ATen/ops/cosh.h>
-#include <ATen/ops/erf.h>
-#include <ATen/ops/erfc.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/expm1.h>
-#include <ATen/ops/floor.h>
-#include <ATen/ops/frac.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/log.h>
-#include <ATen/ops/log10.h>
-#include <ATen/ops/log1p.h>
-#include <ATen/ops/log2.h>
-#include <ATen/ops/neg.h>
-#include <ATen/ops/reciprocal.h>
-#include <ATen/ops/round.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/sign.h>
-#include <ATen/ops/sin.h>
-#include <ATen/ops/sinh.h>
-#include <ATen/ops/sqrt.h>
-#include <ATen/ops/tan.h>
-#include <ATen/ops/tanh.h>
-#include <ATen/ops/trunc.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/foreach/foreach.h"
 #include "cann/rows/row.h"
 

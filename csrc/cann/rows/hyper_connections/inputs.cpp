@@ -4,14 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/rsqrt.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

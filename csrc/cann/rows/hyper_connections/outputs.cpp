@@ -4,12 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/softmax.h>
-#include <ATen/ops/stack.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -1,16 +1,5 @@
 // Embeddings: rows of a table, by index.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_embedding_bag.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/embedding.h>
-#include <ATen/ops/embedding_dense_backward.h>
-#include <ATen/ops/embedding_renorm.h>
-#include <ATen/ops/index_add.h>
-#include <ATen/ops/searchsorted.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

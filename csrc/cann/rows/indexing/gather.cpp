@@ -2,11 +2,7 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
-#include <ATen/ops/gather.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/where.h>
 
 #include "cann/rows/bounds.h"
 #include "cann/rows/indexing/slices.h"

@@ -1,16 +1,5 @@
 // Elements and slices by index: selected, replaced, added to and filled.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/index.h>
-#include <ATen/ops/index_add.h>
-#include <ATen/ops/index_copy.h>
-#include <ATen/ops/index_fill.h>
-#include <ATen/ops/index_put.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/put.h>
-#include <ATen/ops/take.h>
-#include <ATen/ops/tensor.h>
-
 #include "cann/rows/row.h"
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/product.h"

@@ -1,8 +1,5 @@
 // The permutation of elements that a permutation of their segments implies.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

@@ -1,12 +1,6 @@
 // Elements selected and filled by masks, and the coordinates of nonzero elements.
 
 #include <ATen/ExpandUtils.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/masked_fill.h>
-#include <ATen/ops/masked_scatter.h>
-#include <ATen/ops/masked_select.h>
-#include <ATen/ops/nonzero.h>
-#include <ATen/ops/where.h>
 
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"

@@ -2,23 +2,7 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/bincount.h>
-#include <ATen/ops/div.h>
-#include <ATen/ops/index.h>
-#include <ATen/ops/index_add.h>
-#include <ATen/ops/index_copy.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/nonzero.h>
-#include <ATen/ops/scatter.h>
-#include <ATen/ops/scatter_add.h>
-#include <ATen/ops/scatter_reduce.h>
-#include <ATen/ops/searchsorted.h>
-#include <ATen/ops/sort.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/where.h>
 
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/row.h"
 

@@ -2,11 +2,7 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/round.h>
 
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

@@ -1,14 +1,5 @@
 // One decoding step with a paged cache: the next tokens, positions, lengths and slots.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/argmax.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/div.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/remainder.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

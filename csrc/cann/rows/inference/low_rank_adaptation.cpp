@@ -1,9 +1,5 @@
 // Low-rank adaptation (LoRA): products with pairs of low-rank matrices, one pair for each row.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

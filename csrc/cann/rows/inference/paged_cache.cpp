@@ -7,10 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/div.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"

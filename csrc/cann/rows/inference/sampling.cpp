@@ -1,19 +1,6 @@
 // Samples tokens by their logits: the top k, the top p (the largest whose probabilities sum up to
 // p), and min p (those of at least a share of the largest probability).
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/argmax.h>
-#include <ATen/ops/cumsum.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/ge.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/scatter.h>
-#include <ATen/ops/softmax.h>
-#include <ATen/ops/sort.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
-
 #include <algorithm>
 #include <limits>
 

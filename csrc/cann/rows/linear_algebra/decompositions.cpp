@@ -3,16 +3,6 @@
 #include <vector>
 
 #include <ATen/ExpandUtils.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/inverse.h>
-#include <ATen/ops/linalg_cholesky.h>
-#include <ATen/ops/linalg_cross.h>
-#include <ATen/ops/linalg_qr.h>
-#include <ATen/ops/linalg_solve_triangular.h>
-#include <ATen/ops/linalg_svd.h>
-#include <ATen/ops/linalg_svdvals.h>
-#include <ATen/ops/logdet.h>
-#include <ATen/ops/slogdet.h>
 
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

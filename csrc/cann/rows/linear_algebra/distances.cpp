@@ -3,11 +3,6 @@
 #include <cctype>
 #include <cmath>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_cdist_backward.h>
-#include <ATen/ops/cdist.h>
-#include <ATen/ops/pdist.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/linear_algebra/distances.h"
 #include "cann/rows/row.h"

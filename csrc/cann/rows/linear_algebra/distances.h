@@ -1,9 +1,6 @@
 #pragma once
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/abs.h>
-#include <ATen/ops/ge.h>
-#include <ATen/ops/sign.h>
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 

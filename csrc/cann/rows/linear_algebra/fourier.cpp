@@ -1,9 +1,5 @@
 // Fourier transforms.
 
-#include <ATen/ops/fft_rfft.h>
-#include <ATen/ops/stft.h>
-#include <ATen/ops/view_as_real.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -1,9 +1,5 @@
 // Sinkhorn's iteration.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/ones.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

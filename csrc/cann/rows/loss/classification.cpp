@@ -2,23 +2,7 @@
 // 0 none, 1 mean, 2 sum.
 
 #include <ATen/ExpandUtils.h>
-#include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
-#include <ATen/ops/_log_softmax.h>
-#include <ATen/ops/binary_cross_entropy.h>
-#include <ATen/ops/binary_cross_entropy_backward.h>
-#include <ATen/ops/binary_cross_entropy_with_logits.h>
-#include <ATen/ops/kl_div.h>
-#include <ATen/ops/log_sigmoid.h>
-#include <ATen/ops/multilabel_margin_loss_forward.h>
-#include <ATen/ops/nll_loss2d_backward.h>
-#include <ATen/ops/nll_loss2d_forward.h>
-#include <ATen/ops/nll_loss_backward.h>
-#include <ATen/ops/nll_loss_forward.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/soft_margin_loss.h>
-#include <ATen/ops/soft_margin_loss_backward.h>
-#include <ATen/ops/where.h>
 
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"

@@ -3,14 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_ctc_loss.h>
-#include <ATen/ops/_ctc_loss_backward.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/tensor.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/row.h"
 

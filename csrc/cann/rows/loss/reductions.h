@@ -1,6 +1,5 @@
 #pragma once
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
 
 #include "cann/rows/row.h"

@@ -4,16 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
-#include <ATen/ops/abs.h>
-#include <ATen/ops/huber_loss.h>
-#include <ATen/ops/l1_loss.h>
-#include <ATen/ops/log.h>
-#include <ATen/ops/mse_loss.h>
-#include <ATen/ops/mse_loss_backward.h>
-#include <ATen/ops/smooth_l1_loss.h>
-#include <ATen/ops/smooth_l1_loss_backward.h>
 
 #include "cann/rows/checks.h"
 #include "cann/rows/loss/reductions.h"

@@ -1,9 +1,5 @@
 // One shard of a cross entropy whose vocabulary is distributed among devices.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -1,16 +1,6 @@
 // Feed-forward layers, for all tokens or for those of each expert. Products are summed in FP32, and
 // the values between both products are not rounded, except to INT8 in quantised layers.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/silu.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_product.h"
 #include "cann/rows/row.h"

@@ -1,10 +1,5 @@
 // Matrix products fused with later steps, without rounding in between.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/relu.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/matmul/matrix_units.h"
 #include "cann/rows/quantized/quantized_product.h"

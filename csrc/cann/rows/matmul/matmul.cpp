@@ -3,20 +3,6 @@
 #include <cctype>
 #include <string>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/addbmm.h>
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/addmv.h>
-#include <ATen/ops/addr.h>
-#include <ATen/ops/baddbmm.h>
-#include <ATen/ops/bmm.h>
-#include <ATen/ops/dot.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/mm.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/mv.h>
-#include <ATen/ops/outer.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/matmul/matrix_units.h"
 #include "cann/rows/row.h"

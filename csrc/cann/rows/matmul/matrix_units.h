@@ -3,7 +3,6 @@
 #include <vector>
 
 #include <ATen/ExpandUtils.h>
-#include <ATen/core/Tensor.h>
 
 #include "cann/rows/row.h"
 #include "host_cann/arguments/aten.h"

@@ -3,17 +3,6 @@
 
 #include <limits>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/add.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/native_batch_norm.h>
-#include <ATen/ops/native_batch_norm_backward.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/rsqrt.h>
-#include <ATen/ops/var_mean.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/normalization/gradients.h"

@@ -4,8 +4,6 @@
 #include <tuple>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-
 #include "cann/rows/row.h"
 
 // The gradients that outputMask requests.

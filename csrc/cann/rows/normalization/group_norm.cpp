@@ -3,14 +3,6 @@
 
 #include <limits>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/full_like.h>
-#include <ATen/ops/native_group_norm.h>
-#include <ATen/ops/native_group_norm_backward.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/silu.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/normalization/gradients.h"

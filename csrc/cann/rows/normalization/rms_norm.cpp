@@ -1,8 +1,5 @@
 // Normalisation by the root mean square, and fused functions.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/rsqrt.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/normalization/dimensions.h"
 #include "cann/rows/row.h"

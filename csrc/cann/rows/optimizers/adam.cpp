@@ -1,14 +1,5 @@
 // Steps of the Adam optimiser and its variants, computed in FLOAT.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_fused_adam.h>
-#include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/bucketize.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/pow.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/foreach/foreach.h"
 #include "cann/rows/optimizers/lists.h"

@@ -1,14 +1,5 @@
 // Steps of gradient descent and its variants.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_fused_sgd.h>
-#include <ATen/ops/abs.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/pow.h>
-#include <ATen/ops/sign.h>
-#include <ATen/ops/sqrt.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/foreach/foreach.h"
 #include "cann/rows/optimizers/lists.h"
 #include "cann/rows/row.h"

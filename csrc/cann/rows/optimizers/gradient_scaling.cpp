@@ -1,10 +1,5 @@
 // Gradient scaling: the check of scaled gradients, and the update of the scale.
 
-#include <ATen/ops/_amp_update_scale.h>
-#include <ATen/ops/isfinite.h>
-#include <ATen/ops/maximum.h>
-#include <ATen/ops/mul.h>
-
 #include "cann/rows/row.h"
 
 namespace aclnn_host::optimizers_gradient_scaling_rows {

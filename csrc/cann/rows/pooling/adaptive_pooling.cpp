@@ -2,17 +2,6 @@
 
 #include <limits>
 
-#include <ATen/ops/_adaptive_avg_pool2d.h>
-#include <ATen/ops/_adaptive_avg_pool2d_backward.h>
-#include <ATen/ops/_adaptive_avg_pool3d.h>
-#include <ATen/ops/_adaptive_avg_pool3d_backward.h>
-#include <ATen/ops/adaptive_max_pool2d.h>
-#include <ATen/ops/adaptive_max_pool2d_backward.h>
-#include <ATen/ops/adaptive_max_pool3d.h>
-#include <ATen/ops/adaptive_max_pool3d_backward.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/mean.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/planes.h"

@@ -1,10 +1,5 @@
 // Average pooling and its gradients.
 
-#include <ATen/ops/avg_pool2d.h>
-#include <ATen/ops/avg_pool2d_backward.h>
-#include <ATen/ops/avg_pool3d.h>
-#include <ATen/ops/avg_pool3d_backward.h>
-
 #include "cann/rows/images.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/row.h"

@@ -1,11 +1,5 @@
 // Max pooling with indices, and its gradients.
 
-#include <ATen/ops/max_pool2d_with_indices.h>
-#include <ATen/ops/max_pool2d_with_indices_backward.h>
-#include <ATen/ops/max_pool3d_with_indices.h>
-#include <ATen/ops/max_pool3d_with_indices_backward.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/images.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/pooling/pooling_checks.h"

@@ -2,11 +2,6 @@
 
 #include <limits>
 
-#include <ATen/ops/gather.h>
-#include <ATen/ops/max_unpool2d.h>
-#include <ATen/ops/scatter.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/images.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/pooling/pooling_checks.h"

@@ -4,14 +4,6 @@
 #include <array>
 #include <limits>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/avg_pool2d_backward.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/max_pool3d_with_indices.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/planes.h"

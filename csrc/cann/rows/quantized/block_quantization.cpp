@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

@@ -4,14 +4,6 @@
 
 #include <cmath>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/clamp_max.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/silu.h>
-#include <ATen/ops/trunc.h>
-
 #include "cann/rows/activation/gated_units.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"

@@ -1,11 +1,5 @@
 // Quantisation with scales and offsets from the extremes of tokens, of channels or of the tensor.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/amin.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/ge.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_values.h"

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/checks.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 namespace {

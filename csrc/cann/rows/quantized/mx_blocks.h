@@ -3,8 +3,6 @@
 #include <string>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/row.h"
 
 // MX quantisation: the elements of a block, FLOAT8 or FLOAT4, share a FLOAT8_E8M0 scale, a power of

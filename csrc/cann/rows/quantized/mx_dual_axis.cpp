@@ -5,10 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/activation/gated_units.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/mx_blocks.h"

@@ -6,16 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/clamp_max.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/rsqrt.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/silu.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/mx_blocks.h"
 #include "cann/rows/row.h"

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/empty_like.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/mx_blocks.h"
 #include "cann/rows/row.h"

@@ -1,16 +1,6 @@
 // Quantisation to integers with saturation. Values round to the nearest integer, ties to even,
 // unless a mode selects another rounding. NaN becomes 0.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/ceil.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/floor.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/round.h>
-#include <ATen/ops/trunc.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_arguments.h"
 #include "cann/rows/quantized/quantized_product.h"

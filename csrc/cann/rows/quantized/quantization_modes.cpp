@@ -1,10 +1,8 @@
 #include "cann/rows/quantized/quantization_modes.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/matmul.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/row.h"
 #include "host_cann/runtime/product.h"
 
 namespace aclnn_host {

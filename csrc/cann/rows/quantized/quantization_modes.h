@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <optional>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/row.h"
 
 // The product of two quantised matrices in each quantisation mode. CANN's documents of the

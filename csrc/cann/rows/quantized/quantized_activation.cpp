@@ -1,10 +1,6 @@
 // Activations with a quantised result, computed in FP32. If there are groups, rows after the last
 // group are computed with its parameters.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/gelu.h>
-
 #include "cann/rows/activation/gated_units.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_arguments.h"

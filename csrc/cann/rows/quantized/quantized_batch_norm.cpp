@@ -2,13 +2,6 @@
 
 #include <limits>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/copysign.h>
-#include <ATen/ops/floor.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/sqrt.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"

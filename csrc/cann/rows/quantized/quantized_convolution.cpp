@@ -2,11 +2,6 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/convolution.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_product.h"
 #include "cann/rows/row.h"

@@ -3,12 +3,9 @@
 #include <limits>
 #include <utility>
 
-#include <ATen/ops/full_like.h>
-#include <ATen/ops/silu.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/images.h"
 #include "cann/rows/quantized/quantized_norm.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host::quantized_quantized_layer_norm_rows {
 

@@ -1,17 +1,6 @@
 // Quantised matrix products that also quantise x or the result, sum over a batch, permute it, or
 // take matrices in special layouts.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"

@@ -4,14 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/round.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/row.h"

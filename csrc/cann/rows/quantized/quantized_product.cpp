@@ -2,18 +2,9 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/bucketize.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/round.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"
+#include "cann/rows/row.h"
 #include "host_cann/descriptors/private_format.h"
 
 namespace aclnn_host {

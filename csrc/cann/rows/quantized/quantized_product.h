@@ -4,8 +4,6 @@
 #include <optional>
 #include <string>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/row.h"
 
 // The parts of quantised matrix products: elements, exact sums, and scales in CANN's forms.

@@ -4,12 +4,6 @@
 #include <optional>
 #include <vector>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/round.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/row.h"

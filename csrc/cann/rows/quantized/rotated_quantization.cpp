@@ -1,15 +1,6 @@
 // Quantisation of products with small matrices, which spread outliers. The products are rounded to
 // the type of x, as the matrix units do.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/ceil.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/floor.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/minimum.h>
-#include <ATen/ops/where.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/mx_blocks.h"
 #include "cann/rows/quantized/quantized_values.h"

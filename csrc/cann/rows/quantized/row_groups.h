@@ -1,9 +1,5 @@
 #pragma once
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/ge.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -1,9 +1,5 @@
 // Quantisation with given scales, also for groups of rows, and dequantisation of INT32.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/stack.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/quantized/row_groups.h"

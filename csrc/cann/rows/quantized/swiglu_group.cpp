@@ -1,21 +1,6 @@
 // SwiGLU of groups of rows, with or without quantisation, and gradients. Computed in FP32 and
 // rounded once. Rows after the last group are computed with its parameters.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/amax.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/clamp_max.h>
-#include <ATen/ops/clamp_min.h>
-#include <ATen/ops/frexp.h>
-#include <ATen/ops/full_like.h>
-#include <ATen/ops/ldexp.h>
-#include <ATen/ops/lt.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/activation/gated_rows.h"
 #include "cann/rows/activation/gated_units.h"
 #include "cann/rows/checks.h"

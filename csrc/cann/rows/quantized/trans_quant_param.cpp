@@ -1,10 +1,5 @@
 // Converts parameters and weights to the forms that quantised products take.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/round.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/quantized/quant_param.h"

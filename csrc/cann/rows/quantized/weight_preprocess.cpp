@@ -1,7 +1,5 @@
 // Converts the weights of products of FLOAT8 by FLOAT4 to the form that the products read fastest.
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

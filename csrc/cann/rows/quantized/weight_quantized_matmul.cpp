@@ -1,8 +1,5 @@
 // Products with a weight in a narrow integer type, which scales and offsets convert to x's type.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/matmul.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_product.h"
 #include "cann/rows/row.h"

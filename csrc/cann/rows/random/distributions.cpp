@@ -2,7 +2,6 @@
 // those of a device.
 
 #include <ATen/native/TensorFactories.h>
-#include <ATen/ops/empty.h>
 
 #include "cann/rows/checks.h"
 #include "cann/rows/random/random.h"

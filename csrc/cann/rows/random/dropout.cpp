@@ -2,11 +2,7 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
 #include <ATen/native/TensorFactories.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
 
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"

@@ -2,13 +2,10 @@
 
 #include <cstdint>
 
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
-
 #include "cann/rows/engine/element_types.h"
 #include "cann/rows/engine/refusal.h"
 #include "cann/rows/random/draws.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 

@@ -1,19 +1,9 @@
 // LSTMs and their gradients, which use the tensors that training saves. The order of the gates is
 // input, forget, candidate, output.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/linear.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/tanh.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/recurrent/recurrent.h"
 #include "cann/rows/recurrent/recurrent_training.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host::recurrent_lstm_rows {
 

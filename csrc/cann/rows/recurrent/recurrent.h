@@ -6,10 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

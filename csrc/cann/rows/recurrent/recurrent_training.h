@@ -1,12 +1,7 @@
 #pragma once
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/recurrent/recurrent.h"
+#include "cann/rows/row.h"
 
 // Shared by LSTMs and GRUs: initial states, the tensors that training saves, and gradients.
 namespace aclnn_host {

@@ -2,16 +2,6 @@
 
 #include <algorithm>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cummax.h>
-#include <ATen/ops/cummin.h>
-#include <ATen/ops/cumprod.h>
-#include <ATen/ops/cumsum.h>
-#include <ATen/ops/exp.h>
-#include <ATen/ops/flip.h>
-#include <ATen/ops/roll.h>
-#include <ATen/ops/tril.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

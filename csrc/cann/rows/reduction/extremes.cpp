@@ -1,13 +1,5 @@
 // The largest and the smallest elements, and their indices.
 
-#include <ATen/ops/amax.h>
-#include <ATen/ops/amin.h>
-#include <ATen/ops/aminmax.h>
-#include <ATen/ops/argmax.h>
-#include <ATen/ops/argmin.h>
-#include <ATen/ops/max.h>
-#include <ATen/ops/min.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -3,31 +3,6 @@
 
 #include <algorithm>
 
-#include <ATen/ops/all.h>
-#include <ATen/ops/any.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/bucketize.h>
-#include <ATen/ops/cumsum.h>
-#include <ATen/ops/diff.h>
-#include <ATen/ops/div.h>
-#include <ATen/ops/ge.h>
-#include <ATen/ops/index_add.h>
-#include <ATen/ops/linalg_vector_norm.h>
-#include <ATen/ops/log.h>
-#include <ATen/ops/logsumexp.h>
-#include <ATen/ops/mean.h>
-#include <ATen/ops/nansum.h>
-#include <ATen/ops/norm.h>
-#include <ATen/ops/prod.h>
-#include <ATen/ops/renorm.h>
-#include <ATen/ops/std.h>
-#include <ATen/ops/std_mean.h>
-#include <ATen/ops/sum.h>
-#include <ATen/ops/trace.h>
-#include <ATen/ops/var.h>
-#include <ATen/ops/var_mean.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

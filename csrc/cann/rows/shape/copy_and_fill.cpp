@@ -1,9 +1,5 @@
 // Copies, casts and constant fills.
 
-#include <ATen/ops/full_like.h>
-#include <ATen/ops/ones_like.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/row.h"
 #include "host_cann/descriptors/private_format.h"

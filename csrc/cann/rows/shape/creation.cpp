@@ -3,11 +3,6 @@
 
 #include <cmath>
 
-#include <ATen/ops/arange.h>
-#include <ATen/ops/linspace.h>
-#include <ATen/ops/logspace.h>
-#include <ATen/ops/range.h>
-
 #include "cann/rows/row.h"
 
 namespace aclnn_host::shape_creation_rows {

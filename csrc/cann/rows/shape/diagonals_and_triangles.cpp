@@ -5,11 +5,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorIterator.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/diag_embed.h>
-#include <ATen/ops/diagonal.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/eye.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/safe_numerics.h>
 

@@ -4,20 +4,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorIterator.h>
-#include <ATen/TensorOperators.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/index_add.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/reflection_pad1d.h>
-#include <ATen/ops/reflection_pad2d.h>
-#include <ATen/ops/reflection_pad3d.h>
-#include <ATen/ops/remainder.h>
-#include <ATen/ops/replication_pad1d.h>
-#include <ATen/ops/replication_pad2d.h>
-#include <ATen/ops/replication_pad3d.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/safe_numerics.h>
 

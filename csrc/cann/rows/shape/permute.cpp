@@ -4,15 +4,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorIterator.h>
-#include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/channel_shuffle.h>
-#include <ATen/ops/flip.h>
-#include <ATen/ops/permute.h>
-#include <ATen/ops/roll.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/where.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/safe_numerics.h>
 

@@ -2,12 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorIterator.h>
-#include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/index_add.h>
-#include <ATen/ops/repeat_interleave.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/WrapDimMinimal.h>
 #include <c10/util/safe_numerics.h>
 

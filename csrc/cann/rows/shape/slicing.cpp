@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include <ATen/ops/flip.h>
-#include <ATen/ops/slice.h>
 #include <c10/core/WrapDimMinimal.h>
 
 #include "cann/rows/row.h"

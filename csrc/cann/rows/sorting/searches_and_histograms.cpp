@@ -1,10 +1,5 @@
 // Searches in sorted tensors, and histograms.
 
-#include <ATen/ops/bincount.h>
-#include <ATen/ops/bucketize.h>
-#include <ATen/ops/histc.h>
-#include <ATen/ops/searchsorted.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -2,14 +2,6 @@
 
 #include <algorithm>
 
-#include <ATen/ops/argsort.h>
-#include <ATen/ops/isnan.h>
-#include <ATen/ops/kthvalue.h>
-#include <ATen/ops/median.h>
-#include <ATen/ops/nanmedian.h>
-#include <ATen/ops/sort.h>
-#include <ATen/ops/topk.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

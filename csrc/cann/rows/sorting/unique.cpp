@@ -1,12 +1,6 @@
 // Unique elements, and coalescing of sparse tensors.
 
-#include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
-#include <ATen/ops/_unique2.h>
-#include <ATen/ops/unique_consecutive.h>
-#include <ATen/ops/unique_dim.h>
-#include <ATen/ops/view_as_complex.h>
-#include <ATen/ops/view_as_real.h>
 
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"

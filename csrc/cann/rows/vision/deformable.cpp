@@ -5,10 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/matmul.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"

@@ -1,6 +1,5 @@
 #include "cann/rows/vision/deformable_sampling.h"
-
-#include <ATen/ops/zeros.h>
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 namespace {

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/core/Tensor.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

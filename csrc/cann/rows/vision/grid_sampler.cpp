@@ -1,12 +1,5 @@
 // Samples images at the positions of a grid.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/affine_grid_generator.h>
-#include <ATen/ops/grid_sampler_2d.h>
-#include <ATen/ops/grid_sampler_2d_backward.h>
-#include <ATen/ops/grid_sampler_3d.h>
-#include <ATen/ops/grid_sampler_3d_backward.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"

@@ -3,20 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/clamp.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/div.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/index_select.h>
-#include <ATen/ops/nan_to_num.h>
-#include <ATen/ops/round.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/upsample_bilinear2d.h>
-#include <ATen/ops/upsample_nearest2d.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -1,10 +1,6 @@
 // Point clouds: the gradient of the Chamfer distance, which takes the distance of each point to the
 // nearest one of the other set, and the gradient of an interpolation between points.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

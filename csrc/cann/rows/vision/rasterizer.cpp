@@ -5,8 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"

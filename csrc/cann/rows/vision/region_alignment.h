@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/zeros.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/TensorOperators.h>
-
 #include "cann/rows/row.h"
 #include "cann/rows/vision/region_alignment.h"
 

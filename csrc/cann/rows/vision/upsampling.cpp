@@ -1,32 +1,6 @@
 // Interpolation, which resizes images and volumes, and its gradients. A scale that is not positive
 // is computed from the sizes.
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/_upsample_bicubic2d_aa.h>
-#include <ATen/ops/_upsample_bicubic2d_aa_backward.h>
-#include <ATen/ops/_upsample_bilinear2d_aa.h>
-#include <ATen/ops/_upsample_bilinear2d_aa_backward.h>
-#include <ATen/ops/_upsample_nearest_exact1d.h>
-#include <ATen/ops/_upsample_nearest_exact1d_backward.h>
-#include <ATen/ops/_upsample_nearest_exact2d.h>
-#include <ATen/ops/_upsample_nearest_exact2d_backward.h>
-#include <ATen/ops/_upsample_nearest_exact3d.h>
-#include <ATen/ops/_upsample_nearest_exact3d_backward.h>
-#include <ATen/ops/upsample_bicubic2d.h>
-#include <ATen/ops/upsample_bicubic2d_backward.h>
-#include <ATen/ops/upsample_bilinear2d.h>
-#include <ATen/ops/upsample_bilinear2d_backward.h>
-#include <ATen/ops/upsample_linear1d.h>
-#include <ATen/ops/upsample_linear1d_backward.h>
-#include <ATen/ops/upsample_nearest1d.h>
-#include <ATen/ops/upsample_nearest1d_backward.h>
-#include <ATen/ops/upsample_nearest2d.h>
-#include <ATen/ops/upsample_nearest2d_backward.h>
-#include <ATen/ops/upsample_nearest3d.h>
-#include <ATen/ops/upsample_nearest3d_backward.h>
-#include <ATen/ops/upsample_trilinear3d.h>
-#include <ATen/ops/upsample_trilinear3d_backward.h>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <string>
 
 #include "cann/rows/engine/refusal.h"
 #include "cann/rows/row.h"
@@ -50,5 +53,38 @@ inline void expect_dims(const char* name, const at::Tensor& tensor, int64_t leas
   EXPECT(tensor.dim() >= least && tensor.dim() <= most, name, " has ", tensor.dim(),
          " dimensions, expected ", least, " to ", most);
 }
+
+// The other checks' texts may end with a reason, e.g. " where quantMode is 1".
+
+// Refuses all dtypes but these.
+void expect_dtype(const char* name, const at::Tensor& tensor,
+                  std::initializer_list<at::ScalarType> accepted, const char* reason = "");
+void expect_one_of(const char* name, int64_t value, std::initializer_list<int64_t> accepted,
+                   const char* reason = "");
+void expect_range(const char* name, int64_t value, int64_t low, int64_t high,
+                  const char* reason = "");
+void expect_at_least(const char* name, int64_t value, int64_t low, const char* reason = "");
+// Refuses a tensor without elements.
+void expect_elements(const char* name, const at::Tensor& tensor, const char* reason = "");
+
+// The size that a dimension must have: one number or, if it broadcasts, 1, too.
+class Size {
+ public:
+  Size(int64_t size) : size_(size) {}
+  static Size or_one(int64_t size) {
+    Size result(size);
+    result.may_be_one_ = true;
+    return result;
+  }
+  bool accepts(int64_t size) const { return size == size_ || (may_be_one_ && size == 1); }
+  std::string text() const;
+
+ private:
+  int64_t size_;
+  bool may_be_one_ = false;
+};
+// As expect_shape, e.g. expect_sizes("mask", mask, {Size::or_one(batch), heads, queries, keys}).
+void expect_sizes(const char* name, const at::Tensor& tensor, std::initializer_list<Size> expected,
+                  const char* reason = "");
 
 }  // namespace aclnn_host

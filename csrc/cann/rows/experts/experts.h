@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "cann/rows/checks.h"
 #include "cann/rows/engine/refusal.h"
 #include "cann/rows/row.h"
 
@@ -13,10 +14,6 @@ namespace aclnn_host {
 
 // Positions are INT32.
 inline constexpr int64_t kMostExperts = std::numeric_limits<int32_t>::max();
-
-inline void expect_range(const char* name, int64_t value, int64_t low, int64_t high) {
-  EXPECT(value >= low && value <= high, name, " is ", value, ", expected ", low, " to ", high);
-}
 
 // Tokens with several experts each, sorted by expert.
 struct Sorted {

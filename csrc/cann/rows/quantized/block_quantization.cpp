@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <limits>
 #include <string>
 #include <vector>
@@ -23,11 +22,6 @@ struct BlockRule {
   bool skips_infinite;  // infinity and NaN are copied, and ignored when the scale is computed
   int64_t rows, columns;
 };
-
-void expect_one_of(const char* name, int64_t value, std::initializer_list<int64_t> values) {
-  EXPECT(std::find(values.begin(), values.end(), value) != values.end(), name, " is ", value,
-         ", expected one of ", at::IntArrayRef(values));
-}
 
 int64_t blocks_in(int64_t size, int64_t block) {
   return size / block + (size % block != 0 ? 1 : 0);

@@ -248,8 +248,9 @@ lint: $(VENV)/linters
 	  'benchmarks/*' 'examples/*' | grep -zE '\.(cpp|h)$$' | xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
 	$(MAKE) tidy
 
-# clang-tidy on code that is compiled once, several files at a time as in the build; the kernels use GCC's vector
-# extensions. OpenMP's header is GCC's, too. The rows on ATen, most of the files, are left to test-deep.
+# clang-tidy on code that is compiled once, several files at a time as in the build, what the last commit or the working
+# tree changed first; the kernels use GCC's vector extensions. OpenMP's header is GCC's, too. The rows on ATen, most of
+# the files, are left to test-deep.
 ROWS := csrc/cann/(rows|named_ops)/
 tidy: $(VENV)/linters
 	$(call run_tidy,grep -vE 'csrc/(torch_npu|host_cann/kernels)/|$(ROWS)')
@@ -260,8 +261,12 @@ tidy-rows: $(VENV)/linters
 define run_tidy
 	$(CMAKE) -S . -B build/tidy -G Ninja -DCMAKE_MAKE_PROGRAM="$(CURDIR)/$(VENV)/bin/ninja" \
 	  -DACLNN_PYTHON="$(CURDIR)/$(RUN)" -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON > /dev/null
-	sed -nE 's#^ *"file": "$(CURDIR)/(csrc/.*|build/tidy/csrc/.*/Unity/.*)".*#\1#p' build/tidy/compile_commands.json | sort -u | $(1) | \
-	  tr '\n' '\0' | xargs -0 -P2 -n1 $(VENV)/bin/clang-tidy -p build/tidy --quiet \
+	sed -nE 's#^ *"file": "$(CURDIR)/(csrc/.*|build/tidy/csrc/.*/Unity/.*)".*#\1#p' build/tidy/compile_commands.json | \
+	  sort -u | $(1) > build/tidy/files
+	git diff --name-only HEAD~1 -- csrc > build/tidy/changed || true
+	{ grep -xFf build/tidy/changed build/tidy/files; \
+	  grep -e /Unity/ build/tidy/files | tr '\n' '\0' | xargs -0r grep -lFf build/tidy/changed; \
+	  cat build/tidy/files; } | awk '!seen[$$0]++' | tr '\n' '\0' | xargs -0 -P2 -n1 $(VENV)/bin/clang-tidy -p build/tidy --quiet \
 	  --extra-arg=-idirafter --extra-arg="$$(g++ -print-file-name=include)"
 endef
 

@@ -6,13 +6,16 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import ninja
 import pytest
+import torch
 
 from aclnn_torch import host
 from tests import LONGEST
@@ -54,9 +57,11 @@ print("compiling", flush=True)
 time.sleep(0.5)
 if {works}:
     folder = Path("aclnn_torch/cann/lib64")
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name in {names}:
         (folder / f"lib{{name}}.so").touch()
+        if {hangs}:
+            time.sleep({longest})
 sys.exit({works} is False)
 """
 
@@ -138,8 +143,10 @@ def tree(tmp_path: Path) -> Path:
 
 
 def start(tree: Path, *arguments: str) -> subprocess.Popen[str]:
+    """A command of the package in a tree, in a process group of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "aclnn_torch", *arguments],
+        start_new_session=True,
         cwd=tree,
         env=os.environ | {"PYTHONPATH": str(tree)},
         stdout=subprocess.PIPE,
@@ -148,8 +155,10 @@ def start(tree: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def make_setup(tree: Path, works: bool) -> None:
-    (tree / "setup.py").write_text(SETUP.format(works=works, names=host.LIBRARIES))
+def make_setup(tree: Path, works: bool, hangs: bool = False) -> None:
+    """Its build works, fails, or hangs after the first library."""
+    setup = SETUP.format(works=works, hangs=hangs, names=host.LIBRARIES, longest=LONGEST)
+    (tree / "setup.py").write_text(setup)
 
 
 def test_commands_that_need_it_build_it_once(tree: Path) -> None:
@@ -184,6 +193,31 @@ def test_a_build_that_fails_is_told(tree: Path) -> None:
     end = "is not built: what is missing or wrong is said above; run `make cann` in the repository\n"
     assert (stdout, process.returncode) == ("", 1)
     assert stderr.startswith("compiling\n") and stderr.endswith(end)
+
+
+def test_a_build_that_is_killed_leaves_the_core(tree: Path) -> None:
+    """The core computes, and the next command builds the rest again."""
+    make_setup(tree, works=True, hangs=True)
+    process = start(tree, "config", "--prefix")
+    first, *others = (tree / "aclnn_torch" / "cann" / "lib64" / f"lib{name}.so" for name in host.LIBRARIES)
+    while not first.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=LONGEST)
+    assert not any(library.exists() for library in others)
+
+    elu = "torch.ops.aclnn.elu(torch.tensor([-1.0, 2.0])).tolist()"
+    command = [sys.executable, "-c", f"import torch, aclnn_torch; print(aclnn_torch.__file__, {elu})"]
+    environment = os.environ | {"PYTHONPATH": str(tree)}
+    result = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=LONGEST)
+    expected = torch.nn.functional.elu(torch.tensor([-1.0, 2.0])).tolist()
+    assert (result.stdout, result.stderr) == (f"{tree / 'aclnn_torch' / '__init__.py'} {expected}\n", "")
+
+    make_setup(tree, works=True)
+    stdout, stderr = start(tree, "config", "--prefix").communicate(timeout=LONGEST)
+    assert (stdout, stderr) == (f"{tree / 'aclnn_torch' / 'cann'}\n", "compiling\n")
+    assert all(library.exists() for library in others)
 
 
 def test_doctor_is_content_with_the_core(tree: Path) -> None:

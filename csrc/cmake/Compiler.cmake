@@ -46,7 +46,7 @@ if(CMAKE_INSTALL_PREFIX_INITIALIZED_TO_DEFAULT)
   set(CMAKE_INSTALL_PREFIX "${CMAKE_BINARY_DIR}/package/aclnn_torch" CACHE PATH "The Python package's folder" FORCE)
 endif()
 
-add_compile_options(-g1 -ffp-contract=off -Wall -Wextra -Wno-unused-parameter -Wno-psabi -fstack-protector-strong)
+add_compile_options(-ffp-contract=off -Wall -Wextra -Wno-unused-parameter -Wno-psabi -fstack-protector-strong)
 add_link_options(LINKER:-z,relro,-z,now,-z,noexecstack)
 link_libraries(${CMAKE_DL_LIBS})  # before glibc 2.34, dlopen is in a separate library
 
@@ -63,6 +63,6 @@ else()
     message(FATAL_ERROR "ACLNN_SANITIZER is ${ACLNN_SANITIZER}, expected address, thread, fuzz or nothing")
   endif()
   # Without optimisation, GCC does not recognise that a switch over all enumerators always returns.
-  add_compile_options(${${ACLNN_SANITIZER}} -Wno-return-type)
+  add_compile_options(${${ACLNN_SANITIZER}} -g1 -Wno-return-type)
   add_link_options(${${ACLNN_SANITIZER}})
 endif()

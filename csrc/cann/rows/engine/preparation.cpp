@@ -11,16 +11,14 @@
 #include <vector>
 
 #include <ATen/MemoryOverlap.h>
-#include <c10/util/Exception.h>
 
 #include "acl/acl_base.h"
-#include "cann/rows/engine/accepted.h"
 #include "cann/rows/engine/ranks.h"
 #include "cann/rows/engine/reasons.h"
 #include "cann/rows/engine/refusal.h"
+#include "cann/rows/engine/rehearsal.h"
 #include "cann/rows/engine/row_call.h"
 #include "cann/rows/engine/stored.h"
-#include "cann/rows/engine/without_python.h"
 #include "host_cann/arguments/argument_checks.h"
 #include "host_cann/arguments/aten.h"
 #include "host_cann/arguments/packed_elements.h"
@@ -80,15 +78,6 @@ c10::Scalar aten_scalar(const aclScalar& scalar) {
   }
 }
 
-// ATen reports a failed allocation by this text only.
-void throw_if_out_of_memory(const std::exception& error) {
-  if (words_of(error).starts_with("[enforce fail at alloc_cpu")) {
-    throw std::bad_alloc();
-  }
-}
-
-thread_local bool rehearsed = false;
-
 struct RowExecutor final : aclOpExecutor {
   RowExecutor(const char* api, RowFunction row, Call&& call)
       : aclOpExecutor(api, 0), row(row), call(std::move(call)) {
@@ -120,10 +109,6 @@ struct RowExecutor final : aclOpExecutor {
 
 }  // namespace
 
-bool is_rehearsed() noexcept {
-  return rehearsed;
-}
-
 // The constraint that some tensors are like the first tensor of another argument.
 struct Likeness {
   TensorRange tensors;
@@ -151,127 +136,6 @@ struct Preparation::State {
     allowed.push_back(Allowed::kNone);
     call.arguments.push_back({nullptr, access != Access::kOutput, access != Access::kInput, list});
     call.shapes.push_back(std::move(shape));
-  }
-
-  // Lets ATen check the call.
-  aclnnStatus ask_aten(RowFunction row) {
-    using enum Aspect;
-    std::string of_shapes = fingerprint(row, call, kShapes);
-    if (was_accepted(of_shapes)) return OK;
-    const std::optional<std::string> refusal = refusal_of_shapes(row);
-    if (refusal && !refusal->empty()) return refuse(*refusal);
-    // Dtypes that were accepted before are not rehearsed again, if ATen has accepted the shapes.
-    std::string of_dtypes = refusal ? fingerprint(row, call, kDtypes) : std::string();
-    const bool rehearses_small = is_large();
-    if (of_dtypes.empty() || !was_accepted(of_dtypes)) {
-      const std::string text = rehearses_small ? rehearse_small(row) : rehearse(row);
-      if (!text.empty()) return refuse(text);
-      if (!of_dtypes.empty()) note_accepted(std::move(of_dtypes));
-    }
-    // A rehearsal on small tensors shows nothing about the shapes.
-    if (refusal || !rehearses_small) note_accepted(std::move(of_shapes));
-    return OK;
-  }
-
-  // A rehearsal takes the time and the memory of the call itself.
-  bool is_large() const {
-    constexpr int64_t kMostElements = 4 << 20;
-    int64_t sum = 0;
-    for (const TensorView& view : call.views) {
-      const int64_t elements = element_count(view.shape).value_or(kMostElements);
-      sum += std::min(std::max(elements, span_of(view)), kMostElements);
-    }
-    return sum >= kMostElements;
-  }
-
-  aclnnStatus refuse(const std::string& text) {
-    checks.require(false, "%s", text.c_str());
-    return checks.status();
-  }
-
-  // Runs the row on tensors without memory. Returns ATen's refusal, the empty text if it accepts
-  // the call, and nothing if it cannot tell.
-  std::optional<std::string> refusal_of_shapes(RowFunction row) {
-    try {
-      const AtenScope scope;
-      const WithoutPython without_python;
-      call.run(row, without_memory, /*writes=*/false);
-      return "";
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const NullArgument&) {
-      throw;
-    } catch (const c10::NotImplementedError&) {
-      return std::nullopt;
-    } catch (const std::exception& error) {
-      throw_if_out_of_memory(error);
-      if (needs_python(error)) return std::nullopt;
-      return reason_of(error, misfit_text());
-    }
-  }
-
-  // Runs the row on scratch memory that is all zeros, then on ones. Returns ATen's refusal; empty
-  // if it accepts either, because it may refuse the other for its values. If ATen lacks a kernel,
-  // it refuses both, unless there is nothing to compute, as with a mask of zeros.
-  std::string rehearse(RowFunction row) {
-    const Verdict on_zeros = rehearse_on(row, zeros);
-    if (on_zeros.lacks_kernel) return on_zeros.text;
-    const Verdict on_ones = rehearse_on(row, ones);
-    return on_ones.lacks_kernel || !on_zeros.text.empty() ? on_ones.text : "";
-  }
-  // Rehearses a large call on small tensors. The sizes of these need not fit together, so only the
-  // lack of a kernel counts as a refusal.
-  std::string rehearse_small(RowFunction row) {
-    const auto small_zeros = [](const TensorView& view) { return zeros(shrunken(view)); };
-    const Verdict verdict = rehearse_on(row, small_zeros);
-    return verdict.lacks_kernel ? verdict.text : "";
-  }
-  struct Verdict {
-    std::string text;
-    bool lacks_kernel = false;
-  };
-  template <class TensorOf>
-  Verdict rehearse_on(RowFunction row, TensorOf tensor_of) {
-    struct Rehearsal {
-      Rehearsal() { rehearsed = true; }
-      ~Rehearsal() { rehearsed = false; }
-    } rehearsal;
-    try {
-      call.run(row, tensor_of, /*writes=*/false);
-      return {};
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const NullArgument&) {
-      throw;
-    } catch (const c10::LinAlgError&) {
-      return {};  // the values were refused
-    } catch (const c10::NotImplementedError& error) {
-      return {"the host CANN has no kernel for " + tensors_text(/*with_shapes=*/false) +
-                  "; cast the tensors (" + words_of(error) + ")",
-              true};
-    } catch (const std::exception& error) {
-      throw_if_out_of_memory(error);
-      return {reason_of(error, misfit_text())};
-    }
-  }
-
-  // The tensors and their dtypes, such as "self INT32, other INT32", with the first tensor of a
-  // list; and their shapes.
-  std::string tensors_text(bool with_shapes) const {
-    std::string text;
-    const char* last = nullptr;
-    for (const Argument& argument : tensors) {
-      if (argument.name == last) continue;
-      last = argument.name;
-      if (!text.empty()) text += ", ";
-      const TensorView& view = argument.tensor->view;
-      text += std::string(argument.name) + " " + dtype_name(view.dtype);
-      if (with_shapes) text += " " + shape_text(view.shape);
-    }
-    return text;
-  }
-  std::string misfit_text() const {
-    return "the arguments do not fit together: " + tensors_text(/*with_shapes=*/true);
   }
 
   // Checks a tensor, and records the blocks if the row accepts its private format.
@@ -523,7 +387,8 @@ aclnnStatus Preparation::finish(RowFunction row) {
   for (const Likeness& like : state_->likenesses) state_->check(like);
   if (!checks.ok()) return checks.status();
   try {
-    if (const aclnnStatus status = state_->ask_aten(row)) return status;
+    const std::string refusal = refusal_of_aten(row, state_->call, state_->tensors);
+    if (!refusal.empty()) return checks.require(false, "%s", refusal.c_str()).status();
   } catch (const NullArgument& missing) {
     return checks.require_present(false, "%s", missing.what()).status();
   }

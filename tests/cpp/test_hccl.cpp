@@ -483,7 +483,7 @@ TEST(parts_of_a_communicator) {
   CHECK(contains(messages(), "rankIds is 4"));
 }
 
-// Several roots; the ranks meet at the first.
+// Several roots; the ranks join at the first.
 TEST(a_communicator_of_several_roots) {
   HcclRootInfo roots[2], others[2];
   for (HcclRootInfo* root : {&roots[0], &roots[1], &others[1]})
@@ -948,7 +948,7 @@ TEST(nothing_is_left) {
       CHECK(open_sockets() > 0);
     }
   });
-  CHECK_EQ(open_sockets(), 0);  // the meeting place is closed, too
+  CHECK_EQ(open_sockets(), 0);  // the rendezvous place is closed, too
 }
 
 TEST(texts_of_codes) {

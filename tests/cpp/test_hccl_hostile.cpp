@@ -25,8 +25,8 @@
 #include <thread>
 
 #include "cann/hccl/connection.h"
-#include "cann/hccl/letters.h"
 #include "cann/hccl/network.h"
+#include "cann/hccl/packets.h"
 #include "cann/hccl/rendezvous.h"
 #include "cann/hccl/shared_file.h"
 #include "cann/hccl/shared_memory.h"
@@ -185,29 +185,29 @@ std::set<std::string> listening_addresses() {
 struct Pair {
   Secret secret = random_secret();
   std::string key = "pair";
-  File listener = listen_at("127.0.0.1");  // of rank 1, which the test implements
-  Network::Place place{{"127.0.0.1", port_of(listener)}, getpid()};
+  File socket = listen_at("127.0.0.1");  // of rank 1, which the test implements
+  Network::Place place{{"127.0.0.1", port_of(socket)}, getpid()};
   Network network{0, 2, secret, key};
   std::unique_ptr<Connection> to_network;
 
   // Both sides connect.
   Pair() {
     std::thread other([&] {
-      Door door(std::move(listener), secret, "letters of " + key + " to rank 1");
-      std::vector<Contact> admitted;
+      Listener listener(std::move(socket), secret, "packets of " + key + " to rank 1");
+      std::vector<PeerSocket> admitted;
       while (admitted.empty()) {
-        admitted = door.admit();
+        admitted = listener.admit();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
       from_network_ = std::move(admitted.front());
     });
     network.connect({place, place}, soon());
     other.join();
-    to_network = std::make_unique<Connection>(contact(1), std::span<const size_t>());
+    to_network = std::make_unique<Connection>(peer_socket(1), std::span<const size_t>());
   }
-  Contact contact(uint32_t rank) {
-    return introduce(connect_to(network.address(), soon()), secret,
-                     "letters of " + key + " to rank 0", rank, soon());
+  PeerSocket peer_socket(uint32_t rank) {
+    return authenticate(connect_to(network.address(), soon()), secret,
+                        "packets of " + key + " to rank 0", rank, soon());
   }
   // The error of a rank that sends more than fits the window.
   std::string end_of_sending() {
@@ -217,17 +217,17 @@ struct Pair {
   }
 
  private:
-  Contact from_network_;
+  PeerSocket from_network_;
 };
 
 // Gives these files to the first process that proves the secret.
 std::string fetched(std::vector<int> files, size_t bytes) {
   const Secret secret = random_secret();
   const std::string name = "aclnn_torch/test/" + random_text();
-  Door door(listen_as(name), secret, "shared memory");
+  Listener listener(listen_as(name), secret, "shared memory");
   std::thread giver([&] {
-    std::vector<Contact> admitted;
-    while (admitted.empty()) admitted = door.admit();
+    std::vector<PeerSocket> admitted;
+    while (admitted.empty()) admitted = listener.admit();
     char byte = 0;
     iovec words{&byte, 1};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
@@ -260,12 +260,12 @@ File memory_file(size_t bytes, int seals) {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 constexpr size_t kBytes = 4096;
 
-// The text of the place's next letter; "" if it closes the connection.
+// The text of the place's next packet; "" if it closes the connection.
 constexpr std::array<size_t, 3> kAnswers = {0, 1 << 20, 1 << 14};
 std::string text_from(Connection& connection) {
   std::string text;
-  const auto take = [&](const Letter& letter) {
-    text.assign(letter.body().begin(), letter.body().end());
+  const auto take = [&](const Packet& packet) {
+    text.assign(packet.body().begin(), packet.body().end());
   };
   do {
     wait_for(connection.file(), POLLIN, soon());
@@ -273,16 +273,16 @@ std::string text_from(Connection& connection) {
   return text;
 }
 
-// The kinds of letters in network.cpp.
+// The kinds of packets in network.cpp.
 enum : uint32_t { kOfBytes, kOfReceipt, kOfFailure };
 
 const std::array<size_t, 2> kLargest = {64, 0};
 
-// The letters that a reader returns for bytes that arrive in pieces, and its refusal.
+// The packets that a reader returns for bytes that arrive in pieces, and its refusal.
 std::vector<std::string> read_all(const std::optional<Secret>& key, std::span<const char> bytes,
                                   std::mt19937& random, std::string* refusal) {
-  LetterReader reader(key, kLargest);
-  std::vector<std::string> letters;
+  PacketReader reader(key, kLargest);
+  std::vector<std::string> packets;
   *refusal = refusal_of([&] {
     while (!bytes.empty()) {
       const auto room = reader.room();
@@ -290,13 +290,13 @@ std::vector<std::string> read_all(const std::optional<Secret>& key, std::span<co
       const size_t count = std::min({room.size(), bytes.size(), size_t{1} + random() % 40});
       std::ranges::copy(bytes.first(count), room.begin());
       bytes = bytes.subspan(count);
-      if (const auto letter = reader.advance(count)) {
-        const auto body = letter->body();
-        letters.emplace_back(body.begin(), body.end());
+      if (const auto packet = reader.advance(count)) {
+        const auto body = packet->body();
+        packets.emplace_back(body.begin(), body.end());
       }
     }
   });
-  return letters;
+  return packets;
 }
 
 }  // namespace
@@ -381,17 +381,17 @@ TEST(another_secret_is_refused) {
   Secret wrong = root.secret;
   wrong.back() ^= 1;
   const auto says = [&](File file, const Secret& secret, const std::string& purpose) {
-    return refusal_of([&] { introduce(std::move(file), secret, purpose, 0, soon()); });
+    return refusal_of([&] { authenticate(std::move(file), secret, purpose, 0, soon()); });
   };
   const std::string closed = "it has ended, or has another secret than rootInfo's";
   CHECK(contains(says(outsider(root), wrong, root.name), closed));
   CHECK(contains(says(connect_to(root.local_name, soon()), wrong, root.name), closed));
   CHECK(contains(says(outsider(root), root.secret, "something else"), closed));
   CHECK_EQ(says(outsider(root), root.secret, root.name), "");
-  const Meeting meeting = meeting_of({&information, 1});  // it keeps the place open
-  Invitation forged = meeting.invitation;
+  const Rendezvous rendezvous = rendezvous_of({&information, 1});  // it keeps the place open
+  ServerAddress forged = rendezvous.server_address;
   forged.secret = wrong;
-  CHECK(contains(refusal_of([&] { attend(forged, {root.name, "", 1, 2, ""}); }),
+  CHECK(contains(refusal_of([&] { exchange_words(forged, {root.name, "", 1, 2, ""}); }),
                  "cannot reach the rank that made rootInfo at this host: " + closed));
   ranks_meet(information);
 }
@@ -403,15 +403,16 @@ TEST(a_place_without_the_secret_is_refused) {
   const auto says = [&](const std::string& words) {
     std::thread place([&] {
       wait_for(listener.number(), POLLIN, soon());
-      const File guest(accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      send_all(guest, words, soon());
+      const File candidate(
+          accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      send_all(candidate, words, soon());
       std::array<char, 68> answer;
-      refusal_of([&] { receive_all(guest, answer, Deadline(200)); });
-      refusal_of([&] { send_all(guest, std::string(32, 'w'), soon()); });
+      refusal_of([&] { receive_all(candidate, answer, Deadline(200)); });
+      refusal_of([&] { send_all(candidate, std::string(32, 'w'), soon()); });
     });
     const std::string text = refusal_of([&] {
-      introduce(connect_to(Address{"127.0.0.1", port_of(listener)}, soon()), random_secret(), "it",
-                0, soon());
+      authenticate(connect_to(Address{"127.0.0.1", port_of(listener)}, soon()), random_secret(),
+                   "it", 0, soon());
     });
     place.join();
     return text;
@@ -433,23 +434,24 @@ TEST(a_recorded_answer_is_refused) {
   // The rank connects to the recorder, which passes on the place's challenge.
   std::thread rank([&] {
     refusal_of([&] {
-      introduce(connect_to(Address{"127.0.0.1", port_of(listener)}, soon()), root.secret, root.name,
-                0, soon());
+      authenticate(connect_to(Address{"127.0.0.1", port_of(listener)}, soon()), root.secret,
+                   root.name, 0, soon());
     });
   });
   wait_for(listener.number(), POLLIN, soon());
   {
-    const File guest(accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    send_all(guest, challenge, soon());
-    receive_all(guest, answer, soon());
+    const File candidate(
+        accept4(listener.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    send_all(candidate, challenge, soon());
+    receive_all(candidate, answer, soon());
   }
   rank.join();
   receive_all(second, challenge, soon());
   send_all(second, answer, soon());
   CHECK_EQ(all_from(second), "");
   send_all(first, answer, soon());  // while the challenge that it answers is valid
-  std::array<char, 32> welcome;
-  CHECK_EQ(refusal_of([&] { receive_all(first, welcome, soon()); }), "");
+  std::array<char, 32> accept_clients;
+  CHECK_EQ(refusal_of([&] { receive_all(first, accept_clients, soon()); }), "");
   ranks_meet(information);
 }
 
@@ -463,42 +465,43 @@ TEST(a_flood_of_silent_connections_holds_nobody_up) {
   const size_t most = before + flood.size() + 256;
   while (own_sockets().size() < most) std::this_thread::yield();
   for (int i = 0; i < 100; ++i) CHECK(own_sockets().size() <= most);
-  const Address door{root.address, root.port};
-  CHECK_EQ(refusal_of([&] { visit(door, root.secret, root.name, 0, soon()); }), "");
+  const Address listener{root.address, root.port};
+  CHECK_EQ(refusal_of([&] { connect_authenticated(listener, root.secret, root.name, 0, soon()); }),
+           "");
   ranks_meet(information);
 }
 
 // As many connections as the limit allows, at once. Those that have answered before are admitted.
 TEST(whoever_has_answered_does_not_give_way) {
   const Secret secret = random_secret();
-  File listener = listen_at("127.0.0.1");
-  const Address address{"127.0.0.1", port_of(listener)};
-  Door door(std::move(listener), secret, "it");
-  File guest = connect_to(address, soon());
+  File socket = listen_at("127.0.0.1");
+  const Address address{"127.0.0.1", port_of(socket)};
+  Listener listener(std::move(socket), secret, "it");
+  File candidate = connect_to(address, soon());
   std::vector<pollfd> files;
   int timeout = -1;
   while (files.size() < 2) {
-    CHECK(door.admit().empty());
+    CHECK(listener.admit().empty());
     files.clear();
-    door.watch(files, timeout);
+    listener.watch(files, timeout);
   }
   std::thread rank([&] {
-    CHECK_EQ(refusal_of([&] { introduce(std::move(guest), secret, "it", 0, soon()); }), "");
+    CHECK_EQ(refusal_of([&] { authenticate(std::move(candidate), secret, "it", 0, soon()); }), "");
   });
   wait_for(files[1].fd, POLLIN, soon());
   std::vector<File> flood;
   for (int i = 0; i < 256; ++i) flood.push_back(connect_to(address, soon()));
-  CHECK_EQ(door.admit().size(), size_t{1});
+  CHECK_EQ(listener.admit().size(), size_t{1});
   rank.join();
 }
 
 // A connection that proves the secret and then sends nothing.
-TEST(a_visitor_that_says_nothing_is_sent_away) {
+TEST(a_client_that_says_nothing_is_sent_away) {
   setenv("HCCL_CONNECT_TIMEOUT", "1", 1);
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
-  const Contact contact = introduce(outsider(root), root.secret, root.name, 0, soon());
-  CHECK_EQ(all_from(contact.file), "");
+  const PeerSocket peer_socket = authenticate(outsider(root), root.secret, root.name, 0, soon());
+  CHECK_EQ(all_from(peer_socket.file), "");
   unsetenv("HCCL_CONNECT_TIMEOUT");
 }
 
@@ -619,18 +622,18 @@ TEST(a_rank_that_floods_another_is_cut_off) {
   Pair pair;
   const std::vector<char> piece(size_t{512} << 10);
   for (int i = 0; i < 5; ++i)
-    pair.to_network->send(Letter(kOfBytes, 0, std::span<const char>(piece)));
+    pair.to_network->send(Packet(kOfBytes, 0, std::span<const char>(piece)));
   while (!pair.to_network->flush() && !pair.to_network->is_broken()) std::this_thread::yield();
   CHECK(contains(pair.end_of_sending(),
                  "rank 1 sent what is refused: more than 2097152 bytes that "
                  "nobody has read yet"));
 }
 
-// A letter of one byte needs a hundred times as much memory.
+// A packet of one byte needs a hundred times as much memory.
 TEST(a_rank_that_floods_another_with_small_letters_is_cut_off) {
   Pair pair;
   for (int i = 0; i < 20'000; ++i)
-    pair.to_network->send(Letter(kOfBytes, 0, std::string_view("x")));
+    pair.to_network->send(Packet(kOfBytes, 0, std::string_view("x")));
   while (!pair.to_network->flush() && !pair.to_network->is_broken()) std::this_thread::yield();
   CHECK(contains(pair.end_of_sending(), "rank 1 sent what is refused: more than 2097152 bytes"));
 }
@@ -640,11 +643,11 @@ TEST(a_connection_to_another_rank_is_refused) {
   Pair pair;
   const auto says = [&](const std::string& purpose) {
     return refusal_of([&] {
-      introduce(connect_to(pair.network.address(), soon()), pair.secret, purpose, 1, soon());
+      authenticate(connect_to(pair.network.address(), soon()), pair.secret, purpose, 1, soon());
     });
   };
-  CHECK(contains(says("letters of pair to rank 1"), "it has ended, or has another secret"));
-  CHECK_EQ(says("letters of pair to rank 0"), "");
+  CHECK(contains(says("packets of pair to rank 1"), "it has ended, or has another secret"));
+  CHECK_EQ(says("packets of pair to rank 0"), "");
 }
 
 TEST(a_rank_that_has_gone_does_not_come_again) {
@@ -652,23 +655,23 @@ TEST(a_rank_that_has_gone_does_not_come_again) {
   pair.to_network.reset();
   CHECK(contains(pair.end_of_sending(),
                  "the process of rank 1 (" + std::to_string(getpid()) + ") has ended, or has "));
-  CHECK_EQ(all_from(pair.contact(1).file), "");
+  CHECK_EQ(all_from(pair.peer_socket(1).file), "");
 }
 
 TEST(a_rank_that_sends_nonsense_is_cut_off) {
-  const auto ends = [](Letter letter) {
+  const auto ends = [](Packet packet) {
     Pair pair;
-    pair.to_network->send(std::move(letter));
+    pair.to_network->send(std::move(packet));
     return pair.end_of_sending();
   };
-  CHECK(contains(ends(Letter(kOfReceipt, uint64_t{1} << 63, size_t{0})),
+  CHECK(contains(ends(Packet(kOfReceipt, uint64_t{1} << 63, size_t{0})),
                  "a receipt for 9223372036854775808 bytes of "));
-  CHECK(contains(ends(Letter(7, 0, size_t{0})), "a letter of kind 7, which there is not"));
-  CHECK(contains(ends(Letter(kOfBytes, 0, size_t{600} << 10)),
-                 "a letter of 614400 bytes, expected at most 524288"));
-  CHECK(contains(ends(Letter(kOfBytes, 0, size_t{0})), "a letter without bytes"));
+  CHECK(contains(ends(Packet(7, 0, size_t{0})), "a packet of kind 7, which there is not"));
+  CHECK(contains(ends(Packet(kOfBytes, 0, size_t{600} << 10)),
+                 "a packet of 614400 bytes, expected at most 524288"));
+  CHECK(contains(ends(Packet(kOfBytes, 0, size_t{0})), "a packet without bytes"));
   Pair pair;
-  pair.to_network->send(Letter(kOfFailure, 12345, std::string("no such code")));
+  pair.to_network->send(Packet(kOfFailure, 12345, std::string("no such code")));
   const std::vector<char> much(size_t{8} << 20);
   const Message message{1, const_cast<char*>(much.data()), much.size(), {HCCL_CMD_SEND}};
   HcclResult code = HCCL_SUCCESS;
@@ -683,8 +686,8 @@ TEST(a_rank_that_sends_nonsense_is_cut_off) {
 // Of two connections that claim to be rank 1, the first is accepted; rank 7 of 2 does not exist.
 TEST(a_second_rank_of_a_number_is_refused) {
   Pair pair;
-  for (const uint32_t rank : {1U, 7U, 0U}) CHECK_EQ(all_from(pair.contact(rank).file), "");
-  pair.to_network->send(Letter(kOfFailure, HCCL_E_OOM, std::string("the first speaks")));
+  for (const uint32_t rank : {1U, 7U, 0U}) CHECK_EQ(all_from(pair.peer_socket(rank).file), "");
+  pair.to_network->send(Packet(kOfFailure, HCCL_E_OOM, std::string("the first speaks")));
   CHECK_EQ(pair.end_of_sending(), "the first speaks");
 }
 
@@ -701,12 +704,12 @@ TEST(a_rank_that_stalls_costs_no_more_than_the_time_allowed) {
 TEST(malformed_requests_do_not_end_the_place) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
-  const Meeting meeting = meeting_of({&information, 1});  // it keeps the place open
+  const Rendezvous rendezvous = rendezvous_of({&information, 1});  // it keeps the place open
   const auto answer_to = [&](std::span<const char> request, uint64_t rank = 0) {
     Connection connection(
-        introduce(outsider(root), root.secret, root.name, static_cast<uint32_t>(rank), soon()),
+        authenticate(outsider(root), root.secret, root.name, static_cast<uint32_t>(rank), soon()),
         kAnswers);
-    connection.send(Letter(0, 0, request));
+    connection.send(Packet(0, 0, request));
     return text_from(connection);
   };
   const auto asked = [&](std::vector<std::string> texts, uint32_t rank = 0) {
@@ -715,7 +718,7 @@ TEST(malformed_requests_do_not_end_the_place) {
   CHECK_EQ(asked({"key", "", "18446744073709551615", "1", ""}),
            "18446744073709551615 is no number from 0 to 32768");
   CHECK_EQ(asked({"key", "", "2", "-1", ""}), "-1 is no number from 0 to 2147483647");
-  CHECK_EQ(asked({"key", "", "2", "1"}), "a letter that is not one of 5 texts");
+  CHECK_EQ(asked({"key", "", "2", "1"}), "a packet that is not one of 5 texts");
   const std::string nobody = "a rank without a key, with too many words, or of no such rank";
   CHECK_EQ(asked({"", "", "2", "1", ""}), nobody);
   CHECK_EQ(asked({"key", "", "2", "1", std::string(2000, 'w')}), nobody);
@@ -727,18 +730,18 @@ TEST(malformed_requests_do_not_end_the_place) {
   CHECK_EQ(asked({root.name, "", "2", "1", ""}, 1), "rank 1 has joined already");
 }
 
-// A fuzzer of the letters' parser: letters are returned as they were written, and after a change of
+// A fuzzer of the packets' parser: packets are returned as they were written, and after a change of
 // their bytes only those before the change are. `make sanitize` runs it under AddressSanitizer.
 TEST(changed_repeated_and_exchanged_letters_are_refused) {
   std::mt19937 random(1);
   for (int round = 0; round < 4000; ++round) {
     const auto key = std::optional<Secret>(random_secret());
-    LetterWriter writer(key);
+    PacketWriter writer(key);
     std::vector<std::string> bodies;
     std::vector<std::vector<char>> pieces;
     for (uint32_t i = 0; i < 1 + random() % 6; ++i) {
       bodies.push_back(std::string(random() % 65, static_cast<char>('a' + i)));
-      pieces.push_back(writer.write(Letter(0, random(), bodies.back())));
+      pieces.push_back(writer.write(Packet(0, random(), bodies.back())));
     }
     const auto whole = [&] {
       std::vector<char> bytes;
@@ -747,7 +750,7 @@ TEST(changed_repeated_and_exchanged_letters_are_refused) {
     };
     std::string refusal;
     CHECK(read_all(key, whole(), random, &refusal) == bodies && refusal.empty());
-    size_t intact = random() % pieces.size();  // the number of unchanged letters
+    size_t intact = random() % pieces.size();  // the number of unchanged packets
     const auto at = pieces.begin() + static_cast<ptrdiff_t>(intact);
     switch (round % 4) {
       case 0: (*at)[random() % at->size()] ^= static_cast<char>(1 << random() % 7); break;
@@ -762,7 +765,7 @@ TEST(changed_repeated_and_exchanged_letters_are_refused) {
     }
     bodies.resize(intact);
     CHECK(read_all(key, whole(), random, &refusal) == bodies);
-    // A changed size may make an incomplete letter.
+    // A changed size may make an incomplete packet.
     CHECK(!refusal.empty() || round % 4 == 0);
   }
 }
@@ -786,61 +789,65 @@ TEST(any_bytes_are_letters_or_refused) {
       32);
   std::string refusal;
   CHECK(read_all(std::nullopt, header, random, &refusal).empty());
-  CHECK_EQ(refusal, "a letter of 9223372036854775808 bytes, expected at most 0");
+  CHECK_EQ(refusal, "a packet of 9223372036854775808 bytes, expected at most 0");
 }
 
-// A meeting that cannot become complete ends for all waiting ranks.
-TEST(a_rank_that_leaves_before_all_have_come_ends_the_meeting) {
+// A rendezvous that cannot become complete ends for all waiting ranks.
+TEST(a_rank_that_leaves_before_all_have_come_ends_the_rendezvous) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
-  const Meeting meeting = meeting_of({&information, 1});  // it keeps the place open
+  const Rendezvous rendezvous = rendezvous_of({&information, 1});  // it keeps the place open
   const auto come = [&](uint32_t rank) {
     auto connection = std::make_unique<Connection>(
-        introduce(outsider(root), root.secret, root.name, rank, soon()), kAnswers);
+        authenticate(outsider(root), root.secret, root.name, rank, soon()), kAnswers);
     const auto request = joined({root.name, "", "3", "100", ""});
-    connection->send(Letter(0, 0, std::span<const char>(request)));
+    connection->send(Packet(0, 0, std::span<const char>(request)));
     return connection;
   };
   auto early = come(0);
   const auto waiting = come(1);
-  // The answer shows that the place has read the earlier letters.
-  CHECK_EQ(refusal_of([&] { attend(meeting.invitation, {root.name, "", 0, 2, ""}); }),
-           "nRanks is 2 for rank 0 and 3 for one that came before");
+  // The answer shows that the place has read the earlier packets.
+  CHECK_EQ(
+      refusal_of([&] { exchange_words(rendezvous.server_address, {root.name, "", 0, 2, ""}); }),
+      "nRanks is 2 for rank 0 and 3 for one that came before");
   early.reset();
   CHECK_EQ(text_from(*waiting), "rank 0 has ended before all ranks had come");
-  CHECK_EQ(refusal_of([&] { attend(meeting.invitation, {root.name, "", 2, 3, ""}); }),
-           "the others have given up: rank 0 has ended before all ranks had come");
+  CHECK_EQ(
+      refusal_of([&] { exchange_words(rendezvous.server_address, {root.name, "", 2, 3, ""}); }),
+      "the others have given up: rank 0 has ended before all ranks had come");
 }
 
-// A waiting rank is rejected for an invalid letter. Its group drops it, so that later ranks fail
+// A waiting rank is rejected for an invalid packet. Its group drops it, so that later ranks fail
 // cleanly.
-TEST(a_rank_that_waits_and_sends_nonsense_ends_the_meeting) {
+TEST(a_rank_that_waits_and_sends_nonsense_ends_the_rendezvous) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
-  const Meeting meeting = meeting_of({&information, 1});  // it keeps the place open
+  const Rendezvous rendezvous = rendezvous_of({&information, 1});  // it keeps the place open
   const auto connection = [&](uint32_t rank) {
     return std::make_unique<Connection>(
-        introduce(outsider(root), root.secret, root.name, rank, soon()), kAnswers);
+        authenticate(outsider(root), root.secret, root.name, rank, soon()), kAnswers);
   };
   const auto request = joined({root.name, "", "2", "100", ""});
   auto first = connection(0);
-  first->send(Letter(0, 0, std::span<const char>(request)));
-  first->send(Letter(0, 0, std::span<const char>(request)));
+  first->send(Packet(0, 0, std::span<const char>(request)));
+  first->send(Packet(0, 0, std::span<const char>(request)));
   CHECK_EQ(text_from(*first), "a rank comes once on a connection");
   first.reset();
-  CHECK_EQ(refusal_of([&] { attend(meeting.invitation, {root.name, "", 1, 2, ""}); }),
-           "the others have given up: rank 0 has ended before all ranks had come");
+  CHECK_EQ(
+      refusal_of([&] { exchange_words(rendezvous.server_address, {root.name, "", 1, 2, ""}); }),
+      "the others have given up: rank 0 has ended before all ranks had come");
 }
 
 // A request for which memory is exhausted fails for its rank only.
 TEST(a_place_without_memory_for_a_communicator_goes_on) {
   const HcclRootInfo information = open_information();
   const Root root = root_of(information);
-  const Meeting meeting = meeting_of({&information, 1});  // it keeps the place open
+  const Rendezvous rendezvous = rendezvous_of({&information, 1});  // it keeps the place open
   const auto ask = [&] {
-    Connection connection(introduce(outsider(root), root.secret, root.name, 0, soon()), kAnswers);
+    Connection connection(authenticate(outsider(root), root.secret, root.name, 0, soon()),
+                          kAnswers);
     const auto request = joined({"key", "", "32768", "1", ""});
-    connection.send(Letter(0, 0, std::span<const char>(request)));
+    connection.send(Packet(0, 0, std::span<const char>(request)));
     return text_from(connection);
   };
   bytes_refused = size_t{32768} * sizeof(std::string);

@@ -21,7 +21,7 @@
 
 namespace {
 
-constexpr unsigned kPatience = 60;  // seconds
+constexpr unsigned kTimeout = 60;  // seconds
 
 // Functions that a rank runs at certain points, set in its own process.
 struct Points {
@@ -40,7 +40,7 @@ void die() {
 pid_t fork_heir() {
   const pid_t heir = fork();
   if (heir != 0) return heir;
-  alarm(kPatience);
+  alarm(kTimeout);
   for (;;) pause();
 }
 
@@ -103,7 +103,7 @@ class Processes {
       CHECK_EQ(pipe2(ends, O_CLOEXEC), 0);
       const pid_t child = fork();
       if (child == 0) {
-        alarm(kPatience);
+        alarm(kTimeout);
         const int before = check::failures();
         const std::string text = body(rank);
         CHECK_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -159,36 +159,36 @@ class Processes {
 };
 
 // Passes the root information, and the process id of rank 0, to the other ranks.
-class Invitation {
+class ServerAddress {
  public:
-  Invitation() { CHECK_EQ(pipe2(ends_, O_CLOEXEC), 0); }
-  Invitation(const Invitation&) = delete;
-  Invitation& operator=(const Invitation&) = delete;
-  ~Invitation() {
+  ServerAddress() { CHECK_EQ(pipe2(ends_, O_CLOEXEC), 0); }
+  ServerAddress(const ServerAddress&) = delete;
+  ServerAddress& operator=(const ServerAddress&) = delete;
+  ~ServerAddress() {
     close(ends_[0]);
     close(ends_[1]);
   }
 
-  HcclRootInfo meet(uint32_t rank, uint32_t ranks) {
+  HcclRootInfo join(uint32_t rank, uint32_t ranks) {
     CHECK_EQ(aclrtSetDevice(static_cast<int32_t>(rank)), ACL_SUCCESS);
-    Letter letter{};
+    Packet packet{};
     if (rank == 0) {
-      CHECK_EQ(HcclGetRootInfo(&letter.root), HCCL_SUCCESS);
-      letter.process = getpid();
+      CHECK_EQ(HcclGetRootInfo(&packet.root), HCCL_SUCCESS);
+      packet.process = getpid();
       for (uint32_t other = 1; other < ranks; ++other) {
-        CHECK_EQ(write(ends_[1], &letter, sizeof(letter)), static_cast<ssize_t>(sizeof(letter)));
+        CHECK_EQ(write(ends_[1], &packet, sizeof(packet)), static_cast<ssize_t>(sizeof(packet)));
       }
     } else {
-      CHECK_EQ(read(ends_[0], &letter, sizeof(letter)), static_cast<ssize_t>(sizeof(letter)));
+      CHECK_EQ(read(ends_[0], &packet, sizeof(packet)), static_cast<ssize_t>(sizeof(packet)));
     }
-    root_process = letter.process;
-    return letter.root;
+    root_process = packet.process;
+    return packet.root;
   }
 
   pid_t root_process = -1;
 
  private:
-  struct Letter {
+  struct Packet {
     HcclRootInfo root;
     pid_t process;
   };
@@ -197,8 +197,8 @@ class Invitation {
 
 // One rank in its process.
 struct Rank {
-  Rank(Invitation& invitation, uint32_t number, uint32_t ranks) {
-    const HcclRootInfo root = invitation.meet(number, ranks);
+  Rank(ServerAddress& server_address, uint32_t number, uint32_t ranks) {
+    const HcclRootInfo root = server_address.join(number, ranks);
     status = HcclCommInitRootInfo(ranks, &root, number, &comm);
     if (status == HCCL_SUCCESS) CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
   }
@@ -265,9 +265,9 @@ const Operation kOperations[] = {
 
 TEST(ranks_that_are_processes) {
   for (const uint32_t ranks : {2U, 4U, 8U}) {
-    Invitation invitation;
+    ServerAddress server_address;
     const Processes all(ranks, [&](uint32_t own) -> std::string {
-      const Rank rank(invitation, own, ranks);
+      const Rank rank(server_address, own, ranks);
       if (!CHECK_EQ(rank.status, HCCL_SUCCESS)) return messages();
       const size_t count = 1000;
       const Buffer sent(floats(), values(own, ranks * count));
@@ -309,11 +309,11 @@ TEST(ranks_that_are_processes) {
 TEST(a_rank_that_dies_in_an_operation_fails_all_others) {
   leaves_no_files([] {
     for (const Operation& operation : kOperations) {
-      Invitation invitation;
+      ServerAddress server_address;
       int victim[2];
       CHECK_EQ(pipe2(victim, O_CLOEXEC), 0);
       const Processes all(4, [&](uint32_t own) {
-        const Rank rank(invitation, own, 4);
+        const Rank rank(server_address, own, 4);
         CHECK_EQ(rank.status, HCCL_SUCCESS);
         const size_t count = size_t{4} << 20;  // more than the transport buffers is missing
         const Buffer sent(floats(), count), received(floats(), count);
@@ -349,12 +349,12 @@ TEST(a_rank_that_dies_in_an_operation_fails_all_others) {
 
 // A forked child has copies of all descriptors of its parent.
 TEST(a_rank_that_dies_and_leaves_a_child_fails_all_others) {
-  Invitation invitation;
+  ServerAddress server_address;
   int victim[2];
   CHECK_EQ(pipe2(victim, O_CLOEXEC), 0);
   const Processes all(2, [&](uint32_t own) {
     setenv("HCCL_EXEC_TIMEOUT", "5", 1);
-    const Rank rank(invitation, own, 2);
+    const Rank rank(server_address, own, 2);
     CHECK_EQ(rank.status, HCCL_SUCCESS);
     if (own == 1) {
       const pid_t heir = fork_heir();
@@ -387,7 +387,7 @@ static void wait_for_stop(pid_t process) {
 
 // The kernel of a stopped process accepts data while there is buffer space.
 TEST(a_rank_that_stands_still_is_waited_for_no_longer_than_asked) {
-  Invitation invitation;
+  ServerAddress server_address;
   int victim[2];
   CHECK_EQ(pipe2(victim, O_CLOEXEC), 0);
   const Processes all(2, [&](uint32_t own) {
@@ -395,7 +395,7 @@ TEST(a_rank_that_stands_still_is_waited_for_no_longer_than_asked) {
     pid_t process = getpid();
     std::string text;
     {
-      const Rank rank(invitation, own, 2);
+      const Rank rank(server_address, own, 2);
       CHECK_EQ(rank.status, HCCL_SUCCESS);
       if (own == 1) {
         CHECK_EQ(write(victim[1], &process, sizeof(process)), ssize_t{sizeof(process)});
@@ -420,9 +420,9 @@ TEST(a_rank_that_stands_still_is_waited_for_no_longer_than_asked) {
 }
 
 // The error of a rank whose communicator cannot be created.
-static std::string refusal(Invitation& invitation, uint32_t own, uint32_t ranks,
+static std::string refusal(ServerAddress& server_address, uint32_t own, uint32_t ranks,
                            std::initializer_list<HcclResult> expected) {
-  const Rank rank(invitation, own, ranks);
+  const Rank rank(server_address, own, ranks);
   const std::string text = messages();
   if (!CHECK(std::ranges::find(expected, rank.status) != expected.end()))
     std::fprintf(stderr, "rank %u: %d: %s\n", own, rank.status, text.c_str());
@@ -433,11 +433,11 @@ static std::string refusal(Invitation& invitation, uint32_t own, uint32_t ranks,
 TEST(a_rank_that_dies_in_the_rendezvous_fails_all_others) {
   leaves_no_files([] {
     for (const uint32_t victim : {0U, 2U}) {
-      Invitation invitation;
+      ServerAddress server_address;
       const Processes all(4, [&](uint32_t own) {
         setenv("HCCL_CONNECT_TIMEOUT", "2", 1);
         if (own == victim) points.in_rendezvous = die;
-        return refusal(invitation, own, 4, {HCCL_E_TIMEOUT, HCCL_E_REMOTE, HCCL_E_TCP_CONNECT});
+        return refusal(server_address, own, 4, {HCCL_E_TIMEOUT, HCCL_E_REMOTE, HCCL_E_TCP_CONNECT});
       });
       CHECK(all.was_killed(victim));
       for (uint32_t rank = 0; rank < 4; ++rank) {
@@ -455,12 +455,12 @@ TEST(a_rank_that_dies_in_the_rendezvous_fails_all_others) {
 // As after an elastic restart of torch, whose store still has the root information. No rank waits
 // for the timeout.
 TEST(root_information_of_a_process_that_has_ended_is_told_at_once) {
-  Invitation invitation;
+  ServerAddress server_address;
   int heirs[2];
   CHECK_EQ(pipe2(heirs, O_CLOEXEC), 0);
   const Processes all(2, [&](uint32_t own) -> std::string {
     setenv("HCCL_CONNECT_TIMEOUT", "5", 1);
-    const HcclRootInfo root = invitation.meet(own, 2);
+    const HcclRootInfo root = server_address.join(own, 2);
     pid_t heir = -1;  // it does not listen in its parent's place
     if (own == 0) {
       heir = fork_heir();
@@ -468,7 +468,7 @@ TEST(root_information_of_a_process_that_has_ended_is_told_at_once) {
       die();
     }
     CHECK_EQ(read(heirs[0], &heir, sizeof(heir)), ssize_t{sizeof(heir)});
-    wait_for_end(invitation.root_process);
+    wait_for_end(server_address.root_process);
     HcclComm comm = nullptr;
     CHECK_EQ(HcclCommInitRootInfo(2, &root, 1, &comm), HCCL_E_TCP_CONNECT);
     kill(heir, SIGKILL);
@@ -488,16 +488,16 @@ TEST(root_information_of_a_process_that_has_ended_is_told_at_once) {
 TEST(a_rank_that_dies_while_a_communicator_is_made_fails_all_others) {
   leaves_no_files([] {
     for (const uint32_t victim : {0U, 1U}) {
-      Invitation invitation;
+      ServerAddress server_address;
       const Processes all(4, [&](uint32_t own) {
         if (own == 1 && victim == 1) points.in_making = die;
         if (own == 1 && victim == 0) {
           points.in_making = [&] {
-            kill(invitation.root_process, SIGKILL);
-            wait_for_end(invitation.root_process);
+            kill(server_address.root_process, SIGKILL);
+            wait_for_end(server_address.root_process);
           };
         }
-        return refusal(invitation, own, 4, {HCCL_E_REMOTE, HCCL_E_TCP_CONNECT});
+        return refusal(server_address, own, 4, {HCCL_E_REMOTE, HCCL_E_TCP_CONNECT});
       });
       CHECK(all.was_killed(victim));
       for (uint32_t rank = 0; rank < 4; ++rank) {

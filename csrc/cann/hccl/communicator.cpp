@@ -21,16 +21,16 @@ int32_t timeout_of(const Communicator::Options& options) {
 
 }  // namespace
 
-Communicator::Communicator(const Meeting& meeting, const std::string& key, uint32_t rank,
+Communicator::Communicator(const Rendezvous& rendezvous, const std::string& key, uint32_t rank,
                            uint32_t ranks, int32_t device, const Options& options)
-    : meeting_(meeting),
+    : rendezvous_(rendezvous),
       key_(key),
       rank_(rank),
       ranks_(ranks),
       device_(device),
       name_(options.name.empty() ? key : options.name),
       timeout_(timeout_of(options)),
-      transport_(meet(meeting, key, rank, ranks)) {
+      transport_(join(rendezvous, key, rank, ranks)) {
   graph_.sizes = {ranks};
   graph_.ranks.resize(ranks);
   std::iota(graph_.ranks.begin(), graph_.ranks.end(), 0U);

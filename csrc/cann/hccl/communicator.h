@@ -28,15 +28,15 @@ class Communicator {
     std::optional<std::chrono::seconds> timeout;  // HCCL_EXEC_TIMEOUT if absent; 0 means no timeout
   };
 
-  // Joins the other ranks. `key` is the communicator's name in the meeting.
-  Communicator(const Meeting& meeting, const std::string& key, uint32_t rank, uint32_t ranks,
+  // Joins the other ranks. `key` is the communicator's name in the rendezvous.
+  Communicator(const Rendezvous& rendezvous, const std::string& key, uint32_t rank, uint32_t ranks,
                int32_t device, const Options& options);
 
   uint32_t rank() const noexcept { return rank_; }
   uint32_t ranks() const noexcept { return ranks_; }
   int32_t device() const noexcept { return device_; }
   const std::string& name() const noexcept { return name_; }
-  const Meeting& meeting() const noexcept { return meeting_; }
+  const Rendezvous& rendezvous() const noexcept { return rendezvous_; }
 
   // The topology: all ranks are connected to each other, in one layer. Programs receive pointers to
   // the lists.
@@ -51,7 +51,7 @@ class Communicator {
   // The handle that programs use; null before publish().
   HcclComm handle() const noexcept { return handle_.load(); }
 
-  // The meeting's key of a sub-communicator with these ranks, numbered within its kind.
+  // The rendezvous's key of a sub-communicator with these ranks, numbered within its kind.
   std::string key_of_part(const std::string& kind);
 
   // A position in the order of operations. The destructor gives it up.
@@ -85,7 +85,7 @@ class Communicator {
  private:
   friend HcclComm publish(std::shared_ptr<Communicator> communicator);
 
-  const Meeting meeting_;
+  const Rendezvous rendezvous_;
   const std::string key_;
   const uint32_t rank_;
   const uint32_t ranks_;

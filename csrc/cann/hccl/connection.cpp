@@ -22,9 +22,9 @@ namespace {
 
 constexpr char kMagic[8] = {'a', 'c', 'l', 'n', 'n', 'h', 'c', '2'};
 
-constexpr size_t kMostGuests = 256;
-constexpr int kMostVisits = 5;
-constexpr std::chrono::seconds kPatienceWithGuests{10};
+constexpr size_t kMostCandidates = 256;
+constexpr int kMostAttempts = 5;
+constexpr std::chrono::seconds kCandidateTimeout{10};
 constexpr std::chrono::milliseconds kClosed{100};
 constexpr std::chrono::milliseconds kPause{20};
 
@@ -36,12 +36,12 @@ struct Challenge {
   char magic[sizeof(kMagic)];
   Secret random;
 };
-struct Answer {
+struct Response {
   Secret random;
   uint32_t rank;
   Tag proof;
 };
-struct Welcome {
+struct Confirmation {
   Tag proof;
 };
 
@@ -58,7 +58,7 @@ bool is_of_network(const File& socket) {
 }
 
 // The values that both sides of a connection know.
-struct Introduction {
+struct Handshake {
   const Secret& secret;
   const std::string& purpose;
   bool is_network;
@@ -80,11 +80,11 @@ struct Introduction {
     return tag_of(secret, bytes);
   }
 
-  Contact contact(File file, bool connects) const {
-    Contact made{std::move(file), rank, {}, {}};
+  PeerSocket authenticated(File file, bool connects) const {
+    PeerSocket made{std::move(file), rank, {}, {}};
     if (is_network) {
-      made.sending = derive(connects ? "letters of who connects" : "letters of who listens");
-      made.receiving = derive(connects ? "letters of who listens" : "letters of who connects");
+      made.sending = derive(connects ? "packets of who connects" : "packets of who listens");
+      made.receiving = derive(connects ? "packets of who listens" : "packets of who connects");
       const int yes = 1;
       setsockopt(made.file.number(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     }
@@ -96,102 +96,105 @@ constexpr std::string_view kProofOfConnecting = "proof of who connects";
 constexpr std::string_view kProofOfListening = "proof of who listens";
 
 template <class Where>
-Contact visit_again(const Where& where, const Secret& secret, const std::string& purpose,
-                    uint32_t rank, const Deadline& deadline) {
-  for (int visits = 1;; ++visits) {
+PeerSocket retry_connecting(const Where& where, const Secret& secret, const std::string& purpose,
+                            uint32_t rank, const Deadline& deadline) {
+  for (int attempts = 1;; ++attempts) {
     try {
-      return introduce(connect_to(where, deadline), secret, purpose, rank, deadline);
+      return authenticate(connect_to(where, deadline), secret, purpose, rank, deadline);
     } catch (const std::system_error& error) {
       const bool was_sent_away = error.code() == std::errc::connection_reset;
-      if (!was_sent_away || visits == kMostVisits || deadline.is_past()) throw;
+      if (!was_sent_away || attempts == kMostAttempts || deadline.is_past()) throw;
     }
-    std::this_thread::sleep_for(visits * kPause);
+    std::this_thread::sleep_for(attempts * kPause);
   }
 }
 
 }  // namespace
 
-Contact introduce(File file, const Secret& secret, const std::string& purpose, uint32_t rank,
-                  const Deadline& deadline) {
+PeerSocket authenticate(File file, const Secret& secret, const std::string& purpose, uint32_t rank,
+                        const Deadline& deadline) {
   Challenge challenge;
   receive_all(file, bytes_of(challenge), deadline);
   if (std::memcmp(challenge.magic, kMagic, sizeof(kMagic)) != 0) {
     throw Failure(HCCL_E_TCP_CONNECT, "another program listens there");
   }
-  const Introduction ours{secret,           purpose,         is_of_network(file),
-                          challenge.random, random_secret(), rank};
-  Answer answer{ours.answer, rank, ours.derive(kProofOfConnecting)};
+  const Handshake ours{secret,           purpose,         is_of_network(file),
+                       challenge.random, random_secret(), rank};
+  Response answer{ours.answer, rank, ours.derive(kProofOfConnecting)};
   send_all(file, bytes_of(answer), deadline);
-  Welcome welcome;
+  Confirmation confirmation;
   try {
-    receive_all(file, bytes_of(welcome), deadline);
+    receive_all(file, bytes_of(confirmation), deadline);
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::connection_reset) throw;
     throw std::system_error(error.code(), "it has ended, or has another secret than rootInfo's");
   }
-  if (!are_equal(welcome.proof, ours.derive(kProofOfListening))) {
+  if (!are_equal(confirmation.proof, ours.derive(kProofOfListening))) {
     throw Failure(HCCL_E_TCP_CONNECT, "it does not prove that it has rootInfo's secret");
   }
-  return ours.contact(std::move(file), true);
+  return ours.authenticated(std::move(file), true);
 }
 
-Contact visit(const Address& where, const Secret& secret, const std::string& purpose, uint32_t rank,
-              const Deadline& deadline) {
-  return visit_again(where, secret, purpose, rank, deadline);
+PeerSocket connect_authenticated(const Address& where, const Secret& secret,
+                                 const std::string& purpose, uint32_t rank,
+                                 const Deadline& deadline) {
+  return retry_connecting(where, secret, purpose, rank, deadline);
 }
 
-Contact visit(const std::string& where, const Secret& secret, const std::string& purpose,
-              uint32_t rank, const Deadline& deadline) {
-  return visit_again(where, secret, purpose, rank, deadline);
+PeerSocket connect_authenticated(const std::string& where, const Secret& secret,
+                                 const std::string& purpose, uint32_t rank,
+                                 const Deadline& deadline) {
+  return retry_connecting(where, secret, purpose, rank, deadline);
 }
 
 // A connection that has not proved the secret yet.
-struct Door::Guest {
+struct Listener::Candidate {
   File file;
   Secret challenge;
   Clock::time_point deadline;
-  Answer answer;
+  Response answer;
   size_t filled = 0;
 };
 
-Door::Door(File listener, const Secret& secret, std::string purpose)
-    : listener_(std::move(listener)),
+Listener::Listener(File socket, const Secret& secret, std::string purpose)
+    : socket_(std::move(socket)),
       secret_(secret),
       purpose_(std::move(purpose)),
-      is_network_(is_of_network(listener_)) {}
+      is_network_(is_of_network(socket_)) {}
 
-Door::~Door() = default;
+Listener::~Listener() = default;
 
-void Door::watch(std::vector<pollfd>& files, int& timeout) const {
+void Listener::watch(std::vector<pollfd>& files, int& timeout) const {
   if (Clock::now() >= closed_until_) {
-    files.push_back({listener_.number(), POLLIN, 0});
+    files.push_back({socket_.number(), POLLIN, 0});
   } else {
     timeout = std::min(timeout, static_cast<int>(kClosed.count()));
   }
-  for (const Guest& guest : guests_) files.push_back({guest.file.number(), POLLIN, 0});
-  if (!guests_.empty()) timeout = std::min(timeout, 1000);
+  for (const Candidate& candidate : candidates_)
+    files.push_back({candidate.file.number(), POLLIN, 0});
+  if (!candidates_.empty()) timeout = std::min(timeout, 1000);
 }
 
-std::vector<Contact> Door::admit() {
-  std::vector<Contact> admitted;
+std::vector<PeerSocket> Listener::admit() {
+  std::vector<PeerSocket> admitted;
   // Connections that exist are read first, because each new one may displace the oldest.
-  for (auto guest = guests_.begin(); guest != guests_.end();) {
-    const bool stays = listen_to(*guest, admitted);
-    guest = stays ? std::next(guest) : guests_.erase(guest);
+  for (auto candidate = candidates_.begin(); candidate != candidates_.end();) {
+    const bool stays = listen_to(*candidate, admitted);
+    candidate = stays ? std::next(candidate) : candidates_.erase(candidate);
   }
   accept_all();
   return admitted;
 }
 
-void Door::accept_all() {
+void Listener::accept_all() {
   const auto now = Clock::now();
   if (now < closed_until_) return;
-  for (size_t count = 0; count < kMostGuests; ++count) {
-    File file(accept4(listener_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  for (size_t count = 0; count < kMostCandidates; ++count) {
+    File file(accept4(socket_.number(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!file) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         closed_until_ = now + kClosed;
-        if (!guests_.empty()) guests_.pop_front();
+        if (!candidates_.empty()) candidates_.pop_front();
       }
       return;
     }
@@ -201,41 +204,46 @@ void Door::accept_all() {
     challenge.random = random_secret();
     const auto sent = ::send(file.number(), &challenge, sizeof(challenge), MSG_NOSIGNAL);
     if (sent != ssize_t{sizeof(challenge)}) continue;
-    if (guests_.size() == kMostGuests) guests_.pop_front();
-    guests_.push_back({std::move(file), challenge.random, now + kPatienceWithGuests, {}});
+    if (candidates_.size() == kMostCandidates) candidates_.pop_front();
+    candidates_.push_back({std::move(file), challenge.random, now + kCandidateTimeout, {}});
   }
 }
 
-// Reads more of a guest's answer. Returns false if the guest is to be removed.
-bool Door::listen_to(Guest& guest, std::vector<Contact>& admitted) {
-  const auto room = bytes_of(guest.answer).subspan(guest.filled);
-  const ssize_t count = recv(guest.file.number(), room.data(), room.size(), 0);
+// Reads more of a candidate's answer. Returns false if the candidate is to be removed.
+bool Listener::listen_to(Candidate& candidate, std::vector<PeerSocket>& admitted) {
+  const auto room = bytes_of(candidate.answer).subspan(candidate.filled);
+  const ssize_t count = recv(candidate.file.number(), room.data(), room.size(), 0);
   if (count <= 0) {
-    return count < 0 && (errno == EAGAIN || errno == EINTR) && Clock::now() < guest.deadline;
+    return count < 0 && (errno == EAGAIN || errno == EINTR) && Clock::now() < candidate.deadline;
   }
-  guest.filled += static_cast<size_t>(count);
-  if (guest.filled < sizeof(Answer)) return true;
-  const Introduction theirs{
-      secret_, purpose_, is_network_, guest.challenge, guest.answer.random, guest.answer.rank};
-  if (!are_equal(guest.answer.proof, theirs.derive(kProofOfConnecting))) return false;
-  const Welcome welcome{theirs.derive(kProofOfListening)};
-  const auto sent = ::send(guest.file.number(), &welcome, sizeof(welcome), MSG_NOSIGNAL);
-  if (sent == ssize_t{sizeof(welcome)}) {
-    admitted.push_back(theirs.contact(std::move(guest.file), false));
+  candidate.filled += static_cast<size_t>(count);
+  if (candidate.filled < sizeof(Response)) return true;
+  const Handshake theirs{secret_,
+                         purpose_,
+                         is_network_,
+                         candidate.challenge,
+                         candidate.answer.random,
+                         candidate.answer.rank};
+  if (!are_equal(candidate.answer.proof, theirs.derive(kProofOfConnecting))) return false;
+  const Confirmation confirmation{theirs.derive(kProofOfListening)};
+  const auto sent =
+      ::send(candidate.file.number(), &confirmation, sizeof(confirmation), MSG_NOSIGNAL);
+  if (sent == ssize_t{sizeof(confirmation)}) {
+    admitted.push_back(theirs.authenticated(std::move(candidate.file), false));
   }
   return false;
 }
 
-Connection::Connection(Contact contact, std::span<const size_t> largest)
-    : file_(std::move(contact.file)),
-      rank_(contact.rank),
-      reader_(contact.receiving, largest),
-      writer_(contact.sending) {}
+Connection::Connection(PeerSocket peer_socket, std::span<const size_t> largest)
+    : file_(std::move(peer_socket.file)),
+      rank_(peer_socket.rank),
+      reader_(peer_socket.receiving, largest),
+      writer_(peer_socket.sending) {}
 
-void Connection::send(Letter letter) {
+void Connection::send(Packet packet) {
   const std::lock_guard lock(mutex_);
   if (is_broken_) return;
-  unsent_.push_back(writer_.write(std::move(letter)));
+  unsent_.push_back(writer_.write(std::move(packet)));
   flush_locked();
 }
 
@@ -269,14 +277,14 @@ bool Connection::is_broken() const {
   return is_broken_;
 }
 
-bool Connection::receive(const std::function<void(Letter)>& take) {
+bool Connection::receive(const std::function<void(Packet)>& take) {
   for (size_t total = 0; total < kMostAtOnce;) {
     const auto room = reader_.room();
     const ssize_t count = recv(file_.number(), room.data(), room.size(), 0);
     if (count == 0) return false;
     if (count < 0) return errno == EAGAIN || errno == EINTR;
     total += static_cast<size_t>(count);
-    if (auto letter = reader_.advance(static_cast<size_t>(count))) take(std::move(*letter));
+    if (auto packet = reader_.advance(static_cast<size_t>(count))) take(std::move(*packet));
   }
   return true;
 }

@@ -77,9 +77,9 @@ HcclComm create(uint32_t ranks, std::span<const HcclRootInfo> roots, uint32_t ra
                 const Communicator::Options& options) {
   expect_ranks("nRanks", ranks);
   expect_rank("rank", rank, ranks);
-  const Meeting meeting = meeting_of(roots);
-  return publish(std::make_shared<Communicator>(meeting, meeting.invitation.name, rank, ranks,
-                                                device, options));
+  const Rendezvous rendezvous = rendezvous_of(roots);
+  return publish(std::make_shared<Communicator>(rendezvous, rendezvous.server_address.name, rank,
+                                                ranks, device, options));
 }
 
 // Creates all communicators of a process, each in its own thread, because each waits for the
@@ -283,7 +283,7 @@ HcclResult HcclCreateSubCommConfig(HcclComm* comm, uint32_t rankNum, uint32_t* r
                     c10::str("rankIds has ", rankIds[subCommRankId], " at subCommRankId, ",
                              subCommRankId, ", expected the calling rank, ", whole->rank()));
     }
-    *subComm = publish(std::make_shared<Communicator>(whole->meeting(), whole->key_of_part(kind),
+    *subComm = publish(std::make_shared<Communicator>(whole->rendezvous(), whole->key_of_part(kind),
                                                       subCommRankId, rankNum, whole->device(),
                                                       options_of(config)));
     return HCCL_SUCCESS;

@@ -21,18 +21,18 @@ namespace {
 constexpr size_t kPiece = size_t{512} << 10;
 // The most bytes in flight to a rank that has not read them.
 constexpr size_t kWindow = 4 * kPiece;
-// The part of the window that a letter uses: its bytes and an allowance for its other memory, so
-// that many small letters take no more memory than a few large ones.
+// The part of the window that a packet uses: its bytes and an allowance for its other memory, so
+// that many small packets take no more memory than a few large ones.
 constexpr size_t cost_of(size_t bytes) {
   return bytes + 128;
 }
 
-// The kinds of letters. The number of a receipt is the acknowledged size, that of a failure its
+// The kinds of packets. The number of a receipt is the acknowledged size, that of a failure its
 // code.
 enum Kind : uint32_t { kBytes, kReceipt, kFailure, kLeave };
 
-// The time after a rank's end during which its last letters may still arrive, and the time that a
-// leaving rank waits until its last letter is sent.
+// The time after a rank's end during which its last packets may still arrive, and the time that a
+// leaving rank waits until its last packet is sent.
 constexpr std::chrono::seconds kLastWords{1};
 
 // Keepalive parameters: after kSilence seconds without an answer, kQuestions probes are sent
@@ -64,7 +64,7 @@ int error_of(int file) noexcept {
 // The purpose that both sides of a connection prove. It includes the receiving rank, because hosts
 // that have the same address, such as 127.0.0.1, may have the same ports.
 std::string purpose_of(const std::string& key, uint32_t rank) {
-  return c10::str("letters of ", key, " to rank ", rank);
+  return c10::str("packets of ", key, " to rank ", rank);
 }
 
 File listener_of(Address& address) {
@@ -80,7 +80,7 @@ Network::Network(uint32_t rank, uint32_t ranks, const Secret& secret, const std:
       secret_(secret),
       key_(key),
       address_{own_host(), 0},
-      door_(listener_of(address_), secret, purpose_of(key, rank)),
+      listener_(listener_of(address_), secret, purpose_of(key, rank)),
       peers_(ranks) {
   thread_ = std::thread([this] { serve(); });
 }
@@ -116,9 +116,10 @@ void Network::connect(const std::vector<Place>& places, const Deadline& deadline
 void Network::connect_to(uint32_t peer, const Deadline& deadline) {
   Peer& to = peers_[peer];
   try {
-    Contact contact = visit(to.place.address, secret_, purpose_of(key_, peer), rank_, deadline);
-    watch_for_silence(contact.file.number());
-    to.outgoing = std::make_unique<Connection>(std::move(contact), std::span<const size_t>());
+    PeerSocket peer_socket =
+        connect_authenticated(to.place.address, secret_, purpose_of(key_, peer), rank_, deadline);
+    watch_for_silence(peer_socket.file.number());
+    to.outgoing = std::make_unique<Connection>(std::move(peer_socket), std::span<const size_t>());
   } catch (const std::bad_alloc&) {
     throw;
   } catch (...) {
@@ -130,10 +131,10 @@ void Network::connect_to(uint32_t peer, const Deadline& deadline) {
   }
 }
 
-// Sends a letter, unless the rank has ended.
-void Network::send(Peer& to, Letter letter) {
+// Sends a packet, unless the rank has ended.
+void Network::send(Peer& to, Packet packet) {
   if (to.outgoing == nullptr || has_ended(to.outgoing->file())) return;
-  to.outgoing->send(std::move(letter));
+  to.outgoing->send(std::move(packet));
   if (!to.outgoing->flush()) waker_.wake();
 }
 
@@ -145,7 +146,7 @@ bool Network::push(Transfer& transfer) {
     if (kWindow - (to.sent - to.receipted) < cost_of(count)) return false;
     to.sent += cost_of(count);
   }
-  Letter bytes(kBytes, 0, count);
+  Packet bytes(kBytes, 0, count);
   transfer.read(bytes.body());
   send(to, std::move(bytes));
   return true;
@@ -153,11 +154,11 @@ bool Network::push(Transfer& transfer) {
 
 bool Network::pull(Transfer& transfer) {
   Peer& from = peers_[transfer.peer()];
-  const Letter* first = nullptr;
+  const Packet* first = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    if (from.letters.empty()) return false;
-    first = &from.letters.front();  // it does not move while others are added
+    if (from.packets.empty()) return false;
+    first = &from.packets.front();  // it does not move while others are added
   }
   const auto body = first->body();
   const size_t count = transfer.write(body.subspan(from.begin), rank_);
@@ -166,7 +167,7 @@ bool Network::pull(Transfer& transfer) {
     from.begin = 0;
     from.unreceipted += cost_of(body.size());
     const std::lock_guard lock(mutex_);
-    from.letters.pop_front();
+    from.packets.pop_front();
   }
   if (from.unreceipted >= kWindow / 2) {
     const uint64_t read = std::exchange(from.unreceipted, 0);
@@ -174,7 +175,7 @@ bool Network::pull(Transfer& transfer) {
       const std::lock_guard lock(mutex_);
       from.held -= read;
     }
-    send(from, Letter(kReceipt, read, size_t{0}));
+    send(from, Packet(kReceipt, read, size_t{0}));
   }
   return true;
 }
@@ -194,7 +195,7 @@ void Network::ring() {
 
 void Network::wait(uint32_t seen) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, kPatience, [&] { return bell_ != seen; });
+  changed_.wait_for(lock, kTimeout, [&] { return bell_ != seen; });
 }
 
 std::optional<Failure> Network::absence(uint32_t peer) {
@@ -223,7 +224,7 @@ void Network::serve() noexcept {
       files.clear();
       int timeout = 60'000;
       waker_.watch(files);
-      door_.watch(files, timeout);
+      listener_.watch(files, timeout);
       const bool is_connected = is_connected_;
       for (Peer& peer : peers_) {
         if (peer.incoming) files.push_back({peer.incoming->file(), POLLIN, 0});
@@ -233,7 +234,7 @@ void Network::serve() noexcept {
       }
       poll(files.data(), files.size(), timeout);
       waker_.settle();
-      welcome();
+      accept_clients();
       for (uint32_t rank = 0; rank < ranks_; ++rank) {
         if (peers_[rank].incoming) receive_from(rank);
       }
@@ -243,12 +244,12 @@ void Network::serve() noexcept {
   }
 }
 
-void Network::welcome() {
-  for (Contact& contact : door_.admit()) {
-    const uint32_t rank = contact.rank;
+void Network::accept_clients() {
+  for (PeerSocket& peer_socket : listener_.admit()) {
+    const uint32_t rank = peer_socket.rank;
     if (rank >= ranks_ || rank == rank_ || peers_[rank].has_come) continue;
     static constexpr std::array<size_t, 4> kLargest = {kPiece, 0, kLongestText, 0};
-    peers_[rank].incoming = std::make_unique<Connection>(std::move(contact), kLargest);
+    peers_[rank].incoming = std::make_unique<Connection>(std::move(peer_socket), kLargest);
     peers_[rank].has_come = true;
   }
 }
@@ -257,7 +258,7 @@ void Network::receive_from(uint32_t rank) {
   Peer& from = peers_[rank];
   std::optional<Failure> refusal;
   try {
-    if (from.incoming->receive([&](Letter letter) { sort(rank, std::move(letter)); })) return;
+    if (from.incoming->receive([&](Packet packet) { sort(rank, std::move(packet)); })) return;
   } catch (const Failure& failure) {
     refusal.emplace(HCCL_E_REMOTE,
                     c10::str("rank ", rank, " sent what is refused: ", failure.what()));
@@ -271,33 +272,33 @@ void Network::receive_from(uint32_t rank) {
   ring();
 }
 
-// Processes a letter that has arrived.
-void Network::sort(uint32_t rank, Letter letter) {
-  const auto body = std::as_const(letter).body();
+// Processes a packet that has arrived.
+void Network::sort(uint32_t rank, Packet packet) {
+  const auto body = std::as_const(packet).body();
   {
     const std::lock_guard lock(mutex_);
     Peer& from = peers_[rank];
     from.last = std::chrono::steady_clock::now();
-    switch (letter.kind()) {
+    switch (packet.kind()) {
       case kBytes:
-        if (body.empty()) throw Failure(HCCL_E_NETWORK, "a letter without bytes");
+        if (body.empty()) throw Failure(HCCL_E_NETWORK, "a packet without bytes");
         from.held += cost_of(body.size());
         if (from.held > kWindow) {
           throw Failure(HCCL_E_NETWORK, c10::str("more than ", kWindow,
                                                  " bytes that nobody has "
                                                  "read yet"));
         }
-        from.letters.push_back(std::move(letter));
+        from.packets.push_back(std::move(packet));
         break;
       case kReceipt:
-        if (letter.number() > from.sent - from.receipted) {
-          throw Failure(HCCL_E_NETWORK, c10::str("a receipt for ", letter.number(), " bytes of ",
+        if (packet.number() > from.sent - from.receipted) {
+          throw Failure(HCCL_E_NETWORK, c10::str("a receipt for ", packet.number(), " bytes of ",
                                                  from.sent - from.receipted, " on the way"));
         }
-        from.receipted += letter.number();
+        from.receipted += packet.number();
         break;
       case kFailure:
-        from.failure.emplace(result_of(letter.number()), std::string(body.begin(), body.end()));
+        from.failure.emplace(result_of(packet.number()), std::string(body.begin(), body.end()));
         break;
       case kLeave:
         from.failure.emplace(HCCL_E_REMOTE,
@@ -321,7 +322,7 @@ void Network::take_leave(uint32_t kind, HcclResult code, std::string_view text) 
     write_text(words, text);
     const std::span<const char> written(words.data(), std::strlen(words.data()));
     for (Peer& peer : peers_) {
-      send(peer, Letter(kind, static_cast<uint64_t>(code), written));
+      send(peer, Packet(kind, static_cast<uint64_t>(code), written));
     }
   } catch (...) {
     // If memory is exhausted, the others see the connections end.

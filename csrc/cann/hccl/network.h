@@ -47,10 +47,10 @@ class Network final : public Streams {
     std::unique_ptr<Connection> outgoing;
 
     uint64_t unreceipted = 0;  // bytes read for which no receipt was sent
-    size_t begin = 0;          // the first unread byte of the first letter
+    size_t begin = 0;          // the first unread byte of the first packet
 
     // The state of the peer, guarded by mutex_. Sizes are those of cost_of().
-    std::deque<Letter> letters;  // of the kind kBytes
+    std::deque<Packet> packets;  // of the kind kBytes
     uint64_t held = 0;           // received, and no receipt sent
     uint64_t sent = 0;
     uint64_t receipted = 0;  // of the bytes in `sent`
@@ -72,18 +72,18 @@ class Network final : public Streams {
   std::optional<Failure> absence(uint32_t peer) override;
 
   void connect_to(uint32_t peer, const Deadline& deadline);
-  void send(Peer& to, Letter letter);
+  void send(Peer& to, Packet packet);
   void serve() noexcept;
-  void welcome();
+  void accept_clients();
   void receive_from(uint32_t rank);
-  void sort(uint32_t rank, Letter letter);
+  void sort(uint32_t rank, Packet packet);
   void take_leave(uint32_t kind, HcclResult code, std::string_view text) noexcept;
   void ring();
 
   const Secret secret_;
   const std::string key_;
   Address address_;
-  Door door_;
+  Listener listener_;
   std::vector<Peer> peers_;
   std::atomic<bool> has_left_ = false;
   std::atomic<bool> is_connected_ = false;  // the thread may use the outgoing connections

@@ -28,12 +28,12 @@ namespace {
 
 constexpr char kRootMagic[8] = {'a', 'c', 'l', 'n', 'n', 'h', 'c', '2'};
 
-// The places that this process has opened. A place lives as long as a communicator that was made
+// The servers that this process runs. A server lives as long as a communicator that was made
 // there, or until the first one is made.
 struct Places {
   std::mutex mutex;
-  std::map<std::string, std::shared_ptr<MeetingPlace>> awaited;  // by the meeting's name
-  std::map<std::string, std::weak_ptr<MeetingPlace>> met;
+  std::map<std::string, std::shared_ptr<RendezvousServer>> awaited;  // by the rendezvous's name
+  std::map<std::string, std::weak_ptr<RendezvousServer>> met;
 
   static void after_fork() noexcept {}
 };
@@ -76,11 +76,11 @@ Root read(const HcclRootInfo& information) {
 struct Entry {
   std::string host;
   int process;
-  std::string door;     // of rank 0: the name from which ranks of its host get the shared memory
-  std::string address;  // of its network listener, if any
+  std::string listener;  // of rank 0: the name from which ranks of its host get the shared memory
+  std::string address;   // of its network listener, if any
 
   std::string text() const {
-    const auto bytes = joined({host, std::to_string(process), door, address});
+    const auto bytes = joined({host, std::to_string(process), listener, address});
     return {bytes.begin(), bytes.end()};
   }
   static Entry of(const std::string& text) {
@@ -93,11 +93,11 @@ struct Entry {
   }
 };
 
-std::vector<Entry> exchange_entries(const Meeting& meeting, Attendance attendance,
+std::vector<Entry> exchange_entries(const Rendezvous& rendezvous, JoinRequest request,
                                     const Entry& own) {
-  attendance.words = own.text();
+  request.words = own.text();
   std::vector<Entry> entries;
-  for (const std::string& words : attend(meeting.invitation, attendance)) {
+  for (const std::string& words : exchange_words(rendezvous.server_address, request)) {
     entries.push_back(Entry::of(words));
   }
   return entries;
@@ -114,7 +114,7 @@ std::vector<int> processes_of(const std::vector<Entry>& entries) {
 SharedFile fetch(const Entry& of, const Secret& secret, uint32_t rank, size_t bytes,
                  const Deadline& deadline) {
   try {
-    return fetch_file(of.door, secret, rank, bytes, deadline);
+    return fetch_file(of.listener, secret, rank, bytes, deadline);
   } catch (const std::system_error& error) {
     throw Failure(HCCL_E_REMOTE, c10::str("the process of rank 0 (", of.process,
                                           ") has ended, or has given up: ", error.what()));
@@ -153,75 +153,75 @@ HcclRootInfo open_root() {
   if (address.size() >= sizeof(root.address)) {
     throw Failure(HCCL_E_PARA, "HCCL_IF_IP is too long for an address");
   }
-  const auto place = std::make_shared<MeetingPlace>(address);
-  const Invitation& invitation = place->invitation();
-  root.port = invitation.address.port;
+  const auto server = std::make_shared<RendezvousServer>(address);
+  const ServerAddress& server_address = server->server_address();
+  root.port = server_address.address.port;
   put(root.address, address);
   put(root.host, host_identity());
-  put(root.local_name, invitation.local_name);
-  put(root.name, invitation.name);
-  root.secret = invitation.secret;
+  put(root.local_name, server_address.local_name);
+  put(root.name, server_address.name);
+  root.secret = server_address.secret;
   {
     auto& state = places();
     const std::lock_guard lock(state.mutex);
-    state.awaited.emplace(invitation.name, place);
+    state.awaited.emplace(server_address.name, server);
   }
   HcclRootInfo information{};
   std::memcpy(information.internal, &root, sizeof(root));
   return information;
 }
 
-Meeting meeting_of(std::span<const HcclRootInfo> roots) {
+Rendezvous rendezvous_of(std::span<const HcclRootInfo> roots) {
   const Root root = read(roots.front());
-  Meeting meeting;
-  Invitation& invitation = meeting.invitation;
-  invitation.name = text_in(root.name);
-  invitation.secret = root.secret;
-  invitation.address = {text_in(root.address), root.port};
-  if (text_in(root.host) == host_identity()) invitation.local_name = text_in(root.local_name);
+  Rendezvous rendezvous;
+  ServerAddress& server_address = rendezvous.server_address;
+  server_address.name = text_in(root.name);
+  server_address.secret = root.secret;
+  server_address.address = {text_in(root.address), root.port};
+  if (text_in(root.host) == host_identity()) server_address.local_name = text_in(root.local_name);
   auto& state = places();
   const std::lock_guard lock(state.mutex);
   std::erase_if(state.met, [](const auto& entry) { return entry.second.expired(); });
-  if (const auto own = state.awaited.find(invitation.name); own != state.awaited.end()) {
-    meeting.place = own->second;
+  if (const auto own = state.awaited.find(server_address.name); own != state.awaited.end()) {
+    rendezvous.server = own->second;
     state.met.emplace(own->first, own->second);
     state.awaited.erase(own);
-  } else if (const auto other = state.met.find(invitation.name); other != state.met.end()) {
-    meeting.place = other->second.lock();
+  } else if (const auto other = state.met.find(server_address.name); other != state.met.end()) {
+    rendezvous.server = other->second.lock();
   }
   for (const HcclRootInfo& other : roots.subspan(1)) {
     const std::string name = text_in(read(other).name);
     state.awaited.erase(name);  // no rank joins there
-    meeting.roots += name + '\n';
+    rendezvous.roots += name + '\n';
   }
-  if (invitation.local_name.empty() && root.port == 0) {
+  if (server_address.local_name.empty() && root.port == 0) {
     throw Failure(HCCL_E_NOT_SUPPORT,
                   "the process that made rootInfo takes ranks of its own host alone: it found no "
                   "libcrypto, with which ranks of several hosts prove that they belong together; "
                   "install OpenSSL there");
   }
-  if (invitation.local_name.empty()) expect_tags();
-  return meeting;
+  if (server_address.local_name.empty()) expect_tags();
+  return rendezvous;
 }
 
-std::unique_ptr<Transport> meet(const Meeting& meeting, const std::string& key, uint32_t rank,
+std::unique_ptr<Transport> join(const Rendezvous& rendezvous, const std::string& key, uint32_t rank,
                                 uint32_t ranks) {
-  const Secret& secret = meeting.invitation.secret;
-  const Attendance attendance{key, meeting.roots, rank, ranks, {}};
+  const Secret& secret = rendezvous.server_address.secret;
+  const JoinRequest request{key, rendezvous.roots, rank, ranks, {}};
   Entry own{host_identity(), getpid(), rank == 0 ? "aclnn_torch/" + random_text() : "", ""};
-  std::optional<File> door;
-  if (rank == 0) door = listen_as(own.door);
-  const std::vector<Entry> entries = exchange_entries(meeting, attendance, own);
+  std::optional<File> listener;
+  if (rank == 0) listener = listen_as(own.listener);
+  const std::vector<Entry> entries = exchange_entries(rendezvous, request, own);
   const Deadline deadline(milliseconds_of(connect_timeout()));
   const bool share_a_host =
       std::ranges::all_of(entries, [&](const Entry& entry) { return entry.host == own.host; });
   if (!share_a_host) {
-    door.reset();
+    listener.reset();
     auto network = std::make_unique<Network>(rank, ranks, secret, key);
     own.address = network->address().text();
-    const Attendance again{key + " by network", meeting.roots, rank, ranks, {}};
+    const JoinRequest again{key + " by network", rendezvous.roots, rank, ranks, {}};
     std::vector<Network::Place> places;
-    for (const Entry& entry : exchange_entries(meeting, again, own)) {
+    for (const Entry& entry : exchange_entries(rendezvous, again, own)) {
       places.push_back({Address::of(entry.address), entry.process});
     }
     network->connect(places, deadline);
@@ -229,10 +229,10 @@ std::unique_ptr<Transport> meet(const Meeting& meeting, const std::string& key, 
     return network;
   }
   const size_t bytes = SharedMemory::file_size(ranks);
-  std::optional<Handout> handout;  // until all ranks have the file
+  std::optional<FileServer> file_server;  // until all ranks have the file
   SharedFile file =
       rank == 0 ? SharedFile(bytes) : fetch(entries[0], secret, rank, bytes, deadline);
-  if (rank == 0) handout.emplace(std::move(*door), file, secret);
+  if (rank == 0) file_server.emplace(std::move(*listener), file, secret);
   auto memory = std::make_unique<SharedMemory>(std::move(file), rank, processes_of(entries));
   greet(*memory, rank, ranks, deadline);
   return memory;

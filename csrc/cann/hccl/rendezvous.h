@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "cann/hccl/meeting_place.h"
+#include "cann/hccl/rendezvous_server.h"
 #include "cann/hccl/transport.h"
 #include "hccl/hccl_types.h"
 
@@ -29,22 +29,22 @@ static_assert(sizeof(Root) <= sizeof(HcclRootInfo));
 // to the process.
 std::string host_identity();
 
-// The meeting of the ranks of a communicator, and later of its sub-communicators.
-struct Meeting {
-  std::shared_ptr<MeetingPlace> place;  // null in processes other than that of the place
-  Invitation invitation;
+// The rendezvous of the ranks of a communicator, and later of its sub-communicators.
+struct Rendezvous {
+  std::shared_ptr<RendezvousServer> server;  // null in the processes that do not run it
+  ServerAddress server_address;
   std::string roots;  // the ranks must agree on it
 };
 
-// Opens a place and returns its address.
+// Starts a rendezvous server and returns its address.
 HcclRootInfo open_root();
 
-// The meeting in the place of the first root information. If there are several, the others only
-// have to be equal for all ranks: one place is enough.
-Meeting meeting_of(std::span<const HcclRootInfo> roots);
+// The rendezvous at the server of the first root information. If there are several, the others only
+// have to be equal for all ranks: one server is enough.
+Rendezvous rendezvous_of(std::span<const HcclRootInfo> roots);
 
 // Joins the other ranks and returns the transport to them. `key` is the communicator's.
-std::unique_ptr<Transport> meet(const Meeting& meeting, const std::string& key, uint32_t rank,
+std::unique_ptr<Transport> join(const Rendezvous& rendezvous, const std::string& key, uint32_t rank,
                                 uint32_t ranks);
 
 }  // namespace aclnn_host::hccl

@@ -28,13 +28,13 @@ constexpr int kSizeStays = F_SEAL_SHRINK | F_SEAL_GROW;
 }
 
 // A message of one byte and one file descriptor.
-struct Parcel {
+struct DescriptorMessage {
   char byte = 0;
   iovec words{&byte, 1};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
   msghdr message{};
 
-  Parcel() {
+  DescriptorMessage() {
     message.msg_iov = &words;
     message.msg_iovlen = 1;
     message.msg_control = control.data();
@@ -43,26 +43,26 @@ struct Parcel {
 };
 
 void send_file(const File& to, int file) noexcept {
-  Parcel parcel;
-  cmsghdr* const header = CMSG_FIRSTHDR(&parcel.message);
+  DescriptorMessage message;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message.message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof(file));
   std::memcpy(CMSG_DATA(header), &file, sizeof(file));
-  sendmsg(to.number(), &parcel.message, MSG_NOSIGNAL);  // a receiver that has gone needs no file
+  sendmsg(to.number(), &message.message, MSG_NOSIGNAL);  // a receiver that has gone needs no file
 }
 
 // Returns an empty File if the message has no file, or several.
 File receive_file(const File& from, const Deadline& deadline) {
-  Parcel parcel;
+  DescriptorMessage message;
   wait_for(from.number(), POLLIN, deadline);
-  const ssize_t count = recvmsg(from.number(), &parcel.message, MSG_CMSG_CLOEXEC);
+  const ssize_t count = recvmsg(from.number(), &message.message, MSG_CMSG_CLOEXEC);
   if (count < 0) throw_system_error("cannot receive the memory that the ranks share");
   if (count == 0) {
     throw std::system_error(std::make_error_code(std::errc::connection_reset));
   }
   std::vector<File> files;
-  const cmsghdr* const header = CMSG_FIRSTHDR(&parcel.message);
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message.message);
   if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
     for (size_t end = CMSG_LEN(sizeof(int)); end <= header->cmsg_len; end += sizeof(int)) {
       int file = -1;
@@ -136,29 +136,30 @@ void SharedFile::map(size_t bytes) {
   bytes_ = bytes;
 }
 
-Handout::Handout(File listener, const SharedFile& file, const Secret& secret)
-    : door_(std::move(listener), secret, kPurpose),
+FileServer::FileServer(File listener, const SharedFile& file, const Secret& secret)
+    : listener_(std::move(listener), secret, kPurpose),
       file_(fcntl(file.number(), F_DUPFD_CLOEXEC, 0)) {
   if (!file_) throw_system_error("cannot share a file in memory");
   thread_ = std::thread([this] { serve(); });
 }
 
-Handout::~Handout() {
+FileServer::~FileServer() {
   has_ended_ = true;
   waker_.wake();
   thread_.join();
 }
 
-void Handout::serve() noexcept {
+void FileServer::serve() noexcept {
   std::vector<pollfd> files;
   while (!has_ended_) {
     try {
       files.clear();
       int timeout = 60'000;
       waker_.watch(files);
-      door_.watch(files, timeout);
+      listener_.watch(files, timeout);
       poll(files.data(), files.size(), timeout);
-      for (const Contact& contact : door_.admit()) send_file(contact.file, file_.number());
+      for (const PeerSocket& peer_socket : listener_.admit())
+        send_file(peer_socket.file, file_.number());
     } catch (...) {
       // Out of memory; the next iteration tries again.
     }
@@ -167,8 +168,8 @@ void Handout::serve() noexcept {
 
 SharedFile fetch_file(const std::string& listener, const Secret& secret, uint32_t rank,
                       size_t bytes, const Deadline& deadline) {
-  const Contact contact = visit(listener, secret, kPurpose, rank, deadline);
-  return {receive_file(contact.file, deadline), bytes};
+  const PeerSocket peer_socket = connect_authenticated(listener, secret, kPurpose, rank, deadline);
+  return {receive_file(peer_socket.file, deadline), bytes};
 }
 
 }  // namespace aclnn_host::hccl

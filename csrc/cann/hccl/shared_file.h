@@ -35,25 +35,25 @@ class SharedFile {
 };
 
 // Gives the file to processes of this host that prove the secret, in a thread, during its lifetime.
-class Handout {
+class FileServer {
  public:
-  Handout(File listener, const SharedFile& file, const Secret& secret);
-  Handout(const Handout&) = delete;
-  Handout& operator=(const Handout&) = delete;
-  ~Handout();
+  FileServer(File listener, const SharedFile& file, const Secret& secret);
+  FileServer(const FileServer&) = delete;
+  FileServer& operator=(const FileServer&) = delete;
+  ~FileServer();
 
  private:
   void serve() noexcept;
 
-  Door door_;
+  Listener listener_;
   const File file_;
   Waker waker_;
   std::atomic<bool> has_ended_ = false;
   std::thread thread_;
 };
 
-// Gets a file from a Handout. Throws a Failure if the received file is not a valid SharedFile, and
-// a std::system_error if none arrives.
+// Gets a file from a FileServer. Throws a Failure if the received file is not a valid SharedFile,
+// and a std::system_error if none arrives.
 SharedFile fetch_file(const std::string& listener, const Secret& secret, uint32_t rank,
                       size_t bytes, const Deadline& deadline);
 

@@ -145,7 +145,7 @@ void SharedMemory::ring_bell(uint32_t rank) const noexcept {
 }
 
 void SharedMemory::wait(uint32_t seen) {
-  constexpr timespec kTime{0, std::chrono::nanoseconds(kPatience).count()};
+  constexpr timespec kTime{0, std::chrono::nanoseconds(kTimeout).count()};
   Place& here = place(rank_);
   here.listener.store(1);
   if (here.bell.load() == seen) {

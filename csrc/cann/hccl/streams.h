@@ -64,13 +64,13 @@ class Streams : public Transport {
 
   // A number that changes when another rank has done something.
   virtual uint32_t bell() const = 0;
-  // Sleeps until the bell differs from `seen`, or kPatience has passed.
+  // Sleeps until the bell differs from `seen`, or kTimeout has passed.
   virtual void wait(uint32_t seen) = 0;
   // The reason why nothing more arrives from the peer, if so.
   virtual std::optional<Failure> absence(uint32_t peer) = 0;
 
   // The interval at which a waiting rank checks whether the others still exist.
-  static constexpr std::chrono::milliseconds kPatience{100};
+  static constexpr std::chrono::milliseconds kTimeout{100};
   // The size of the buffer for a failure's text: two paths of the greatest length fit.
   static constexpr size_t kLongestText = size_t{8} << 10;
 

@@ -21,16 +21,16 @@ namespace aclnn_host::hccl {
 // The largest number of ranks of a communicator.
 constexpr uint32_t kMostRanks = 32768;
 
-// The addresses of a meeting place, and the secret that its visitors prove.
-struct Invitation {
+// The addresses of a rendezvous server, and the secret that its clients prove.
+struct ServerAddress {
   std::string local_name;  // for processes of its host; empty on other hosts
   Address address;         // for other hosts; port 0 if there is none
-  std::string name;        // of the meeting
+  std::string name;        // of the rendezvous
   Secret secret;
 };
 
 // The data with which a rank joins.
-struct Attendance {
+struct JoinRequest {
   std::string key;        // of the communicator
   std::string agreement;  // equal for all ranks
   uint32_t rank;
@@ -40,27 +40,27 @@ struct Attendance {
 
 // Waits until all ranks of the communicator have joined, and returns the words of each. Throws a
 // Failure if they do not join in time, or disagree.
-std::vector<std::string> attend(const Invitation& to, const Attendance& attendance);
+std::vector<std::string> exchange_words(const ServerAddress& to, const JoinRequest& request);
 
-// The place where the ranks of a communicator, and later those of its sub-communicators, exchange
-// their addresses. A thread serves it in the process that made the root information.
-class MeetingPlace {
+// The server at which the ranks of a communicator, and later those of its sub-communicators,
+// exchange their addresses. A thread serves it in the process that made the root information.
+class RendezvousServer {
  public:
   // Listens for processes of this host under a name and, if authentication tags can be computed,
   // for other hosts at the address `host`.
-  explicit MeetingPlace(const std::string& host);
-  MeetingPlace(const MeetingPlace&) = delete;
-  MeetingPlace& operator=(const MeetingPlace&) = delete;
-  ~MeetingPlace();
+  explicit RendezvousServer(const std::string& host);
+  RendezvousServer(const RendezvousServer&) = delete;
+  RendezvousServer& operator=(const RendezvousServer&) = delete;
+  ~RendezvousServer();
 
-  const Invitation& invitation() const noexcept { return invitation_; }
+  const ServerAddress& server_address() const noexcept { return address_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
   // A connection that has proved the secret, and the data that its rank has sent.
-  struct Visitor {
-    Visitor(Contact contact, Clock::time_point its_deadline);
+  struct Client {
+    Client(PeerSocket peer_socket, Clock::time_point its_deadline);
     Connection connection;
     const Clock::time_point deadline;  // for its data
     std::string key;                   // of its group; empty before it joins one
@@ -72,41 +72,41 @@ class MeetingPlace {
     Group(std::string its_agreement, uint32_t its_ranks)
         : agreement(std::move(its_agreement)),
           ranks(its_ranks),
-          visitors(its_ranks),
+          clients(its_ranks),
           words(its_ranks) {}
-    // Closes the group to further ranks. Returns the visitors and releases their memory.
-    std::vector<Visitor*> close() {
+    // Closes the group to further ranks. Returns the clients and releases their memory.
+    std::vector<Client*> close() {
       std::vector<std::string>().swap(words);
-      return std::exchange(visitors, std::vector<Visitor*>());
+      return std::exchange(clients, std::vector<Client*>());
     }
 
     std::string agreement;
     uint32_t ranks;
-    std::vector<Visitor*> visitors;  // by rank; null for ranks that have not joined; empty when
-                                     // closed
+    std::vector<Client*> clients;  // by rank; null for ranks that have not joined; empty when
+                                   // closed
     std::vector<std::string> words;
     Clock::time_point deadline = Clock::time_point::max();
-    std::string patience;  // the timeout that set the deadline
-    std::string end;       // the reason why the group is closed
+    std::string timeout_text;  // the timeout that set the deadline
+    std::string end;           // the reason why the group is closed
     bool is_complete = false;
   };
 
   void serve() noexcept;
   int milliseconds_to_next_deadline() const;
-  void welcome(Door& door);
-  bool attend_to(Visitor& visitor);
-  void take(Visitor& visitor, const Letter& letter);
+  void accept_clients(Listener& listener);
+  bool read_from(Client& client);
+  void handle(Client& client, const Packet& packet);
   void complete(const std::string& key, Group& group);
-  static void refuse(Visitor& visitor, HcclResult code, const std::string& text);
+  static void refuse(Client& client, HcclResult code, const std::string& text);
   void end(Group& group, HcclResult code, const std::string& text);
-  void end_what_is_late();
-  void leave(Visitor& visitor);
+  void end_late_groups();
+  void remove(Client& client);
 
-  const std::chrono::seconds patience_;
-  Invitation invitation_;
-  std::unique_ptr<Door> local_door_;
-  std::unique_ptr<Door> network_door_;  // null if no authentication tags can be computed
-  std::list<Visitor> visitors_;
+  const std::chrono::seconds timeout_;
+  ServerAddress address_;
+  std::unique_ptr<Listener> local_listener_;
+  std::unique_ptr<Listener> network_listener_;  // null if no authentication tags can be computed
+  std::list<Client> clients_;
   std::map<std::string, Group> groups_;  // by key
   Waker waker_;
   std::atomic<bool> is_closed_ = false;

@@ -1,4 +1,4 @@
-#include "cann/hccl/letters.h"
+#include "cann/hccl/packets.h"
 
 #include <algorithm>
 #include <cstring>
@@ -21,44 +21,44 @@ size_t tag_bytes(const std::optional<Secret>& key) {
 
 }  // namespace
 
-Letter::Letter(uint32_t kind, uint64_t number, size_t body_bytes)
+Packet::Packet(uint32_t kind, uint64_t number, size_t body_bytes)
     : bytes_(sizeof(Header) + body_bytes) {
   const Header header{kind, 0, number, 0, body_bytes};
   std::memcpy(bytes_.data(), &header, sizeof(header));
 }
 
-Letter::Letter(uint32_t kind, uint64_t number, std::span<const char> body)
-    : Letter(kind, number, body.size()) {
+Packet::Packet(uint32_t kind, uint64_t number, std::span<const char> body)
+    : Packet(kind, number, body.size()) {
   std::ranges::copy(body, this->body().begin());
 }
 
-Letter::Header Letter::header() const {
+Packet::Header Packet::header() const {
   Header header;
   std::memcpy(&header, bytes_.data(), sizeof(header));
   return header;
 }
 
-std::vector<char> LetterWriter::write(Letter letter) {
-  Letter::Header header = letter.header();
+std::vector<char> PacketWriter::write(Packet packet) {
+  Packet::Header header = packet.header();
   header.sequence = next_++;
-  std::memcpy(letter.bytes_.data(), &header, sizeof(header));
+  std::memcpy(packet.bytes_.data(), &header, sizeof(header));
   if (key_) {
-    const Tag tag = tag_of(*key_, letter.bytes_);
-    letter.bytes_.insert(letter.bytes_.end(), tag.begin(), tag.end());
+    const Tag tag = tag_of(*key_, packet.bytes_);
+    packet.bytes_.insert(packet.bytes_.end(), tag.begin(), tag.end());
   }
-  return std::move(letter.bytes_);
+  return std::move(packet.bytes_);
 }
 
-std::span<char> LetterReader::room() {
+std::span<char> PacketReader::room() {
   return std::span(bytes_).subspan(filled_);
 }
 
-std::optional<Letter> LetterReader::advance(size_t count) {
+std::optional<Packet> PacketReader::advance(size_t count) {
   filled_ += count;
   if (filled_ < bytes_.size()) return std::nullopt;
-  if (bytes_.size() == sizeof(Letter::Header)) {
+  if (bytes_.size() == sizeof(Packet::Header)) {
     check_header();
-    Letter::Header header;
+    Packet::Header header;
     std::memcpy(&header, bytes_.data(), sizeof(header));
     bytes_.resize(sizeof(header) + header.body_bytes + tag_bytes(key_));
     if (filled_ < bytes_.size()) return std::nullopt;
@@ -68,25 +68,25 @@ std::optional<Letter> LetterReader::advance(size_t count) {
     Tag tag;
     std::copy_n(bytes_.begin() + static_cast<ptrdiff_t>(end), tag.size(), tag.begin());
     if (!are_equal(tag, tag_of(*key_, std::span(bytes_).first(end)))) {
-      refuse("a letter whose tag is not that of its bytes");
+      refuse("a packet whose tag is not that of its bytes");
     }
   }
   ++next_;
   filled_ = 0;
-  return Letter(std::exchange(bytes_, std::vector<char>(sizeof(Letter::Header))));
+  return Packet(std::exchange(bytes_, std::vector<char>(sizeof(Packet::Header))));
 }
 
-void LetterReader::check_header() const {
-  Letter::Header header;
+void PacketReader::check_header() const {
+  Packet::Header header;
   std::memcpy(&header, bytes_.data(), sizeof(header));
   if (header.kind >= largest_.size()) {
-    refuse(c10::str("a letter of kind ", header.kind, ", which there is not"));
+    refuse(c10::str("a packet of kind ", header.kind, ", which there is not"));
   }
   if (header.sequence != next_) {
-    refuse(c10::str("letter ", header.sequence, " in the place of letter ", next_));
+    refuse(c10::str("packet ", header.sequence, " in the place of packet ", next_));
   }
   if (header.body_bytes > largest_[header.kind]) {
-    refuse(c10::str("a letter of ", header.body_bytes, " bytes, expected at most ",
+    refuse(c10::str("a packet of ", header.body_bytes, " bytes, expected at most ",
                     largest_[header.kind]));
   }
 }
@@ -115,7 +115,7 @@ std::vector<std::string> parted(std::span<const char> bytes, size_t count) {
     bytes = bytes.subspan(size);
   }
   if (!bytes.empty() || texts.size() != count) {
-    refuse(c10::str("a letter that is not one of ", count, " texts"));
+    refuse(c10::str("a packet that is not one of ", count, " texts"));
   }
   return texts;
 }

@@ -1,6 +1,7 @@
 """The launcher that `aclnn-torch run` becomes: it acts as the program, and reports unreported failures.
 
-The programs here simulate programs on NPUs: they write what the host CANN writes (csrc/host_cann/runtime/untold.h).
+The programs here simulate programs on NPUs: they write what the host CANN writes
+(csrc/host_cann/runtime/unreported_failures.h).
 """
 
 from __future__ import annotations

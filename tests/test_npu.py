@@ -60,7 +60,8 @@ MODES = {
 ON_INLINE_STREAMS = [f"tests/npu/test_{name}.py" for name in ("graphs", "order", "smoke", "streams")]
 WITH_QUEUE_2 = [f"tests/npu/test_{name}.py" for name in ("operators", "torch_npu_path", "training")]
 # They start one program per outcome of a process, and select the mode themselves.
-PROGRAMS = tuple(f"tests/npu/test_{name}.py" for name in ("strict", "process", "programs", "lost_work", "untold"))
+OF_PROCESSES = ("strict", "process", "programs", "lost_work", "unreported_failures")
+PROGRAMS = tuple(f"tests/npu/test_{name}.py" for name in OF_PROCESSES)
 # Independent of the mode, and slow. The traces run on inline streams with queue 2, with their file.
 TRACES = "tests/npu/test_operators.py::test_a_compiler_traces_it_whole"
 ONCE = tuple(f"tests/npu/test_{name}.py" for name in ("demo", "distributed", "library", "profiler", "transformers"))

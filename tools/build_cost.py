@@ -27,8 +27,8 @@ from torch.utils import cpp_extension
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "release"
 CMAKE = Path(cmake.CMAKE_BIN_DIR) / "cmake"
-# The core's limit, in such files. It was 9.0 to 9.7 when this was written; runs differ by a tenth. Before the core was a
-# component of its own, every build compiled everything, about 85 such files.
+# The core's limit, in such files. It was 9.0 to 9.7 when this was written; runs differ by a tenth. Before the core was
+# a component of its own, every build compiled everything, about 85 such files.
 BAR = 12.0
 CHANGES = {
     "a file of rows": "csrc/cann/rows/elementwise/arithmetic.cpp",

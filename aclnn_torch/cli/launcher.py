@@ -4,7 +4,7 @@
 
 Uses only the standard library, so that it takes little memory. A failure of a stream is raised by the next wait for the
 stream. Failures that no wait reports are written by the host CANN of each child process as lines into memory of this
-process (csrc/host_cann/runtime/untold.h), which disappears with it, however it ends.
+process (csrc/host_cann/runtime/unreported_failures.h), which disappears with it, however it ends.
 
 To its parent, this process acts as the program: it stays in the same process group, forwards the signals sent to it,
 stops as the program does, keeps no file but standard error open, and ends with the program's status or signal. If it is
@@ -110,7 +110,7 @@ def wait(child: int, waited: set[signal.Signals]) -> int:
             os.kill(child, number)
 
 
-def untold(lines: Sequence[str]) -> Iterator[str]:
+def unreported(lines: Sequence[str]) -> Iterator[str]:
     """A sentence for each failure that was written but not reported; other lines are skipped."""
     failures: dict[tuple[int, int], str] = {}
     told: list[str] = []
@@ -144,7 +144,7 @@ def tell(report: int) -> None:
     if sys.stderr is None:
         return
     lines = os.pread(report, 2 * MOST_BYTES, 0).decode(errors="replace").splitlines()
-    sentences = list(untold(lines))
+    sentences = list(unreported(lines))
     for sentence in sentences[:MOST_FAILURES]:
         print(f"aclnn-torch: {sentence}", file=sys.stderr)
     if len(sentences) > MOST_FAILURES:

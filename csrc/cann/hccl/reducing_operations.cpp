@@ -26,14 +26,14 @@ struct Reduction {
   HcclDataType type;
   HcclReduceOp operation;
   size_t element;
-  bool tells_of_overflow;  // of its stream: an overflow sets the device's float status
+  bool reports_overflow;  // of its stream: an overflow sets the device's float status
 
   Reduction(HcclDataType type, HcclReduceOp operation, size_t element, aclrtStream stream)
       : type(type),
         operation(operation),
         element(element),
-        tells_of_overflow((operation == HCCL_REDUCE_SUM || operation == HCCL_REDUCE_PROD) &&
-                          aclnn_host::tells_of_overflow(stream)) {}
+        reports_overflow((operation == HCCL_REDUCE_SUM || operation == HCCL_REDUCE_PROD) &&
+                         aclnn_host::reports_overflow(stream)) {}
 
   // Receives the same elements from every other rank, sends `outgoing`, and reduces.
   void operator()(Session& session, const std::vector<Message>& outgoing, const char* own,
@@ -51,7 +51,7 @@ struct Reduction {
     session.exchange(outgoing, incoming);
     if (count == 0) return;
     reduce(type, operation, sources, result, count);
-    if (tells_of_overflow && !are_finite(type, result, count)) note_overflow();
+    if (reports_overflow && !are_finite(type, result, count)) note_overflow();
   }
 
   size_t most_at_a_time() const { return kMostAtATime / element; }

@@ -156,7 +156,7 @@ aclError check_access(const char* api, const Region& region, uint64_t number, Te
               api, text().c_str(), block.device, device);
 }
 
-aclError run_on_device(aclOpExecutor& executor, bool tells) {
+aclError run_on_device(aclOpExecutor& executor, bool reports) {
   const TensorArguments tensors = executor.tensors();
   MemoryInUse in_use;  // memory in use cannot be freed, so check now
   for (size_t i = 0; i < tensors.count; ++i) {
@@ -177,27 +177,27 @@ aclError run_on_device(aclOpExecutor& executor, bool tells) {
     return status;
   }
   // A thread without a device has no float status.
-  const bool looks = tells && current_device() >= 0 && may_overflow(executor.api, tensors);
+  const bool looks = reports && current_device() >= 0 && may_overflow(executor.api, tensors);
   const aclError status = compute_call(executor);
   if (looks && status == ACL_SUCCESS && has_overflowed(tensors)) note_overflow();
   return status;
 }
 
-// Runs a call when its turn comes; `tells` makes it set the float status of the device.
-aclError run_call(aclOpExecutor& executor, bool tells) noexcept {
+// Runs a call when its turn comes; `reports` makes it set the float status of the device.
+aclError run_call(aclOpExecutor& executor, bool reports) noexcept {
   const int64_t begin = trace_begin();
   const aclError status =
       guarded(executor.api, aclError{ACL_ERROR_INTERNAL_ERROR}, ACL_ERROR_INTERNAL_ERROR,
-              [&] { return run_on_device(executor, tells); });
+              [&] { return run_on_device(executor, reports); });
   if (begin != 0) [[unlikely]]
     trace_run(executor.api, begin, status);
   return status;
 }
 
 // A call on a stream that reports overflows.
-struct TellingCall final : Task {
-  explicit TellingCall(std::unique_ptr<aclOpExecutor> executor) : executor(std::move(executor)) {}
-  aclError run() noexcept override { return run_call(*executor, /*tells=*/true); }
+struct ReportingCall final : Task {
+  explicit ReportingCall(std::unique_ptr<aclOpExecutor> executor) : executor(std::move(executor)) {}
+  aclError run() noexcept override { return run_call(*executor, /*reports=*/true); }
   void describe(std::string& record) override { executor->describe(record); }
 
   std::unique_ptr<aclOpExecutor> executor;
@@ -251,8 +251,8 @@ aclnnStatus hand_over(const char* api, void* workspace, uint64_t workspace_size,
     owned->workspace = workspace;
     if (const aclnnStatus status = check_addresses(api, *owned)) return status;
     std::unique_ptr<Task> task;
-    if (tells_of_overflow(stream)) [[unlikely]] {
-      task = std::make_unique<TellingCall>(std::move(owned));
+    if (reports_overflow(stream)) [[unlikely]] {
+      task = std::make_unique<ReportingCall>(std::move(owned));
     } else {
       task = std::move(owned);
     }
@@ -355,7 +355,7 @@ aclnnStatus set_address(const char* api, const aclOpExecutor* handle, ArgumentSi
 using namespace aclnn_host;
 
 aclError aclOpExecutor::run() noexcept {
-  return run_call(*this, /*tells=*/false);
+  return run_call(*this, /*reports=*/false);
 }
 
 // Its tensors, in the prototype's order: dtype, format as CANN numbers it, and shape of each.

@@ -105,9 +105,9 @@ std::string redirect(Trace& trace, const char* path) {
   return error == 0 ? "" : reason(error);
 }
 
-// Begins the environment's trace, once. If its file cannot be opened, the caller reports the text
-// (`told`), or it is left for aclGetRecentErrMsg.
-void ask_environment(bool told) {
+// Begins the environment's trace, once. If its file cannot be opened, the caller returns the text
+// as an error (`is_error`), or this function leaves it for aclGetRecentErrMsg.
+void ask_environment(bool is_error) {
   const std::lock_guard lock(changes);
   if (trace_state.load() >= 0) return;
   const char* path = std::getenv("ACLNN_TORCH_TRACE");
@@ -124,7 +124,7 @@ void ask_environment(bool told) {
     environment_problem.store(new std::string(
         "ACLNN_TORCH_TRACE=" + std::string(text) + ": " + file + " cannot be opened for writing: " +
         refusal + "; nothing is traced; name a file in a folder that you may write to"));
-    if (!told) put_messages(*environment_problem.load());
+    if (!is_error) put_messages(*environment_problem.load());
   }
   trace_state.store(refusal.empty() ? 1 : 0);
 }
@@ -276,7 +276,7 @@ void write_event(const char* category, const char* name, const char* suffix, int
 int64_t trace_clock() noexcept {
   if (trace_state.load(std::memory_order_acquire) < 0) {
     try {
-      ask_environment(/*told=*/false);
+      ask_environment(/*is_error=*/false);
     } catch (...) {  // out of memory
     }
   }
@@ -330,7 +330,7 @@ using namespace aclnn_host;
 aclError aclHostTrace(const char* path) {
   constexpr const char* kApi = "aclHostTrace";
   return guarded(kApi, [&]() -> aclError {
-    ask_environment(/*told=*/false);
+    ask_environment(/*is_error=*/false);
     const std::lock_guard lock(changes);
     if (path == nullptr) {
       for (Trace& trace : traces) {
@@ -386,7 +386,7 @@ aclError aclHostTraceEnd(const char* path) {
 
 const char* aclHostTraceProblem(void) {
   try {
-    ask_environment(/*told=*/true);
+    ask_environment(/*is_error=*/true);
   } catch (...) {  // out of memory
   }
   const std::string* const problem = environment_problem.load();

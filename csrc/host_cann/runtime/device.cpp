@@ -16,7 +16,7 @@
 #include "host_cann/runtime/settings.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"
-#include "host_cann/runtime/untold.h"
+#include "host_cann/runtime/unreported_failures.h"
 
 namespace aclnn_host {
 namespace {
@@ -60,7 +60,7 @@ aclError reset(const char* api, int32_t device, bool force) {
   end_orphaned_streams();
   forget_overflow(device);
   forget_lost_work(device);
-  return tell_all(device);
+  return report_all(device);
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ aclError end_devices() {
   end_orphaned_streams();
   for (int32_t device = 0; device < settings().devices; ++device) forget_overflow(device);
   forget_lost_work(-1);
-  return tell_all(-1);
+  return report_all(-1);
 }
 
 }  // namespace aclnn_host

@@ -10,7 +10,7 @@
 #include "acl/acl_rt.h"
 #include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/stream.h"
-#include "host_cann/runtime/untold.h"
+#include "host_cann/runtime/unreported_failures.h"
 
 namespace aclnn_host {
 namespace {
@@ -145,7 +145,7 @@ int fail_again_on(int32_t device, int status, const std::string& text) noexcept 
   if (runs_task()) {
     fail_as_another();  // a task reports to its stream only
   } else {
-    tell(status, text, device);
+    mark_reported(status, text, device);
   }
   put_messages(text);
   return status;

@@ -50,7 +50,7 @@ aclrtFloatOverflowMode overflow_mode() noexcept {
   return only != ACL_RT_OVERFLOW_MODE_UNDEF ? only : chosen_mode.load(std::memory_order_relaxed);
 }
 
-bool tells_of_overflow(aclrtStream stream) noexcept {
+bool reports_overflow(aclrtStream stream) noexcept {
   if (overflow_mode() != ACL_RT_OVERFLOW_MODE_SATURATION) return false;
   if (!has_switch(current_product())) return true;
   uint32_t is_on = 0;

@@ -16,7 +16,7 @@ ACLNN_HOST_INTERNAL aclrtFloatOverflowMode overflow_mode() noexcept;
 
 // True if a task submitted to the stream now reports overflow: in saturation mode, unless the
 // product has a switch for it and the stream's is off.
-ACLNN_HOST_INTERNAL bool tells_of_overflow(aclrtStream stream) noexcept;
+ACLNN_HOST_INTERNAL bool reports_overflow(aclrtStream stream) noexcept;
 
 // Sets both statuses of the calling thread's device, if it has one.
 ACLNN_HOST_INTERNAL void note_overflow() noexcept;

@@ -14,7 +14,7 @@
 #include "host_cann/runtime/per_process.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/task.h"
-#include "host_cann/runtime/untold.h"
+#include "host_cann/runtime/unreported_failures.h"
 
 namespace aclnn_host {
 namespace {
@@ -76,7 +76,7 @@ void note_failure(int status, const char* text) noexcept {
              ", so that results would be old memory; restart the process"});
     queues.has_any = true;
     has_failed = true;
-    add_untold(device, 0, nullptr, kLostWork, queues.all.back().text);
+    add_unreported(device, 0, nullptr, kLostWork, queues.all.back().text);
   } catch (...) {
     // Out of memory.
   }
@@ -88,7 +88,7 @@ void note_launch() noexcept {
   has_failed = false;
   erase([](const FailedQueue& queue) {
     if (queue.thread != std::this_thread::get_id()) return false;
-    tell(kLostWork, queue.text);  // torch_npu recovered from the failure
+    mark_reported(kLostWork, queue.text);  // torch_npu recovered from the failure
     return true;
   });
 }

@@ -25,7 +25,7 @@ bool is_wanted(const Launch& launch) noexcept {
 
 // Calls record(profiler). A thread may see `profile_parts` set before it sees the profiler.
 template <class Record>
-void tell(Record record) noexcept {
+void notify(Record record) noexcept {
   if (Profiler* const profiler = registered_profiler.load()) record(*profiler);
 }
 
@@ -43,7 +43,7 @@ void register_profiler(Profiler& profiler) noexcept {
 
 void record_api(uint64_t profile, const char* api, const char* suffix, int64_t begin) noexcept {
   const int64_t end = profile_clock();
-  tell([&](Profiler& profiler) { profiler.add_api(profile, api, suffix, begin, end); });
+  notify([&](Profiler& profiler) { profiler.add_api(profile, api, suffix, begin, end); });
 }
 
 int64_t begin_launch(const char* api, aclrtStream stream, TaskKind kind, Task& task) noexcept {
@@ -55,7 +55,7 @@ int64_t begin_launch(const char* api, aclrtStream stream, TaskKind kind, Task& t
 
 void record_launch(const Launch& launch, int64_t begin) noexcept {
   const int64_t end = profile_clock();
-  tell([&](Profiler& profiler) { profiler.add_launch(launch, begin, end); });
+  notify([&](Profiler& profiler) { profiler.add_launch(launch, begin, end); });
 }
 
 aclError run_recorded(Task& task, const Launch& launch) noexcept {
@@ -66,7 +66,7 @@ aclError run_recorded(Task& task, const Launch& launch) noexcept {
   const aclError status = task.run();
   const int64_t end = profile_clock();
   running = outer;
-  tell([&](Profiler& profiler) { profiler.add_task(task, launch, begin, end, status); });
+  notify([&](Profiler& profiler) { profiler.add_task(task, launch, begin, end, status); });
   return status;
 }
 

@@ -12,7 +12,7 @@
 #include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/profile_hooks.h"
 #include "host_cann/runtime/settings.h"
-#include "host_cann/runtime/untold.h"
+#include "host_cann/runtime/unreported_failures.h"
 
 namespace aclnn_host {
 namespace {
@@ -233,7 +233,7 @@ void Stream::perform(Launched launched, std::unique_lock<std::mutex>& lock) noex
 
   const bool is_first = status != ACL_SUCCESS && status_ == ACL_SUCCESS;
   // Before a waiter can report it.
-  if (is_first) add_untold(device_, id_, launched.api, status, message);
+  if (is_first) add_unreported(device_, id_, launched.api, status, message);
   if (!only_tells) lock.lock();
   if (is_first) {
     status_ = status;

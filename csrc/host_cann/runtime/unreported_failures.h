@@ -19,18 +19,18 @@ void read_where_to_write();
 
 // Adds the failure of a stream, given by its id, in a task that `api` submitted; or of a queue,
 // with id 0 and a null api.
-void add_untold(int32_t device, uint64_t stream, const char* api, aclError status,
-                const std::string& text) noexcept;
+void add_unreported(int32_t device, uint64_t stream, const char* api, aclError status,
+                    const std::string& text) noexcept;
 
 // Marks failures of this status and text as reported: those of the device, or of all devices if it
 // is negative. A stream that waited for another's event has that stream's failure, too.
-void tell(aclError status, const std::string& text, int32_t device = -1) noexcept;
+void mark_reported(aclError status, const std::string& text, int32_t device = -1) noexcept;
 
 // fail_again() for a failure of a known device.
 int fail_again_on(int32_t device, int status, const std::string& text) noexcept;
 
 // Reports the failures of the device, or of all devices if it is negative: stores all texts and
 // returns the first one's status.
-aclError tell_all(int32_t device) noexcept;
+aclError report_all(int32_t device) noexcept;
 
 }  // namespace aclnn_host

@@ -1,4 +1,4 @@
-#include "host_cann/runtime/untold.h"
+#include "host_cann/runtime/unreported_failures.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ struct Failure {
   std::string text;
 };
 
-struct Untold {
+struct UnreportedFailures {
   std::mutex mutex;
   std::vector<Failure> all;  // in order of occurrence
   uint64_t last = 0;         // number of the last one
@@ -96,12 +96,12 @@ void write_line(uint64_t number, std::string_view members, off_t most) noexcept 
 }
 
 // Removes and marks the failures that are reported now.
-template <class Told>
-std::vector<Failure> take(Untold& state, Told&& told) {
+template <class IsReported>
+std::vector<Failure> take(UnreportedFailures& state, IsReported&& is_reported) {
   std::vector<Failure> taken;
   const std::lock_guard lock(state.mutex);
   for (auto each = state.all.begin(); each != state.all.end();) {
-    if (!told(*each)) {
+    if (!is_reported(*each)) {
       ++each;
       continue;
     }
@@ -119,8 +119,8 @@ void read_where_to_write() {
   where_to_write();
 }
 
-void add_untold(int32_t device, uint64_t stream, const char* api, aclError status,
-                const std::string& text) noexcept {
+void add_unreported(int32_t device, uint64_t stream, const char* api, aclError status,
+                    const std::string& text) noexcept {
   try {
     std::string members = R"(,"device":)";
     add_number(members, device);
@@ -132,7 +132,7 @@ void add_untold(int32_t device, uint64_t stream, const char* api, aclError statu
     add_number(members, status);
     members += R"(,"text":)";
     add_text(members, std::string_view(text).substr(0, kLongestText));
-    auto& state = PerProcess<Untold>::get();
+    auto& state = PerProcess<UnreportedFailures>::get();
     const std::lock_guard lock(state.mutex);
     if (state.all.size() == kMostFailures) return;
     write_line(++state.last, members, kMostOfFailures);
@@ -143,8 +143,8 @@ void add_untold(int32_t device, uint64_t stream, const char* api, aclError statu
   }
 }
 
-void tell(aclError status, const std::string& text, int32_t device) noexcept {
-  Untold* const state = PerProcess<Untold>::find();
+void mark_reported(aclError status, const std::string& text, int32_t device) noexcept {
+  UnreportedFailures* const state = PerProcess<UnreportedFailures>::find();
   if (state == nullptr || !state->has_any) return;
   try {
     take(*state, [&](const Failure& each) {
@@ -155,8 +155,8 @@ void tell(aclError status, const std::string& text, int32_t device) noexcept {
   }
 }
 
-aclError tell_all(int32_t device) noexcept {
-  Untold* const state = PerProcess<Untold>::find();
+aclError report_all(int32_t device) noexcept {
+  UnreportedFailures* const state = PerProcess<UnreportedFailures>::find();
   if (state == nullptr || !state->has_any) return ACL_SUCCESS;
   aclError first = ACL_SUCCESS;
   try {

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+
+import pytest
 
 from aclnn_torch import host
+from tests.mutants import __main__
 from tests.mutants.__main__ import (
     KINDS,
+    OVERDUE,
     ROOT,
     SURVIVORS,
     VALUES,
@@ -17,6 +22,7 @@ from tests.mutants.__main__ import (
     is_of,
     read_log,
     read_survivors,
+    run,
     scores,
 )
 
@@ -39,6 +45,11 @@ def test_a_log_is_read() -> None:
     assert changed == {"aclnnElu", "aclnnSort", refusal}
     assert is_of(refusal, {"aclnnSort", "aclnnTopk"}) and not is_of(refusal, {"aclnnTopk"})
     assert is_of("aclnnGeluV#: x is null", {"aclnnGeluV2"})
+
+
+def test_a_run_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(__main__, "PACKAGE", tmp_path)
+    assert run(["tests/test_mutants.py"], limit=0.01) is OVERDUE
 
 
 def test_a_failure_of_a_test_about_one_function_counts() -> None:

@@ -19,9 +19,11 @@ import collections
 import fnmatch
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -83,8 +85,12 @@ def read_log(text: str) -> tuple[dict[str, set[str]], dict[str, set[str]], dict[
     return dict(called), dict(refused), outputs, changed
 
 
-def run(tests: Iterable[str], mutant: Mutant | None = None) -> Run:
-    """Runs tests with a change, of every function if it names none."""
+# Of a run that took longer than its limit: nothing is known of it.
+OVERDUE = Run({}, {}, {}, {}, set())
+
+
+def run(tests: Iterable[str], mutant: Mutant | None = None, limit: float | None = None) -> Run:
+    """Runs tests with a change, of every function if it names none; OVERDUE after `limit` seconds."""
     with tempfile.TemporaryDirectory() as folder:
         log, outcomes = Path(folder) / "log", Path(folder) / "outcomes"
         environment = {name: value for name, value in os.environ.items() if name not in OF_THE_CALLER} | {
@@ -104,9 +110,18 @@ def run(tests: Iterable[str], mutant: Mutant | None = None) -> Run:
         names = Path(folder) / "tests"  # too many for a command line
         names.write_text("".join(f"{ROOT / test}\n" for test in tests))
         command = [sys.executable, "-m", "pytest", *options, f"@{names}"]
-        done = subprocess.run(command, cwd=PACKAGE, env=environment, capture_output=True, text=True)
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            command, cwd=PACKAGE, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        )
+        try:
+            stdout, stderr = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # its workers, too
+            process.communicate()
+            return OVERDUE
         if not outcomes.exists():
-            raise SystemExit(f"pytest ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+            raise SystemExit(f"pytest ended with {process.returncode}\n{stdout[-2000:]}{stderr[-2000:]}")
         ended = {test: outcome for outcome, test in (line.split("\t") for line in outcomes.read_text().splitlines())}
         return Run(ended, *read_log(log.read_text() if log.exists() else ""))
 
@@ -118,8 +133,8 @@ def detected_in(kind: str, spoilt: Run, sound: Run) -> set[str]:
     return {next(iter(of)) for test in failed if len(of := subjects.get(test, set())) == 1}
 
 
-def mutants_of(kind: str, output: int, possible: set[str], sound: Run) -> dict[Mutant, bool]:
-    """The mutants of one kind, and whether a test detects them."""
+def mutants_of(kind: str, output: int, possible: set[str], sound: Run, limit: float) -> dict[Mutant, bool]:
+    """The mutants of one kind, and whether a test detects them; no run takes longer than `limit` seconds."""
     if not possible:
         return {}
 
@@ -127,15 +142,17 @@ def mutants_of(kind: str, output: int, possible: set[str], sound: Run) -> dict[M
         subjects = sound.subjects(kind)
         return [test for test in sound.outcomes if names & subjects.get(test, set())]
 
-    spoilt = run(tests_of(possible), Mutant("", output, kind))
+    spoilt = run(tests_of(possible), Mutant("", output, kind), limit)
     killed = detected_in(kind, spoilt, sound)
     found = {Mutant(name, output, kind): True for name in spoilt.changed & possible & killed}
     reached = set().union(*spoilt.subjects(kind).values())
     # Also separately those that were not reached, because a test or a process ended before.
     for name in sorted((spoilt.changed & possible | possible - reached) - killed):
         mutant = Mutant(name, output, kind)
-        alone = run(tests_of({name}), mutant)
-        if name in alone.changed:
+        alone = run(tests_of({name}), mutant, limit)
+        if alone is OVERDUE:
+            found[mutant] = True  # a test that hangs detects it
+        elif name in alone.changed:
             found[mutant] = bool(alone.failed - sound.failed)
     survivors = list(found.values()).count(False)
     print(f"{kind} of output {output}: {len(found)} changed, {survivors} not detected", flush=True)
@@ -211,7 +228,9 @@ def main() -> int:
     builds.build("mutants", "all", "install")
     builds.copy_sources(PACKAGE)
     files = [str(path.relative_to(ROOT)) for pattern in options.tests for path in sorted(ROOT.glob(pattern))]
+    start = time.monotonic()
     sound = run(files)
+    limit = 5 * (time.monotonic() - start) + 60
     functions = set(fnmatch.filter(sound.outputs, options.functions))
     if options.changed:
         functions &= set().union(*(functions_in(path, functions) for path in changed_files(options.changed)))
@@ -219,10 +238,10 @@ def main() -> int:
     for output in range(max((sound.outputs[name] for name in functions), default=0)):
         possible = {name for name in functions if sound.outputs[name] > output}
         for kind in [kind for kind in options.kinds if kind in VALUES]:
-            found |= mutants_of(kind, output, possible, sound)
+            found |= mutants_of(kind, output, possible, sound, limit)
     refusals = {name for names in sound.refused.values() for name in names if is_of(name, functions)}
     for kind in [kind for kind in options.kinds if kind in REFUSALS]:
-        found |= mutants_of(kind, 0, refusals, sound)
+        found |= mutants_of(kind, 0, refusals, sound, limit)
     print("\n".join(scores(found)))
     reasons = read_survivors(SURVIVORS.read_text())
     new = [mutant for mutant, is_killed in found.items() if not is_killed and mutant not in reasons]

@@ -10,6 +10,7 @@ CMake reads; and Python's own _PYTHON_HOST_PLATFORM.
 
 from __future__ import annotations
 
+import fcntl
 import importlib.metadata
 import importlib.util
 import os
@@ -54,6 +55,14 @@ class CMakeBuild(build_ext):
         package = ROOT / "aclnn_torch" if in_place else Path(self.build_lib).resolve() / "aclnn_torch"
         elsewhere = {name: os.environ[name] for name in ELSEWHERE if name in os.environ}
         directory = ROOT / "build" / (f"wheel-{sysconfig.get_platform()}" if elsewhere else "release")
+        directory.mkdir(parents=True, exist_ok=True)
+        with (directory / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # builds in one folder, as of two `make`, take turns
+            self.build(package, directory, elsewhere)
+
+    def build(self, package: Path, directory: Path, elsewhere: dict[str, str]) -> None:
+        """Configures and builds in a directory, and installs into the package."""
+        in_place = self.inplace or self.editable_mode
         program = Path(cmake.CMAKE_BIN_DIR) / "cmake"
         options = {
             "CMAKE_MAKE_PROGRAM": Path(ninja.BIN_DIR) / "ninja",

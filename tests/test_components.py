@@ -227,25 +227,44 @@ def test_doctor_is_content_with_the_core(tree: Path) -> None:
     assert process.returncode == 0, stdout
 
 
+def make_recording_tree(tree: Path, seconds: float = 0) -> None:
+    """setup.py with programs that record their arguments in calls.txt, and take their time."""
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    for module in ("cmake", "ninja"):
+        (tree / f"{module}.py").write_text(f"CMAKE_BIN_DIR = BIN_DIR = {str(tree)!r}\n")
+    (tree / "cmake").write_text(f'#!/bin/sh\necho "$*" >> "{tree}/calls.txt"\nsleep {seconds}\n')
+    (tree / "cmake").chmod(0o755)
+    (tree / "aclnn_torch").mkdir(exist_ok=True)
+    (tree / "aclnn_torch" / "__init__.py").write_text('__version__ = "0"\n')
+
+
+def start_setup(tree: Path, *asked: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace", *asked]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ACLNN_")}
+    environment |= {"PYTHONPATH": str(tree)}
+    return subprocess.Popen(command, cwd=tree, env=environment, stdout=subprocess.DEVNULL)
+
+
 @pytest.mark.parametrize("asked", [[], ["--cann"]], ids=["build", "cann"])
 @pytest.mark.parametrize("was_built", [False, True])
 def test_what_setup_builds(tmp_path: Path, was_built: bool, asked: list[str]) -> None:
     """The core, and the prefix only if it is requested or was built before."""
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path)
-    for module in ("cmake", "ninja"):  # replaces a called program by one that records its arguments
-        (tmp_path / f"{module}.py").write_text(f"CMAKE_BIN_DIR = BIN_DIR = {str(tmp_path)!r}\n")
-    (tmp_path / "cmake").write_text(f'#!/bin/sh\necho "$*" >> "{tmp_path}/calls.txt"\n')
-    (tmp_path / "cmake").chmod(0o755)
-    package = tmp_path / "aclnn_torch"
-    (package / "cann" / "lib64").mkdir(parents=True) if was_built else package.mkdir()
-    (package / "__init__.py").write_text('__version__ = "0"\n')
-    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace", *asked]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("ACLNN_")}
-    environment |= {"PYTHONPATH": str(tmp_path)}
-    subprocess.run(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, check=True, timeout=LONGEST)
+    make_recording_tree(tmp_path)
+    if was_built:
+        (tmp_path / "aclnn_torch" / "cann" / "lib64").mkdir(parents=True)
+    assert start_setup(tmp_path, *asked).wait(timeout=LONGEST) == 0
     calls = (tmp_path / "calls.txt").read_text().replace(f"{tmp_path}/build/release", "BUILD").splitlines()
     core = ["--build BUILD --target core -- --quiet", "--install BUILD --component core"]
     rest = ["--build BUILD --target all -- --quiet", "--install BUILD --component cann"]
     assert calls[0].startswith(f"-S {tmp_path} -B BUILD -G Ninja ")
     assert calls[1:] == (core + rest if was_built or asked else core)
+
+
+def test_builds_in_one_folder_take_turns(tmp_path: Path) -> None:
+    """As of two `make` in one tree: configuring while the other compiles would break both."""
+    make_recording_tree(tmp_path, seconds=0.2)
+    builds = [start_setup(tmp_path), start_setup(tmp_path)]
+    assert [build.wait(timeout=LONGEST) for build in builds] == [0, 0]
+    calls = [call.split()[0] for call in (tmp_path / "calls.txt").read_text().splitlines()]
+    assert calls == ["-S", "--build", "--install"] * 2

@@ -1,4 +1,4 @@
-"""Encoding followed by decoding: the decoder restores the encoder's input."""
+"""Codes of exponents: what the encoder writes, and that the decoder restores its input."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ def test_exponents_are_coded_and_decoded() -> None:
     exponents = numbers.view(np.uint8)[3::4]
     np.testing.assert_array_equal(counts, np.bincount(exponents, minlength=256))
     assert mantissas.view(np.uint8).tolist() == np.delete(numbers.view(np.uint8), np.s_[3::4]).tolist()
+    codes = np.concatenate([fixed, rest]).view(np.uint8)  # 512 zeros and the exponents, as docs/emulation/rows.md says
+    expected = np.zeros_like(codes)
+    expected[512 : 512 + COUNT] = exponents
+    np.testing.assert_array_equal(codes, expected)
     decoded = call(
         "aclnnHansDecode",
         mantissa=tensor(mantissas),

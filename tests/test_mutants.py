@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aclnn_torch import host
+from tests.aten_ops.files import ROWS
 from tests.mutants import __main__
 from tests.mutants.__main__ import (
     KINDS,
@@ -17,6 +18,7 @@ from tests.mutants.__main__ import (
     VALUES,
     Mutant,
     Run,
+    checks_in,
     detected_in,
     functions_in,
     is_of,
@@ -24,6 +26,7 @@ from tests.mutants.__main__ import (
     read_survivors,
     run,
     scores,
+    untried,
 )
 
 # Two calls of a test, one with a changed result, and one call of another test.
@@ -33,16 +36,19 @@ tests/test_a.py::test_pair (call)\taclnnEluBackward\t1\t0
 tests/test_b.py::test_further[aclnnTopk-3] (call)\taclnnTopk\t2\t0
 tests/test_b.py::test_further[aclnnTopk-3] (call)\taclnnSort\t2\t1
 tests/test_b.py::test_refused (call)\taclnnSort: dim is #, expected # to #\t-1\t1
+tests/test_b.py::test_refused (call)\t/home/a/csrc/cann/rows/sorting/sort.cpp:12\t-2\t0
 """
 
 
 def test_a_log_is_read() -> None:
-    called, refused, outputs, changed = read_log(LOG)
+    called, refused, outputs, changed, checks = read_log(LOG)
     assert called["tests/test_a.py::test_pair"] == {"aclnnElu", "aclnnEluBackward"}
     assert outputs == {"aclnnElu": 1, "aclnnEluBackward": 1, "aclnnTopk": 2, "aclnnSort": 2}
     refusal = "aclnnSort: dim is #, expected # to #"
     assert refused == {"tests/test_b.py::test_refused": {refusal}}
     assert changed == {"aclnnElu", "aclnnSort", refusal}
+    assert checks == {"csrc/cann/rows/sorting/sort.cpp:12"}
+    assert untried({*checks, "a.h:30", "a.h:4"}, checks)[1:] == ["a.h: 4, 30"]
     assert is_of(refusal, {"aclnnSort", "aclnnTopk"}) and not is_of(refusal, {"aclnnTopk"})
     assert is_of("aclnnGeluV#: x is null", {"aclnnGeluV2"})
 
@@ -55,8 +61,8 @@ def test_a_run_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_a_failure_of_a_test_about_one_function_counts() -> None:
     called = {"t.py::test_elu": {"aclnnElu"}, "t.py::test_selu": {"aclnnSelu"}}
     called |= {"t.py::test_pair": {"aclnnTopk", "aclnnSort"}, "t.py::test_flaky": {"aclnnGelu"}}
-    sound = Run(dict.fromkeys(called, "passed") | {"t.py::test_flaky": "failed"}, called, {}, {}, set())
-    spoilt = Run(dict.fromkeys(called, "failed") | {"t.py::test_selu": "passed"}, called, {}, {}, set())
+    sound = Run(dict.fromkeys(called, "passed") | {"t.py::test_flaky": "failed"}, called, {}, {}, set(), set())
+    spoilt = Run(dict.fromkeys(called, "failed") | {"t.py::test_selu": "passed"}, called, {}, {}, set(), set())
     assert detected_in("sign", spoilt, sound) == {"aclnnElu"}
     assert detected_in("text", spoilt, sound) == set()
 
@@ -77,6 +83,13 @@ def test_functions_of_files() -> None:
     assert "aclnnConvolution" in of("host_cann/ops/convolution/convolution_checks.cpp")
     shared = ("cann/rows/engine/kinds.h", "host_cann/arguments/cast.cpp", "host_cann/kernels/elementwise.h")
     assert [of(name) for name in (*shared, "cann/named_ops/boxes.cpp")] == [every] * 4
+
+
+def test_checks_are_found_in_the_sources() -> None:
+    found = checks_in([ROWS])
+    path = ROWS / "checks.h"
+    (line,) = (n for n, text in enumerate(path.read_text().splitlines(), 1) if "tensor.dim() == dims" in text)
+    assert f"{path.relative_to(ROOT)}:{line}" in found and len(found) > 1000
 
 
 def test_scores() -> None:

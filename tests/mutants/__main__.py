@@ -34,6 +34,7 @@ from tests.aten_ops.files import ROWS, row_files
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "build" / "mutants" / "python"
 HOST = ROOT / "csrc" / "host_cann"
+ENGINE = ROWS / "engine"
 SURVIVORS = Path(__file__).with_name("survivors.tsv")
 VALUES = ("zeros", "constant", "input", "one", "exchange", "sign", "error", "tail", "gap")
 REFUSALS = ("text", "status")
@@ -58,6 +59,7 @@ class Run(NamedTuple):
     refused: dict[str, set[str]]  # the refusals while a test ran
     outputs: dict[str, int]  # the number of each function's outputs
     changed: set[str]  # functions with a changed result, and changed refusals
+    checks: set[str]  # the checks of rows that refused, such as "csrc/cann/rows/shape/repeat.cpp:26"
 
     def subjects(self, kind: str) -> dict[str, set[str]]:
         """What a kind of mutant can change, by test."""
@@ -68,25 +70,27 @@ class Run(NamedTuple):
         return {test for test, outcome in self.outcomes.items() if outcome == "failed"}
 
 
-def read_log(text: str) -> tuple[dict[str, set[str]], dict[str, set[str]], dict[str, int], set[str]]:
-    """The log of the variant: the last four fields of a Run."""
+def read_log(text: str) -> tuple[dict[str, set[str]], dict[str, set[str]], dict[str, int], set[str], set[str]]:
+    """The log of the variant: the last five fields of a Run."""
     called, refused = collections.defaultdict(set), collections.defaultdict(set)
     outputs: dict[str, int] = {}
-    changed = set()
+    changed, checks = set(), set()
     for line in text.splitlines():
         test, name, count, is_changed = line.split("\t")
-        if int(count) < 0:
+        if int(count) == -2:
+            checks.add("csrc/" + name.rpartition("/csrc/")[2])
+        elif int(count) == -1:
             refused[test.rpartition(" (")[0]].add(name)
         else:
             called[test.rpartition(" (")[0]].add(name)
             outputs[name] = max(int(count), outputs.get(name, 0))
         if is_changed == "1":
             changed.add(name)
-    return dict(called), dict(refused), outputs, changed
+    return dict(called), dict(refused), outputs, changed, checks
 
 
 # Of a run that took longer than its limit: nothing is known of it.
-OVERDUE = Run({}, {}, {}, {}, set())
+OVERDUE = Run({}, {}, {}, {}, set(), set())
 
 
 def run(tests: Iterable[str], mutant: Mutant | None = None, limit: float | None = None) -> Run:
@@ -210,6 +214,28 @@ def scores(found: dict[Mutant, bool]) -> list[str]:
     return [*lines, f"{sum(found.values())} of {len(found)} killed, {share:.1f} %"]
 
 
+def checks_in(folders: Iterable[Path]) -> set[str]:
+    """The checks of rows: the lines with EXPECT or a call of refuse()."""
+    return {
+        f"{path.relative_to(ROOT)}:{number}"
+        for folder in folders
+        for path in folder.rglob("*.*")
+        if path.suffix in (".h", ".cpp") and path.parent != ENGINE
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if re.search(r"\bEXPECT\(|\brefuse\(\{", line)
+    }
+
+
+def untried(every: set[str], refused: set[str]) -> list[str]:
+    """How many checks refused in a test, and the lines of the others, by file."""
+    lines = collections.defaultdict(list)
+    for check in every - refused:
+        path, _, line = check.rpartition(":")
+        lines[path].append(int(line))
+    others = [f"{path}: {', '.join(map(str, sorted(of)))}" for path, of in sorted(lines.items())]
+    return [f"{len(every & refused)} of {len(every)} checks of rows refuse in a test; the others:", *others]
+
+
 def read_survivors(text: str) -> dict[Mutant, str]:
     """The known survivors, with the reason, from a table like survivors.tsv."""
     lines = [line.split("\t") for line in text.splitlines()[1:]]
@@ -243,6 +269,8 @@ def main() -> int:
     for kind in [kind for kind in options.kinds if kind in REFUSALS]:
         found |= mutants_of(kind, 0, refusals, sound, limit)
     print("\n".join(scores(found)))
+    if options.functions == "*" and not options.changed:
+        print("\n".join(untried(checks_in([ROWS, ROWS.parent / "named_ops"]), sound.checks)))
     reasons = read_survivors(SURVIVORS.read_text())
     new = [mutant for mutant, is_killed in found.items() if not is_killed and mutant not in reasons]
     for mutant in new:

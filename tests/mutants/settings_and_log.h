@@ -7,7 +7,8 @@
 //                              changed
 // ACLNN_TEST_MUTANT_LOG        a file that gets a line for each test and function: the test, the
 //                              function, its number of outputs, and 1 if the output was changed;
-//                              and one for each test and refusal, with -1 outputs
+//                              one for each test and refusal, with -1 outputs; and one for each
+//                              test and check of rows that refused, with -2 outputs
 #pragma once
 
 #include <fcntl.h>

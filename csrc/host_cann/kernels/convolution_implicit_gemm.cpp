@@ -97,9 +97,9 @@ template <class T>
 void multiply(const Correlation& c, const float* weight, const Range& rows, int64_t depth,
               bool adds, CorrelationMemory& memory) {
   if (c.rows <= kFewRows) {  // a single tile, which is never divided
-    for (const Stretch& stretch : memory.block.stretches()) {
-      multiply_few<T>(c.rows, weight + depth * c.rows, memory.block.lines() + stretch.from,
-                      memory.block.places(), stretch.count, memory.results + stretch.column,
+    for (const LineWindows& windows : memory.block.line_windows()) {
+      multiply_few<T>(c.rows, weight + depth * c.rows, memory.block.lines() + windows.from,
+                      memory.block.places(), windows.count, memory.results + windows.column,
                       kResultPitch, adds);
     }
     return;

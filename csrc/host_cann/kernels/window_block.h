@@ -53,14 +53,14 @@ struct Run {
 };
 
 // Windows of one line: the elements for one kernel element are contiguous.
-struct Stretch {
+struct LineWindows {
   int64_t column;  // in the block
   int64_t count;
   int64_t from;  // offset in the lines
 };
 
 // A vector to copy, which may extend over the next.
-struct Move {
+struct VectorCopy {
   int64_t from;  // offset in the lines
   int64_t to;    // offset in the panel
 };
@@ -113,16 +113,16 @@ class WindowBlock {
         places_(parts.take<int64_t>(channels_ * c.tap_count())),
         planes_(parts.take<Plane>(sizes_.planes)),
         runs_(parts.take<Run>(kBlockColumns)),
-        stretches_(parts.take<Stretch>(kBlockColumns)),
-        moves_(parts.take<Move>(kBlockColumns)),
-        move_begins_(parts.take<int64_t>(kBlockColumns / kColumns + 1)) {}
+        line_windows_(parts.take<LineWindows>(kBlockColumns)),
+        copies_(parts.take<VectorCopy>(kBlockColumns)),
+        copy_begins_(parts.take<int64_t>(kBlockColumns / kColumns + 1)) {}
 
   // The number of channels in memory at a time.
   int64_t channels() const { return channels_; }
   int64_t columns() const { return columns_; }
-  std::span<const Stretch> stretches() const { return {stretches_, stretch_count_}; }
-  // Offsets in the lines, relative to a stretch's begin, of the elements for each channel and
-  // kernel element. Vectors may extend past them.
+  std::span<const LineWindows> line_windows() const { return {line_windows_, line_window_count_}; }
+  // Offsets in the lines, relative to the first of the windows, of the elements for each channel
+  // and kernel element. Vectors may extend past them.
   std::span<const int64_t> places() const {
     return {places_, static_cast<size_t>(read_ * c_.tap_count())};
   }
@@ -139,8 +139,8 @@ class WindowBlock {
     columns_ = end - begin;
     plane_count_ = 0;
     run_count_ = 0;
-    stretch_count_ = 0;
-    move_count_ = 0;
+    line_window_count_ = 0;
+    copy_count_ = 0;
     const int64_t taps = c_.tap_count();
     for_each_position(c_.taps.count, [&](int64_t tap, const Values& at) {
       const int64_t x = c_.taps.beyond_min(2, at[2]);
@@ -151,7 +151,7 @@ class WindowBlock {
       places_[i] = places_[i - taps] + sizes_.count();
     }
     for (int64_t at = begin; at < end;) at += place_line(at, at - begin, end - at);
-    move_begins_[divide_up(columns_, kColumns)] = move_count_;
+    copy_begins_[divide_up(columns_, kColumns)] = copy_count_;
     return end;
   }
 
@@ -168,13 +168,13 @@ class WindowBlock {
     const int64_t taps = c_.tap_count();
     if (columns_ - column < kColumns) std::fill_n(panel_, read_ * taps * kColumns, 0.0f);
     const int64_t index = column / kColumns;
-    const Move* const moves = moves_ + move_begins_[index];
-    const int64_t count = move_begins_[index + 1] - move_begins_[index];
+    const VectorCopy* const copies = copies_ + copy_begins_[index];
+    const int64_t count = copy_begins_[index + 1] - copy_begins_[index];
     switch (count) {
-      case 2: move<2>(moves, count); break;
-      case 3: move<3>(moves, count); break;
-      case 4: move<4>(moves, count); break;
-      default: move<0>(moves, count); break;
+      case 2: copy<2>(copies, count); break;
+      case 3: copy<3>(copies, count); break;
+      case 4: copy<4>(copies, count); break;
+      default: copy<0>(copies, count); break;
     }
     return TileRows::panel(panel_, read_ * taps);
   }
@@ -208,13 +208,13 @@ class WindowBlock {
     Values to{z, y, x};
     for (int d = 0; d < 3; ++d) to[d] = c_.out_first[d] + to[d] * c_.out_step[d];
     const int64_t out = image * groups_ * c_.rows * volume(c_.out) + index_of(to, c_.out);
-    stretches_[stretch_count_++] = {column, count, from + x};
+    line_windows_[line_window_count_++] = {column, count, from + x};
     for (int64_t i = 0; i < count;) {
       const int64_t in_panel = (column + i) % kColumns;
       const int64_t length = std::min(count - i, kColumns - in_panel);
-      if (in_panel == 0) move_begins_[(column + i) / kColumns] = move_count_;
+      if (in_panel == 0) copy_begins_[(column + i) / kColumns] = copy_count_;
       for (int64_t k = 0; k < length; k += kLanes) {
-        moves_[move_count_++] = {from + x + i + k, in_panel + k};
+        copies_[copy_count_++] = {from + x + i + k, in_panel + k};
       }
       runs_[run_count_++] = {column + i, length, out + i * c_.out_step[2]};
       i += length;
@@ -287,12 +287,12 @@ class WindowBlock {
 
   // Elements that a vector overwrites are written afterwards. kCount 0 means any count.
   template <int kCount>
-  void move(const Move* moves, int64_t any) const {
+  void copy(const VectorCopy* copies, int64_t any) const {
     const int64_t count = kCount == 0 ? any : kCount;
     float* to = panel_;
     for (const int64_t place : places()) {
       const float* const from = lines_ + place;
-      for (int64_t i = 0; i < count; ++i) V::loadu(from + moves[i].from).store(to + moves[i].to);
+      for (int64_t i = 0; i < count; ++i) V::loadu(from + copies[i].from).store(to + copies[i].to);
       to += kColumns;
     }
   }
@@ -306,16 +306,16 @@ class WindowBlock {
   int64_t* const places_;
   Plane* const planes_;
   Run* const runs_;
-  Stretch* const stretches_;
-  Move* const moves_;
-  int64_t* const move_begins_;  // per panel
+  LineWindows* const line_windows_;
+  VectorCopy* const copies_;
+  int64_t* const copy_begins_;  // per panel
   int64_t first_x_ = 0;         // of all runs, for long lines
   int64_t columns_ = 0;
   int64_t read_ = 0;  // number of channels read
   int64_t plane_count_ = 0;
   int64_t run_count_ = 0;
-  size_t stretch_count_ = 0;
-  int64_t move_count_ = 0;
+  size_t line_window_count_ = 0;
+  int64_t copy_count_ = 0;
 };
 
 }  // namespace

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "cann/rows/engine/stretch.h"
+#include "cann/rows/engine/memory_range.h"
 
 namespace aclnn_host {
 
 bool places_are_apart(const Frame& frame) {
   struct Placed {
-    Stretch memory;
+    MemoryRange memory;
     size_t place;
     const at::Tensor* tensor;
   };
@@ -20,7 +20,7 @@ bool places_are_apart(const Frame& frame) {
     if (range == nullptr) continue;
     for (size_t i = 0; i < range->count; ++i) {
       const at::Tensor& tensor = frame.tensors[range->first + i];
-      const Stretch memory = stretch_of(tensor);
+      const MemoryRange memory = memory_range_of(tensor);
       if (!memory.is_empty()) all.push_back({memory, range->is_list ? i : of_its_own++, &tensor});
     }
   }

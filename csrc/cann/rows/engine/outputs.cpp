@@ -1,7 +1,7 @@
 #include "cann/rows/engine/outputs.h"
 
+#include "cann/rows/engine/memory_range.h"
 #include "cann/rows/engine/refusal.h"
-#include "cann/rows/engine/stretch.h"
 #include "host_cann/arguments/aten.h"
 #include "host_cann/arguments/cast.h"
 
@@ -16,7 +16,7 @@ bool same_shape(at::IntArrayRef a, at::IntArrayRef b) {
 // True if two tensors overlap in memory and are not the same view.
 bool share_memory(const at::Tensor& a, const at::Tensor& b) {
   if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
-  return !is_same_view(a, b) && stretch_of(a).meets(stretch_of(b));
+  return !is_same_view(a, b) && memory_range_of(a).overlaps(memory_range_of(b));
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ at::Tensor* Output::room(at::ScalarType result, at::IntArrayRef shape, Reads rea
   for (const at::Tensor& other : *tensors_) {
     if (other.is_same(tensor_) || other.numel() == 0) continue;
     if (reads == Reads::kSameElement && is_same_view(other, tensor_)) continue;
-    if (stretch_of(other).meets(stretch_of(tensor_))) return nullptr;
+    if (memory_range_of(other).overlaps(memory_range_of(tensor_))) return nullptr;
   }
   return &tensor_;
 }

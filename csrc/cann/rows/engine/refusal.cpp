@@ -32,7 +32,12 @@ std::string text_of(std::initializer_list<Part> parts) {
   return text;
 }
 
-void refuse(std::initializer_list<Part> parts) {
+#ifndef ACLNN_MUTANTS
+void note_refusal(const std::source_location&) {}
+#endif
+
+void refuse(std::initializer_list<Part> parts, std::source_location place) {
+  note_refusal(place);
   throw Refusal(text_of(parts));
 }
 

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -61,7 +62,12 @@ class Part {
 };
 
 std::string text_of(std::initializer_list<Part> parts);
-[[noreturn, gnu::cold]] void refuse(std::initializer_list<Part> parts);
+// Called by refuse() with the place of the check. In releases, it does nothing. A test build records
+// which checks refused (tests/mutants).
+void note_refusal(const std::source_location& place);
+[[noreturn, gnu::cold]] void refuse(
+    std::initializer_list<Part> parts,
+    std::source_location place = std::source_location::current());
 
 }  // namespace aclnn_host
 

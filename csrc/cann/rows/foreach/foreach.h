@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "cann/rows/engine/stretch.h"
+#include "cann/rows/engine/memory_range.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {
@@ -28,7 +28,7 @@ void for_each(std::vector<Output>& out, Result result, const Lists&... lists) {
   results.reserve(out.size());
   const auto lies_in_output = [&](const at::Tensor& tensor) {
     return tensor.is_cpu() && std::ranges::any_of(out, [&](const Output& output) {
-             return stretch_of(tensor).meets(stretch_of(output));
+             return memory_range_of(tensor).overlaps(memory_range_of(output));
            });
   };
   for (size_t i = 0; i < out.size(); ++i) {

@@ -7,16 +7,16 @@
 namespace aclnn_host {
 
 // The memory from the first element of a tensor to its last; empty for a tensor without elements.
-struct Stretch {
+struct MemoryRange {
   const char* begin;
   const char* end;
 
   bool is_empty() const { return begin == end; }
-  bool meets(const Stretch& other) const { return begin < other.end && other.begin < end; }
+  bool overlaps(const MemoryRange& other) const { return begin < other.end && other.begin < end; }
 };
 
-// The stretch of a tensor whose strides are not negative.
-inline Stretch stretch_of(const at::Tensor& tensor) {
+// The range of a tensor whose strides are not negative.
+inline MemoryRange memory_range_of(const at::Tensor& tensor) {
   const auto* const begin = static_cast<const char*>(tensor.const_data_ptr());
   if (tensor.numel() == 0) return {begin, begin};
   int64_t last = 0;

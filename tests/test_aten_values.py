@@ -262,7 +262,7 @@ REFUSED = {
     "is PA_NZ",
     # An image must have as many positions as its source, in self's dtype.
     "aclnnMaxUnpool2d self=FLOAT[1,2,2] indices=INT64[1,2,2]:0,1,2,0 outputSize=[1,3] out=FLOAT[1,1,3]": "outputSize "
-    "is [1, 3], expected as many places as self has, [2, 2]",
+    "is [1, 3], expected as many elements as self has, [2, 2]",
     "aclnnMaxUnpool2d self=FLOAT[1,1,2] indices=INT64[1,1,2]:0,1 outputSize=[2,2] out=DOUBLE[1,2,2]": "out has dtype "
     "DOUBLE, expected FLOAT",
     "aclnnMaxUnpool2d self=FLOAT[1,0,2] indices=INT64[1,0,2] outputSize=[2,2] out=FLOAT[1,2,2]": "the sizes of self is "
@@ -307,7 +307,7 @@ REFUSED = {
     "as self has; shapes are not broadcast",
     "aclnnMaxN tensors={FLOAT[2] FLOAT16[2]} out=FLOAT[2]": "tensors has dtype FLOAT16, expected FLOAT as out has",
     # Checks of unsupported calls.
-    "aclnnKlDiv self=FLOAT[2] target=FLOAT[2] reduction=4 logTarget=false out=FLOAT[]": "2 (sum) or 3 (batchmean)",
+    "aclnnKlDiv self=FLOAT[2] target=FLOAT[2] reduction=4 logTarget=false out=FLOAT[]": "0 to 3 (none, mean, sum",
     "aclnnKlDivBackward gradOutput=FLOAT[2,2] self=FLOAT[1] target=FLOAT[2,2] reduction=0 logTarget=false "
     "out=FLOAT[2,2]": "out has shape [2, 2], expected [1]",
     "aclnnKlDivBackward gradOutput=FLOAT[3,2,2] self=FLOAT[2,2] target=FLOAT[2,2] reduction=0 logTarget=false "

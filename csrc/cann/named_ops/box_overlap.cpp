@@ -79,7 +79,7 @@ struct Options {
 Options options_of(const std::optional<bool>& trans, const std::optional<bool>& is_cross,
                    const std::optional<std::string>& mode) {
   const std::string name = mode.value_or("iou");
-  EXPECT(name == "iou" || name == "iof", "mode is ", name, ", expected iou or iof");
+  expect_text("mode", name, {"iou", "iof"});
   return {trans.value_or(false), is_cross.value_or(true), name == "iof"};
 }
 
@@ -200,10 +200,10 @@ std::pair<at::Tensor, at::Tensor> gradients(Measure kind, const at::Tensor& dy,
                                                 b.const_data_ptr<double>() + 4 * truth, options);
                 const double weight = weights.const_data_ptr<double>()[row * count + column];
                 for (int i = 0; i < 4; ++i) {
-                  const auto place = static_cast<size_t>(i);
-                  by_boxes.mutable_data_ptr<double>()[4 * box + i] += weight * each.value.by[place];
+                  const auto side = static_cast<size_t>(i);
+                  by_boxes.mutable_data_ptr<double>()[4 * box + i] += weight * each.value.by[side];
                   by_truths.mutable_data_ptr<double>()[4 * truth + i] +=
-                      weight * each.value.by[place + 4];
+                      weight * each.value.by[side + 4];
                 }
               });
   }
@@ -221,10 +221,8 @@ std::pair<at::Tensor, at::Tensor> gradients(Measure kind, const at::Tensor& dy,
   NAMED_OPERATOR(Name##Grad, (Floating<In>, dy), (Floating<In>, bboxes), (Floating<In>, gtboxes), \
                  (Out, dbboxes), (Out, dgtboxes), (Attribute<bool>, trans),                       \
                  (Attribute<bool>, is_cross), (Attribute<std::string>, mode)) {                   \
-    const auto [by_boxes, by_truths] =                                                            \
+    std::tie(dbboxes, dgtboxes) =                                                                 \
         gradients(kind, dy, bboxes, gtboxes, options_of(trans, is_cross, mode));                  \
-    dbboxes = by_boxes;                                                                           \
-    dgtboxes = by_truths;                                                                         \
   }
 
 NAMED_OVERLAP(GIoU, Measure::kGeneral)
@@ -244,10 +242,8 @@ NAMED_OPERATOR(CIoUGrad, (Floating<In>, dy), (Floating<In>, bboxes), (Floating<I
                (Unused<Optional<In>>, atan_sub, "is computed again from the boxes"), (Out, dbboxes),
                (Out, dgtboxes), (Attribute<bool>, trans), (Attribute<bool>, is_cross),
                (Attribute<std::string>, mode)) {
-  const auto [by_boxes, by_truths] =
+  std::tie(dbboxes, dgtboxes) =
       gradients(Measure::kComplete, dy, bboxes, gtboxes, options_of(trans, is_cross, mode));
-  dbboxes = by_boxes;
-  dgtboxes = by_truths;
 }
 
 }  // namespace aclnn_host::named_box_overlap

@@ -5,22 +5,24 @@
 #include <numbers>
 
 #include "cann/named_ops/operator.h"
+#include "cann/rows/planes.h"
+#include "cann/rows/vision/regions.h"
 
 namespace aclnn_host::named_boxes {
 
 namespace {
 
-void expect_boxes(const char* name, const at::Tensor& boxes) {
-  EXPECT(boxes.dim() == 2 && boxes.size(1) == 4, name, " has shape ", boxes.sizes(),
-         ", expected (N, 4)");
+// The numbers of an attribute, one for each side of a box.
+Numerals numbers_of(const char* name, const std::optional<Numerals>& attribute, size_t count,
+                    double otherwise) {
+  const Numerals numbers = attribute.value_or(Numerals(count, otherwise));
+  EXPECT(numbers.size() == count, name, " has ", numbers.size(), " numbers, expected ", count);
+  return numbers;
 }
-
-// One number for each side of a box.
 at::Tensor sides(const char* name, const std::optional<Numerals>& numbers, double otherwise,
                  const at::Tensor& like) {
-  const Numerals values = numbers.value_or(Numerals(4, otherwise));
-  EXPECT(values.size() == 4, name, " has ", values.size(), " numbers, expected 4");
-  return at::tensor(values, like.options().dtype(at::kDouble)).to(at::kFloat);
+  return at::tensor(numbers_of(name, numbers, 4, otherwise), like.options().dtype(at::kDouble))
+      .to(at::kFloat);
 }
 
 // Rounds to FLOAT16, in which the vendor computes for every type.
@@ -43,13 +45,6 @@ double radians(double degrees) {
   return degrees * std::numbers::pi / 180;
 }
 
-// The weights of the five numbers of a rotated box.
-Numerals weights_of(const std::optional<Numerals>& weight) {
-  const Numerals weights = weight.value_or(Numerals(5, 1));
-  EXPECT(weights.size() == 5, "weight has ", weights.size(), " numbers, expected 5");
-  return weights;
-}
-
 // Boxes (B, 5, N) with corners and an angle in degrees.
 struct Rotated {
   at::Tensor x, y, width, height, tangent;
@@ -70,7 +65,7 @@ struct Rotated {
 // ratios.
 NAMED_OPERATOR(BoundingBoxEncode, (Floating<In>, anchor_box), (Floating<In>, ground_truth_box),
                (Out, delats), (Attribute<Numerals>, means), (Attribute<Numerals>, stds)) {
-  expect_boxes("anchor_box", anchor_box);
+  expect_regions("anchor_box", anchor_box, 4);
   expect_like("ground_truth_box", ground_truth_box, anchor_box);
   const Centred anchor(anchor_box), truth(ground_truth_box);
   const at::Tensor deltas =
@@ -83,7 +78,7 @@ NAMED_OPERATOR(BoundingBoxEncode, (Floating<In>, anchor_box), (Floating<In>, gro
 NAMED_OPERATOR(BoundingBoxDecode, (Floating<In>, rois), (Floating<In>, deltas), (Out, bboxes),
                (Attribute<Numerals>, means), (Attribute<Numerals>, stds),
                (Attribute<Integers>, max_shape), (Attribute<double>, wh_ratio_clip)) {
-  expect_boxes("rois", rois);
+  expect_regions("rois", rois, 4);
   expect_like("deltas", deltas, rois);
   EXPECT(!max_shape || max_shape->empty() || max_shape->size() == 2, "max_shape has ",
          max_shape->size(), " numbers, expected a height and a width, or none");
@@ -99,8 +94,8 @@ NAMED_OPERATOR(BoundingBoxDecode, (Floating<In>, rois), (Floating<In>, deltas), 
   const at::Tensor half_width = grown(roi.width, 2) * 0.5 - 0.5;
   const at::Tensor half_height = grown(roi.height, 3) * 0.5 - 0.5;
   const bool is_clipped = max_shape && max_shape->size() == 2;
-  const auto clipped = [&](const at::Tensor& place, size_t i) {
-    return is_clipped ? place.clamp(0, static_cast<double>((*max_shape)[i] - 1)) : place;
+  const auto clipped = [&](const at::Tensor& position, size_t i) {
+    return is_clipped ? position.clamp(0, static_cast<double>((*max_shape)[i] - 1)) : position;
   };
   bboxes = at::stack({clipped(x - half_width, 1), clipped(y - half_height, 0),
                       clipped(x + half_width, 1), clipped(y + half_height, 0)},
@@ -110,11 +105,11 @@ NAMED_OPERATOR(BoundingBoxDecode, (Floating<In>, rois), (Floating<In>, deltas), 
 NAMED_OPERATOR(Iou, (Floating<In>, bboxes), (Floating<In>, gtboxes), (Out, overlap),
                (Attribute<std::string>, mode), (Attribute<double>, eps),
                (Attribute<bool>, aligned)) {
-  expect_boxes("bboxes", bboxes);
-  expect_boxes("gtboxes", gtboxes);
+  expect_regions("bboxes", bboxes, 4);
+  expect_regions("gtboxes", gtboxes, 4);
   EXPECT(!aligned.value_or(false), "aligned is true, expected false");
   const std::string name = mode.value_or("iou");
-  EXPECT(name == "iou" || name == "iof", "mode is ", name, ", expected iou or iof");
+  expect_text("mode", name, {"iou", "iof"});
   const at::Tensor a = bboxes.to(at::kFloat).unsqueeze(0);
   const at::Tensor b = gtboxes.to(at::kFloat).unsqueeze(1);
   const double longer = eps.value_or(1);
@@ -128,7 +123,7 @@ NAMED_OPERATOR(Iou, (Floating<In>, bboxes), (Floating<In>, gtboxes), (Out, overl
 }
 NAMED_OPERATOR(RotatedBoxEncode, (Floating<In>, anchor_box), (Floating<In>, gt_box), (Out, y),
                (Attribute<Numerals>, weight)) {
-  const Numerals w = weights_of(weight);
+  const Numerals w = numbers_of("weight", weight, 5, 1);
   expect_like("gt_box", gt_box, anchor_box);
   const Rotated anchor("anchor_box", anchor_box), truth("gt_box", gt_box);
   y = at::stack(
@@ -139,7 +134,7 @@ NAMED_OPERATOR(RotatedBoxEncode, (Floating<In>, anchor_box), (Floating<In>, gt_b
 }
 NAMED_OPERATOR(RotatedBoxDecode, (Floating<In>, anchor_box), (Floating<In>, deltas), (Out, y),
                (Attribute<Numerals>, weight)) {
-  const Numerals w = weights_of(weight);
+  const Numerals w = numbers_of("weight", weight, 5, 1);
   expect_like("deltas", deltas, anchor_box);
   const Rotated anchor("anchor_box", anchor_box);
   const auto delta = [&](int64_t i) {
@@ -159,15 +154,15 @@ NAMED_OPERATOR(YoloBoxesEncode, (Floating<In>, anchor_boxes), (Floating<In>, gt_
                (Unused<Attribute<std::string>>, performance_mode,
                 "chooses speed or precision; the host is precise")) {
   constexpr double kLeast = 1e-6;
-  expect_boxes("anchor_boxes", anchor_boxes);
+  expect_regions("anchor_boxes", anchor_boxes, 4);
   expect_like("gt_bboxes", gt_bboxes, anchor_boxes);
   expect_shape("stride", stride, {anchor_boxes.size(0)});
   const Centred anchor(anchor_boxes, 0), truth(gt_bboxes, 0);
   const at::Tensor step = stride.to(at::kFloat);
-  const auto place = [&](const at::Tensor& distance) {
+  const auto position = [&](const at::Tensor& distance) {
     return (distance / step + 0.5).clamp(kLeast, 1 - kLeast);
   };
-  encoded_bboxes = at::stack({place(truth.x - anchor.x), place(truth.y - anchor.y),
+  encoded_bboxes = at::stack({position(truth.x - anchor.x), position(truth.y - anchor.y),
                               at::log((truth.width / anchor.width).clamp_min(kLeast)),
                               at::log((truth.height / anchor.height).clamp_min(kLeast))},
                              1);
@@ -176,13 +171,12 @@ NAMED_OPERATOR(YoloBoxesEncode, (Floating<In>, anchor_boxes), (Floating<In>, gt_
 NAMED_OPERATOR(AnchorResponseFlags, (Floating<In>, gt_bboxes), (Out, flags),
                (Attribute<Integers>, featmap_size), (Attribute<Integers>, strides),
                (Attribute<int64_t>, num_base_anchors)) {
-  expect_boxes("gt_bboxes", gt_bboxes);
-  EXPECT(featmap_size && featmap_size->size() == 2 && strides && strides->size() == 2,
-         "featmap_size and strides are not two numbers each");
+  expect_regions("gt_bboxes", gt_bboxes, 4);
+  check_pair("featmap_size", featmap_size.value_or(Integers()), 0);
+  check_pair("strides", strides.value_or(Integers()), 1);
   const int64_t height = (*featmap_size)[0], width = (*featmap_size)[1];
   const int64_t anchors = num_base_anchors.value_or(1);
-  EXPECT(height >= 0 && width >= 0 && anchors >= 0 && (*strides)[0] > 0 && (*strides)[1] > 0,
-         "featmap_size, num_base_anchors or strides has a number that is too small");
+  expect_at_least("num_base_anchors", anchors, 0);
   const double count =
       static_cast<double>(height) * static_cast<double>(width) * static_cast<double>(anchors);
   EXPECT(count == static_cast<double>(flags->numel()), "flags has ", flags->numel(),
@@ -194,8 +188,8 @@ NAMED_OPERATOR(AnchorResponseFlags, (Floating<In>, gt_bboxes), (Out, flags),
   const Centred truth(gt_bboxes, 0);
   const at::Tensor column = at::floor(truth.x / static_cast<double>((*strides)[0])).to(at::kLong);
   const at::Tensor row = at::floor(truth.y / static_cast<double>((*strides)[1])).to(at::kLong);
-  const auto is_here = [](const at::Tensor& places, int64_t size) {
-    return places.unsqueeze(1) == at::arange(size, places.options());  // (N, size)
+  const auto is_here = [](const at::Tensor& positions, int64_t size) {
+    return positions.unsqueeze(1) == at::arange(size, positions.options());  // (N, size)
   };
   const at::Tensor marks =
       (is_here(row, height).unsqueeze(2) & is_here(column, width).unsqueeze(1)).any(0);
@@ -212,10 +206,8 @@ NAMED_OPERATOR(GridAssignPositive, (Floating<In>, assigned_gt_inds), (Floating<I
                (Attribute<bool>, gt_max_assign_all)) {
   expect_dims("overlaps", overlaps, 2);
   const int64_t truths = overlaps.size(0), boxes = overlaps.size(1);
-  for (const auto& [name, tensor] :
-       {std::pair{"assigned_gt_inds", assigned_gt_inds}, {"max_overlaps", max_overlaps}}) {
-    expect_shape(name, tensor, {boxes});
-  }
+  expect_shape("assigned_gt_inds", assigned_gt_inds, {boxes});
+  expect_shape("max_overlaps", max_overlaps, {boxes});
   expect_shape("box_responsible_flags", box_responsible_flags, {boxes});
   expect_shape("argmax_overlaps", argmax_overlaps, {boxes});
   expect_shape("gt_max_overlaps", gt_max_overlaps, {truths});
@@ -224,10 +216,11 @@ NAMED_OPERATOR(GridAssignPositive, (Floating<In>, assigned_gt_inds), (Floating<I
   const at::Tensor first = is_responsible & (max_overlaps > pos_iou_thr.value_or(0.5));
   at::Tensor result =
       at::where(first, (argmax_overlaps + 1).to(assigned_gt_inds.scalar_type()), assigned_gt_inds);
-  const at::Tensor places = at::arange(boxes, argmax_overlaps.options());
+  const at::Tensor positions = at::arange(boxes, argmax_overlaps.options());
   for (int64_t i = 0; i < truths; ++i) {
-    const at::Tensor is_best = gt_max_assign_all.value_or(true) ? overlaps[i] == gt_max_overlaps[i]
-                                                                : places == gt_argmax_overlaps[i];
+    const at::Tensor is_best = gt_max_assign_all.value_or(true)
+                                   ? overlaps[i] == gt_max_overlaps[i]
+                                   : positions == gt_argmax_overlaps[i];
     const at::Tensor is_claimed = is_responsible & is_best &
                                   (gt_max_overlaps[i] > min_pos_iou.value_or(0)) &
                                   (num_gts.reshape({}) > i);

@@ -3,6 +3,7 @@
 
 #include "cann/named_ops/operator.h"
 #include "cann/named_ops/precision.h"
+#include "cann/rows/pooling/pooling_checks.h"
 
 namespace aclnn_host::named_convolution {
 
@@ -29,10 +30,7 @@ Integers spatial(const char* name, const std::optional<Integers>& values, size_t
   EXPECT(values->size() == dims + 2, name, " has ", values->size(), " numbers, expected ",
          dims + 2);
   const Integers last(values->begin() + 2, values->end());
-  for (const int64_t value : last) {
-    EXPECT(value >= least && value <= kMostGap, name, " is ", at::IntArrayRef(*values),
-           ", expected numbers from ", least, " to ", kMostGap);
-  }
+  check_values(name, last, least, kMostGap);
   return last;
 }
 
@@ -48,15 +46,12 @@ Window window_of(int64_t rank, const std::optional<Integers>& strides,
                 groups.value_or(1)};
   const Integers both = pads.value_or(Integers(2 * dims, 0));
   EXPECT(both.size() == 2 * dims, "pads has ", both.size(), " numbers, expected ", 2 * dims);
+  check_values("pads", both, 0, kMostGap);
   for (size_t i = 0; i < dims; ++i) {
-    for (const int64_t pad : {both[2 * i], both[2 * i + 1]}) {
-      EXPECT(pad >= 0 && pad <= kMostGap, "pads is ", at::IntArrayRef(both),
-             ", expected numbers from 0 to ", kMostGap);
-    }
     window.before.push_back(both[2 * i]);
     window.after.push_back(both[2 * i + 1]);
   }
-  EXPECT(window.groups > 0, "groups is ", window.groups, ", expected 1 or more");
+  expect_at_least("groups", window.groups, 1);
   return window;
 }
 

@@ -6,25 +6,31 @@ namespace aclnn_host::named_copying {
 
 namespace {
 
-// A view with these strides in the memory of an input or output. The description's sizes may be
-// those of a larger tensor; they are ignored.
-aclTensor strided(const aclTensor& base, const Integers& sizes, const Integers& strides,
-                  int64_t offset) {
-  EXPECT(sizes.size() == strides.size(), "a view has ", sizes.size(), " sizes and ", strides.size(),
-         " strides, expected as many of both");
-  aclTensor view;
-  view.view = base.view;
-  view.storage_shape = base.storage_shape;
-  view.view.shape.assign(sizes.data(), sizes.size());
-  view.view.strides.assign(strides.data(), strides.size());
-  view.view.offset = offset;
-  return view;
-}
+// The view of the next input that the three inputs after it describe.
+struct View {
+  const aclTensor* base;
+  Integers sizes, strides;
+  int64_t offset;
 
-int64_t offset_of(const Integers& values) {
-  EXPECT(values.size() == 1, "a storage offset has ", values.size(), " values, expected one");
-  return values[0];
-}
+  explicit View(NamedArguments& arguments)
+      : base(arguments.next_input()),
+        sizes(integers_of(arguments.next_values("size"))),
+        strides(integers_of(arguments.next_values("stride"))),
+        offset(one_of("storage_offset", integers_of(arguments.next_values("storage_offset")))) {}
+  // A view with these strides in the memory of the input. The sizes of its description may be those
+  // of a larger tensor; they are ignored.
+  aclTensor tensor() const {
+    EXPECT(sizes.size() == strides.size(), "size has ", sizes.size(), " numbers and stride ",
+           strides.size(), ", expected as many of both");
+    aclTensor view;
+    view.view = base->view;
+    view.storage_shape = base->storage_shape;
+    view.view.shape.assign(sizes.data(), sizes.size());
+    view.view.strides.assign(strides.data(), strides.size());
+    view.view.offset = offset;
+    return view;
+  }
+};
 
 // Copies an input to an output, and expands its shape to the output's.
 void copy(const Frame& frame) {
@@ -42,40 +48,26 @@ aclnnStatus finish_copy(NamedArguments& arguments, Preparation& stage, const acl
   return stage.finish(copy);
 }
 
-const NamedOperator entry_as_strided(
-    "AsStrided", "aclop AsStrided", [](NamedArguments& arguments, Preparation& stage) {
-      const aclTensor* const x = arguments.next_input();
-      const Integers sizes = integers_of(arguments.next_values("size"));
-      const Integers strides = integers_of(arguments.next_values("stride"));
-      const int64_t offset = offset_of(integers_of(arguments.next_values("storage_offset")));
-      aclTensor* const y = arguments.next_output();
-      if (x == nullptr) return finish_copy(arguments, stage, x, y);
-      const aclTensor view = strided(*x, sizes, strides, offset);
-      return finish_copy(arguments, stage, &view, y);
-    });
+const NamedOperator entry_as_strided("AsStrided", "aclop AsStrided",
+                                     [](NamedArguments& arguments, Preparation& stage) {
+                                       const View from(arguments);
+                                       aclTensor* const y = arguments.next_output();
+                                       if (from.base == nullptr)
+                                         return finish_copy(arguments, stage, nullptr, y);
+                                       const aclTensor source = from.tensor();
+                                       return finish_copy(arguments, stage, &source, y);
+                                     });
 
 const NamedOperator entry_view_copy(
     "ViewCopy", "aclop ViewCopy", [](NamedArguments& arguments, Preparation& stage) {
-      struct View {
-        const aclTensor* base;
-        Integers sizes, strides;
-        int64_t offset;
-      };
-      const auto next = [&] {
-        const aclTensor* const base = arguments.next_input();
-        const Integers sizes = integers_of(arguments.next_values("size"));
-        const Integers strides = integers_of(arguments.next_values("stride"));
-        return View{base, sizes, strides,
-                    offset_of(integers_of(arguments.next_values("storage_offset")))};
-      };
-      const View to = next();
-      const View from = next();
+      const View to(arguments);
+      const View from(arguments);
       arguments.next_output();  // it has the memory of the first input
       if (to.base == nullptr || from.base == nullptr) {
         return finish_copy(arguments, stage, nullptr, nullptr);
       }
-      const aclTensor source = strided(*from.base, from.sizes, from.strides, from.offset);
-      aclTensor target = strided(*to.base, to.sizes, to.strides, to.offset);
+      const aclTensor source = from.tensor();
+      aclTensor target = to.tensor();
       return finish_copy(arguments, stage, &source, &target);
     });
 
@@ -180,7 +172,7 @@ NAMED_OPERATOR(OnesLike, (In, x), (Out, y)) {
 }
 NAMED_OPERATOR(Fill, (HostInts, dims), (In, value), (Out, y)) {
   expect_repeats("dims", dims, "y", y);
-  EXPECT(value.numel() == 1, "value has ", value.numel(), " elements, expected one");
+  expect_one("value", value);
   y = value.reshape({}).expand(y->sizes());
 }
 NAMED_OPERATOR(Diag, (In, x), (Out, y), (Attribute<int64_t>, diagonal)) {

@@ -8,11 +8,6 @@ namespace {
 
 constexpr int64_t kMostSteps = int64_t{1} << 31;
 
-double one(const char* name, const Numerals& numbers) {
-  EXPECT(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
-  return numbers[0];
-}
-
 // The type in which a sequence is computed.
 at::TensorOptions options_of(const Output& y) {
   const bool is_integral = at::isIntegralType(y->scalar_type(), false);
@@ -22,11 +17,11 @@ at::TensorOptions options_of(const Output& y) {
 // begin, begin + step, ..., with the number of elements of y.
 at::Tensor range(const Output& y, double begin, double step) {
   expect_dims("y", y, 1);
-  const at::Tensor places = at::arange(y->size(0), options_of(y));
+  const at::Tensor indices = at::arange(y->size(0), options_of(y));
   if (at::isIntegralType(y->scalar_type(), false)) {
-    return places * integer_of("delta", step) + integer_of("start", begin);
+    return indices * integer_of("delta", step) + integer_of("start", begin);
   }
-  return places * step + begin;
+  return indices * step + begin;
 }
 
 }  // namespace
@@ -34,7 +29,7 @@ at::Tensor range(const Output& y, double begin, double step) {
 NAMED_OPERATOR(Range, (HostFloats, start),
                (Unused<HostFloats>, limit, "the number of elements of y says it"),
                (HostFloats, delta), (Out, y)) {
-  y = range(y, one("start", start), one("delta", delta));
+  y = range(y, one_of("start", start), one_of("delta", delta));
 }
 NAMED_OPERATOR(RangeD, (Unused<In>, x, "holds 0, 1, 2, ..., as many as y has"), (Out, y),
                (Attribute<double>, start),
@@ -49,11 +44,9 @@ NAMED_OPERATOR(Eye, (Out, y), (Attribute<int64_t>, num_rows), (Attribute<int64_t
   y = at::eye(rows, columns, y->options());
 }
 NAMED_OPERATOR(LinSpace, (HostFloats, start), (HostFloats, stop), (HostInts, num), (Out, output)) {
-  EXPECT(num.size() == 1 && num[0] >= 0 && num[0] <= kMostSteps,
-         "num is not one number from 0 "
-         "to ",
-         kMostSteps);
-  output = at::linspace(one("start", start), one("stop", stop), num[0],
+  const int64_t count = one_of("num", num);
+  expect_range("num", count, 0, kMostSteps);
+  output = at::linspace(one_of("start", start), one_of("stop", stop), count,
                         output->options().dtype(at::kFloat));
 }
 NAMED_OPERATOR(LogSpaceD, (Unused<In>, assist, "holds 0, 1, 2, ..., as many as y has"), (Out, y),
@@ -61,7 +54,7 @@ NAMED_OPERATOR(LogSpaceD, (Unused<In>, assist, "holds 0, 1, 2, ..., as many as y
                (Attribute<double>, base),
                (Unused<Attribute<int64_t>>, dtype, "the dtype of the output says it")) {
   const int64_t count = steps.value_or(100);
-  EXPECT(count >= 0 && count <= kMostSteps, "steps is ", count, ", expected 0 to ", kMostSteps);
+  expect_range("steps", count, 0, kMostSteps);
   y = at::logspace(start.value_or(0), end.value_or(1), count, base.value_or(10),
                    y->options().dtype(at::kFloat));
 }

@@ -1,7 +1,7 @@
 // Gathers, scatters and fills by indices and masks.
 
 #include "cann/named_ops/operator.h"
-#include "cann/rows/bounds.h"
+#include "cann/rows/indexing/slices.h"
 
 namespace aclnn_host::named_indexing {
 
@@ -16,19 +16,18 @@ at::Tensor wrapped(const at::Tensor& indices, int64_t size) {
 // The slices of x at the indices along a dimension, in the indices' shape.
 at::Tensor taken(const at::Tensor& x, const at::Tensor& indices, int64_t axis) {
   const int64_t dim = c10::maybe_wrap_dim(axis, x.dim());
-  const at::Tensor places = wrapped(indices, x.size(dim));
-  const at::Tensor parts = x.index_select(dim, places.flatten());
-  Integers shape(x.sizes().begin(), x.sizes().begin() + dim);
-  shape.insert(shape.end(), indices.sizes().begin(), indices.sizes().end());
-  shape.insert(shape.end(), x.sizes().begin() + dim + 1, x.sizes().end());
-  return parts.reshape(shape);
+  const at::Tensor positions = wrapped(indices, x.size(dim));
+  const at::Tensor parts = x.index_select(dim, positions.flatten());
+  const auto split = static_cast<size_t>(dim);
+  return parts.reshape(
+      joined(x.sizes().slice(0, split), indices.sizes(), x.sizes().slice(split + 1)));
 }
 
 // var with the rows at the indices replaced by updates, which have the shape of the rows.
 at::Tensor with_rows(const at::Tensor& var, const at::Tensor& indices, const at::Tensor& updates,
                      bool accumulate) {
-  const at::Tensor places = wrapped(indices, var.size(0));
-  return at::index_put(var, {places}, updates, accumulate);
+  const at::Tensor positions = wrapped(indices, var.size(0));
+  return at::index_put(var, {positions}, updates, accumulate);
 }
 
 // var with updates at the coordinates in the last dimension of indices, which cover the first
@@ -38,11 +37,18 @@ at::Tensor with_elements(const at::Tensor& var, const at::Tensor& indices,
   const int64_t depth = indices.dim() == 0 ? 0 : indices.size(-1);
   EXPECT(depth > 0 && depth <= var.dim(), "indices has shape ", indices.sizes(),
          ", expected a last dimension of 1 to ", var.dim());
-  c10::List<std::optional<at::Tensor>> places;
+  c10::List<std::optional<at::Tensor>> positions;
   for (int64_t i = 0; i < depth; ++i) {
-    places.push_back(wrapped(indices.select(-1, i), var.size(i)));
+    positions.push_back(wrapped(indices.select(-1, i), var.size(i)));
   }
-  return at::index_put(var, places, updates, accumulate);
+  return at::index_put(var, positions, updates, accumulate);
+}
+
+at::Tensor one_hot(const at::Tensor& x, int64_t depth, const at::Tensor& on_value,
+                   const at::Tensor& off_value, const std::optional<int64_t>& axis) {
+  const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim() + 1);
+  const at::Tensor is_class = (x.unsqueeze(-1) == at::arange(depth, x.options())).movedim(-1, dim);
+  return at::where(is_class, on_value.reshape({}), off_value.reshape({}));
 }
 
 }  // namespace
@@ -71,19 +77,18 @@ NAMED_OPERATOR(Gather, (In, x), (IndexIn, indices), (Out, y),
 }
 NAMED_OPERATOR(GatherElements, (In, x), (IndexIn, index), (Out, y), (Attribute<int64_t>, dim)) {
   const int64_t axis = c10::maybe_wrap_dim(dim.value_or(0), x.dim());
-  const at::Tensor places = x.dim() == 0 ? index : wrapped(index, x.size(axis));
-  y = moved(x, [&](const at::Tensor& all) { return at::gather(all, axis, places); });
+  const at::Tensor positions = x.dim() == 0 ? index : wrapped(index, x.size(axis));
+  y = moved(x, [&](const at::Tensor& all) { return at::gather(all, axis, positions); });
 }
 NAMED_OPERATOR(ScatterElements, (In, data), (IndexIn, indices), (In, updates), (Out, y),
                (Attribute<int64_t>, axis), (Attribute<std::string>, reduction)) {
   const int64_t dim = c10::maybe_wrap_dim(axis.value_or(0), data.dim());
-  const at::Tensor places = data.dim() == 0 ? indices : wrapped(indices, data.size(dim));
+  const at::Tensor positions = data.dim() == 0 ? indices : wrapped(indices, data.size(dim));
   const std::string mode = reduction.value_or("none");
-  EXPECT(mode == "none" || mode == "add" || mode == "mul" || mode == "multiply", "reduction is ",
-         mode, ", expected none, add or mul");
-  y = mode == "none"  ? data.scatter(dim, places, updates)
-      : mode == "add" ? data.scatter_add(dim, places, updates)
-                      : data.scatter_reduce(dim, places, updates, "prod");
+  expect_text("reduction", mode, {"none", "add", "mul", "multiply"});
+  y = mode == "none"  ? data.scatter(dim, positions, updates)
+      : mode == "add" ? data.scatter_add(dim, positions, updates)
+                      : data.scatter_reduce(dim, positions, updates, "prod");
 }
 NAMED_OPERATOR(ScatterUpdate, (In, var), (IndexIn, indices), (In, updates), (Out, result),
                (Unused<Attribute<bool>>, use_locking, "changes no number")) {
@@ -109,11 +114,11 @@ NAMED_OPERATOR(InplaceIndexAdd, (In, var), (IndexIn, indices), (In, updates), (O
 NAMED_OPERATOR(IndexPutV2, (In, x), (In, value), (HostInts, indexed_sizes),
                (Unused<HostInts>, indexed_strides, "says how CANN walks through x"), (Ins, indices),
                (Out, y), (Attribute<bool>, accumulate)) {
-  c10::List<std::optional<at::Tensor>> places;
+  c10::List<std::optional<at::Tensor>> positions;
   size_t next = 0;
   for (size_t dim = 0; dim < indexed_sizes.size(); ++dim) {
     if (indexed_sizes[dim] == 0) {
-      places.push_back(std::nullopt);
+      positions.push_back(std::nullopt);
       continue;
     }
     EXPECT(next < indices.size() && static_cast<int64_t>(dim) < x.dim(),
@@ -122,10 +127,10 @@ NAMED_OPERATOR(IndexPutV2, (In, x), (In, value), (HostInts, indexed_sizes),
     const bool is_mask = each.scalar_type() == at::kBool || each.scalar_type() == at::kByte;
     EXPECT(is_mask || at::isIntegralType(each.scalar_type(), false), "indices have dtype ",
            dtype_text(each.scalar_type()), ", expected integers or BOOL");
-    places.push_back(is_mask ? each.to(at::kBool)
-                             : wrapped(each.to(at::kLong), x.size(static_cast<int64_t>(dim))));
+    positions.push_back(is_mask ? each.to(at::kBool)
+                                : wrapped(each.to(at::kLong), x.size(static_cast<int64_t>(dim))));
   }
-  y = at::index_put(x, places, value.to(x.scalar_type()), accumulate.value_or(false));
+  y = at::index_put(x, positions, value.to(x.scalar_type()), accumulate.value_or(false));
 }
 // assist1 is 0, and assist2 the value, at positions to fill; elsewhere they are 1 and 0.
 NAMED_OPERATOR(IndexFillD, (In, x), (In, assist1), (In, assist2), (Out, y),
@@ -152,10 +157,11 @@ NAMED_OPERATOR(MaskedFillRange, (In, x), (IndexIn, start), (IndexIn, end), (In, 
   if (x.dim() > 1) of_batch[0] = start.size(1);
   EXPECT(x.dim() == 1 ? start.size(1) == 1 : start.size(1) == x.size(0), "start has shape ",
          start.sizes(), ", expected (N, ", x.dim() == 1 ? 1 : x.size(0), ")");
-  const at::Tensor places = at::arange(x.size(dim), start.options()).view(along);
+  const at::Tensor positions = at::arange(x.size(dim), start.options()).view(along);
   at::Tensor result = x;
   for (int64_t i = 0; i < start.size(0); ++i) {
-    const at::Tensor is_in = (places >= start[i].view(of_batch)) & (places < end[i].view(of_batch));
+    const at::Tensor is_in =
+        (positions >= start[i].view(of_batch)) & (positions < end[i].view(of_batch));
     result = at::where(is_in, value[i].to(x.scalar_type()), result);
   }
   y = result;
@@ -168,18 +174,12 @@ NAMED_OPERATOR(FillDiagonal, (In, x), (Out, y), (Attribute<double>, fill_value),
 }
 NAMED_OPERATOR(OneHot, (IndexIn, x), (HostInts, depth), (In, on_value), (In, off_value), (Out, y),
                (Attribute<int64_t>, axis)) {
-  EXPECT(depth.size() == 1, "depth has ", depth.size(), " numbers, expected one");
-  const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim() + 1);
-  const at::Tensor classes = at::arange(depth[0], x.options());
-  const at::Tensor is_class = (x.unsqueeze(-1) == classes).movedim(-1, dim);
-  y = at::where(is_class, on_value.reshape({}), off_value.reshape({}));
+  y = one_hot(x, one_of("depth", depth), on_value, off_value, axis);
 }
 NAMED_OPERATOR(OneHotD, (IndexIn, x), (In, on_value), (In, off_value), (Out, y),
                (Attribute<int64_t>, depth), (Attribute<int64_t>, axis)) {
-  EXPECT(depth.value_or(0) > 0, "depth is ", depth.value_or(0), ", expected 1 or more");
-  const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim() + 1);
-  const at::Tensor is_class = (x.unsqueeze(-1) == at::arange(*depth, x.options())).movedim(-1, dim);
-  y = at::where(is_class, on_value.reshape({}), off_value.reshape({}));
+  expect_at_least("depth", depth.value_or(0), 1);
+  y = one_hot(x, *depth, on_value, off_value, axis);
 }
 NAMED_OPERATOR(EmbeddingDenseGrad, (Floating<In>, grad), (IndexIn, indices), (Out, y),
                (Attribute<int64_t>, num_weights), (Attribute<int64_t>, padding_idx),
@@ -202,8 +202,8 @@ NAMED_OPERATOR(NonZero, (In, x), (SizedOut, y), (Attribute<bool>, transpose),
                (Unused<Attribute<int64_t>>, dtype, "the dtype of the output says it")) {
   y.expect(at::kLong);
   if (!x.is_cpu()) return;
-  const at::Tensor places = at::nonzero(x);
-  y = transpose.value_or(false) ? places.t() : places;
+  const at::Tensor positions = at::nonzero(x);
+  y = transpose.value_or(false) ? positions.t() : positions;
 }
 
 }  // namespace aclnn_host::named_indexing

@@ -25,15 +25,10 @@ NAMED_OPERATOR(MatrixInverse, (FloatingOrComplex<In>, x), (Out, y), (Attribute<b
 }
 NAMED_OPERATOR(Qr, (FloatingOrComplex<In>, x), (Out, q), (Out, r),
                (Attribute<bool>, full_matrices)) {
-  const auto [orthogonal, triangular] =
-      at::linalg_qr(wide(x), full_matrices.value_or(false) ? "complete" : "reduced");
-  q = orthogonal;
-  r = triangular;
+  std::tie(q, r) = at::linalg_qr(wide(x), full_matrices.value_or(false) ? "complete" : "reduced");
 }
 NAMED_OPERATOR(LogMatrixDeterminant, (FloatingOrComplex<In>, x), (Out, sign), (Out, y)) {
-  const auto [signs, logarithms] = at::linalg_slogdet(wide(x));
-  sign = signs;
-  y = logarithms;
+  std::tie(sign, y) = at::linalg_slogdet(wide(x));
 }
 NAMED_OPERATOR(Pdist, (Floating<In>, x), (Out, y), (Attribute<double>, p)) {
   y = at::pdist(wide(x), norm_of(p));

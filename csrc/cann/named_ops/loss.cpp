@@ -5,24 +5,14 @@
 #include <ATen/core/Reduction.h>
 
 #include "cann/named_ops/operator.h"
+#include "cann/rows/loss/reductions.h"
 
 namespace aclnn_host::named_loss {
 
 namespace {
 
 int64_t reduction_of(const std::optional<std::string>& attribute) {
-  const std::string reduction = attribute.value_or("mean");
-  if (reduction == "none") return at::Reduction::None;
-  if (reduction == "sum") return at::Reduction::Sum;
-  EXPECT(reduction == "mean", "reduction is ", reduction, ", expected none, mean or sum");
-  return at::Reduction::Mean;
-}
-
-// The derivative of each element's loss, times the incoming gradient and the element's weight in
-// the reduction.
-at::Tensor chain(const at::Tensor& each, const at::Tensor& grads, int64_t reduction) {
-  const at::Tensor product = each * wide(grads);
-  return reduction == at::Reduction::Mean ? product / static_cast<double>(each.numel()) : product;
+  return aclnn_host::reduction_of("reduction", attribute.value_or("mean"));
 }
 
 // Broadcasts both tensors, because ATen divides a mean by the number of elements of the first one.
@@ -44,8 +34,7 @@ NAMED_OPERATOR(MseLoss, (Floating<In>, predict), (Floating<In>, label), (Out, y)
 }
 NAMED_OPERATOR(MseLossGrad, (Floating<In>, predict), (Floating<In>, label), (Floating<In>, dout),
                (Out, y), (Attribute<std::string>, reduction)) {
-  const int64_t mode = reduction_of(reduction);
-  y = chain(2 * (wide(predict) - wide(label)), dout, mode);
+  y = chain(2 * (wide(predict) - wide(label)), dout, reduction_of(reduction));
 }
 NAMED_OPERATOR(LpLoss, (Floating<In>, predict), (Floating<In>, label), (Out, y),
                (Attribute<int64_t>, p), (Attribute<std::string>, reduction)) {
@@ -54,8 +43,7 @@ NAMED_OPERATOR(LpLoss, (Floating<In>, predict), (Floating<In>, label), (Out, y),
 }
 NAMED_OPERATOR(L1LossGrad, (Floating<In>, grads), (Floating<In>, predict), (Floating<In>, label),
                (Out, y), (Attribute<std::string>, reduction)) {
-  const int64_t mode = reduction_of(reduction);
-  y = chain(at::sign(wide(predict) - wide(label)), grads, mode);
+  y = chain(at::sign(wide(predict) - wide(label)), grads, reduction_of(reduction));
 }
 NAMED_OPERATOR(SmoothL1LossV2, (Floating<In>, predict), (Floating<In>, label), (Out, loss),
                (Attribute<double>, sigma), (Attribute<std::string>, reduction)) {
@@ -157,9 +145,7 @@ NAMED_OPERATOR(MultilabelMarginLoss, (Floating<In>, x), (IndexIn, target), (Out,
 // Computes the loss of each row, and its gradient.
 NAMED_OPERATOR(SoftmaxCrossEntropyWithLogits, (Floating<In>, features), (Floating<In>, labels),
                (Out, loss), (Out, backprop)) {
-  const at::Tensor logits = wide(features), weights = wide(labels);
-  loss = -(weights * at::log_softmax(logits, 1)).sum(1);
-  backprop = at::softmax(logits, 1) - weights;
+  std::tie(loss, backprop) = softmax_cross_entropy(features, labels);
 }
 
 }  // namespace aclnn_host::named_loss

@@ -10,19 +10,14 @@ namespace {
 
 constexpr double kEpsilonOfGradient = 1e-5;
 
-struct Moments {
-  at::Tensor mean;
-  at::Tensor variance;
-};
-
 Integers dims_from(const at::Tensor& x, int64_t first) {
   Integers dims;
   for (int64_t i = first; i < x.dim(); ++i) dims.push_back(i);
   return dims;
 }
 
-// The moments over the last dimensions, which are kept with size 1.
-Moments moments_of(const at::Tensor& x, int64_t first) {
+// The mean and the variance over the last dimensions, which are kept with size 1.
+std::pair<at::Tensor, at::Tensor> moments_of(const at::Tensor& x, int64_t first) {
   const Integers dims = dims_from(x, first);
   const at::Tensor mean = x.mean(dims, /*keepdim=*/true);
   return {mean, at::square(x - mean).mean(dims, /*keepdim=*/true)};
@@ -64,6 +59,19 @@ at::Tensor per_channel(const at::Tensor& numbers, const at::Tensor& x) {
   return wide(numbers).view(shape);
 }
 
+struct GroupNormalization {
+  at::Tensor mean, variance, rstd, result;
+
+  GroupNormalization(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& beta,
+                     const std::optional<int64_t>& groups, double epsilon) {
+    const at::Tensor grouped = in_groups(wide(x), groups.value_or(1));
+    std::tie(mean, variance) = moments_of(grouped, 2);
+    rstd = at::rsqrt(variance + epsilon);
+    const at::Tensor normal = ((grouped - mean) * rstd).view(x.sizes());
+    result = normal * per_channel(gamma, x) + per_channel(beta, x);
+  }
+};
+
 }  // namespace
 
 NAMED_OPERATOR(LayerNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta), (Out, y),
@@ -71,10 +79,10 @@ NAMED_OPERATOR(LayerNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In
                (Unused<Attribute<int64_t>>, begin_params_axis,
                 "the shapes of gamma and beta say it"),
                (Attribute<double>, epsilon)) {
-  const auto [average, spread] = moments_of(wide(x), axis_of(begin_norm_axis, x));
-  y = (wide(x) - average) * at::rsqrt(spread + epsilon.value_or(1e-7)) * wide(gamma) + wide(beta);
-  mean = average;
-  variance = spread;
+  const auto moments = moments_of(wide(x), axis_of(begin_norm_axis, x));
+  const at::Tensor scale = at::rsqrt(moments.second + epsilon.value_or(1e-7));
+  y = (wide(x) - moments.first) * scale * wide(gamma) + wide(beta);
+  std::tie(mean, variance) = moments;
 }
 NAMED_OPERATOR(LayerNormV3, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta),
                (Out, y), (Out, mean), (Out, rstd), (Attribute<int64_t>, begin_norm_axis),
@@ -126,27 +134,20 @@ NAMED_OPERATOR(GroupNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In
                (Out, mean), (Out, variance), (Attribute<int64_t>, num_groups),
                (Only, data_format, "NCHW"), (Attribute<double>, eps),
                (Unused<Attribute<bool>>, is_training, "reserved")) {
-  const at::Tensor grouped = in_groups(wide(x), num_groups.value_or(1));
-  const auto [average, spread] = moments_of(grouped, 2);
-  const at::Tensor normal =
-      ((grouped - average) * at::rsqrt(spread + eps.value_or(1e-4))).view(x.sizes());
-  y = normal * per_channel(gamma, x) + per_channel(beta, x);
-  mean = average.reshape(mean->sizes());
-  variance = spread.reshape(variance->sizes());
+  const GroupNormalization of(x, gamma, beta, num_groups, eps.value_or(1e-4));
+  y = of.result;
+  mean = of.mean.reshape(mean->sizes());
+  variance = of.variance.reshape(variance->sizes());
 }
 NAMED_OPERATOR(GroupNormSwish, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta),
                (Out, y), (Out, mean), (Out, rstd), (Attribute<int64_t>, num_groups),
                (Only, data_format, "NCHW"), (Attribute<double>, eps),
                (Attribute<bool>, activate_swish), (Attribute<double>, swish_scale)) {
-  const at::Tensor grouped = in_groups(wide(x), num_groups.value_or(1));
-  const auto [average, spread] = moments_of(grouped, 2);
-  const at::Tensor scale = at::rsqrt(spread + eps.value_or(1e-5));
-  const at::Tensor normal = ((grouped - average) * scale).view(x.sizes());
-  const at::Tensor result = normal * per_channel(gamma, x) + per_channel(beta, x);
+  const GroupNormalization of(x, gamma, beta, num_groups, eps.value_or(1e-5));
   const bool is_swish = activate_swish.value_or(true);
-  y = is_swish ? result * at::sigmoid(result * swish_scale.value_or(1)) : result;
-  mean = average.reshape(mean->sizes());
-  rstd = scale.reshape(rstd->sizes());
+  y = is_swish ? of.result * at::sigmoid(of.result * swish_scale.value_or(1)) : of.result;
+  mean = of.mean.reshape(mean->sizes());
+  rstd = of.rstd.reshape(rstd->sizes());
 }
 NAMED_OPERATOR(BNInfer, (Floating<In>, x), (Floating<In>, scale), (Floating<In>, offset),
                (Floating<In>, mean), (Floating<In>, variance), (Out, y),
@@ -173,8 +174,7 @@ NAMED_OPERATOR(NormalizeBatch, (Floating<In>, input_x), (IndexIn, seq_len), (Out
   expect_dims("input_x", input_x, 3);
   expect_shape("seq_len", seq_len, {input_x.size(0)});
   const std::string type = normalize_type.value_or("per_feature");
-  EXPECT(type == "per_feature" || type == "all_features", "normalize_type is ", type,
-         ", expected per_feature or all_features");
+  expect_text("normalize_type", type, {"per_feature", "all_features"});
   const at::Tensor x = wide(input_x);
   const at::Tensor steps = at::arange(x.size(2), seq_len.options());
   const at::Tensor is_step = (steps < seq_len.unsqueeze(1)).unsqueeze(1);

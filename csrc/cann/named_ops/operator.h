@@ -14,6 +14,7 @@
 
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+#include "cann/rows/texts.h"
 #include "host_cann/descriptors/containers.h"
 #include "host_cann/runtime/description.h"
 #include "host_cann/runtime/named_call.h"
@@ -135,6 +136,18 @@ struct HostFloats {
 // sizes are accepted.
 void expect_repeats(const char* name, const std::optional<Integers>& sizes, const char* of,
                     const at::Tensor& tensor);
+
+// The number of a list of one number.
+template <class T>
+T one_of(const char* name, const std::vector<T>& numbers) {
+  EXPECT(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
+  return numbers[0];
+}
+
+// Refuses a tensor of more or less than one element.
+inline void expect_one(const char* name, const at::Tensor& tensor) {
+  EXPECT(tensor.numel() == 1, name, " has ", tensor.numel(), " elements, expected one");
+}
 
 // Converts a number to int64_t; refuses fractions and numbers out of range.
 int64_t integer_of(const char* name, double number);

@@ -7,7 +7,7 @@ namespace aclnn_host::named_optimizers {
 namespace {
 
 at::Tensor scalar(const char* name, const at::Tensor& x) {
-  EXPECT(x.numel() == 1, name, " has ", x.numel(), " elements, expected one");
+  expect_one(name, x);
   return wide(x).reshape({});
 }
 
@@ -58,8 +58,7 @@ NAMED_OPERATOR(ApplyAdamV2, (Floating<In>, var), (Floating<In>, m), (Floating<In
                (In, weight_decay), (Optional<In>, step_size), (Out, var_out), (Out, m_out),
                (Out, v_out), (Attribute<std::string>, adam_mode)) {
   const std::string mode = adam_mode.value_or("adam");
-  EXPECT(mode == "adam" || mode == "mbart_adam", "adam_mode is ", mode,
-         ", expected adam or mbart_adam");
+  expect_text("adam_mode", mode, {"adam", "mbart_adam"});
   EXPECT(!max_grad_norm.is_cpu() || scalar("max_grad_norm", max_grad_norm).item<float>() <= 0,
          "max_grad_norm is above 0, which the host CANN does not emulate; clip the gradient");
   const at::Tensor b1 = scalar("beta1", beta1), b2 = scalar("beta2", beta2), g = wide(grad);

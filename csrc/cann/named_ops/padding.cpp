@@ -33,11 +33,8 @@ Integers inner(Integers paddings) {
 enum class Mode { kConstant, kEdge, kReflect };
 
 Mode mode_of(const std::string& mode) {
-  if (mode == "constant") return Mode::kConstant;
-  if (mode == "edge") return Mode::kEdge;
-  EXPECT(mode == "reflect" || mode == "REFLECT", "mode is ", mode,
-         ", expected constant, edge or reflect");
-  return Mode::kReflect;
+  expect_text("mode", mode, {"constant", "edge", "reflect", "REFLECT"});
+  return mode == "constant" ? Mode::kConstant : mode == "edge" ? Mode::kEdge : Mode::kReflect;
 }
 
 // The gradient of x, whose shape is `shape`, from that of the padded tensor.
@@ -95,8 +92,7 @@ NAMED_OPERATOR(PadV3, (In, x), (HostInts, paddings), (Optional<In>, constant_val
     y = result;
     return;
   }
-  EXPECT(constant_values->numel() == 1, "constant_values has ", constant_values->numel(),
-         " elements, expected one");
+  expect_one("constant_values", *constant_values);
   const at::Tensor is_x = padded(at::ones_like(x, at::kBool), pads, kind);
   y = at::where(is_x, result, constant_values->reshape({}));
 }

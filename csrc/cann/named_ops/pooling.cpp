@@ -147,12 +147,12 @@ NAMED_OPERATOR(MaxPool3DGrad, (Floating<In>, orig_x),
   const Integers k = volume("ksize", ksize), s = volume("strides", strides);
   const Integers p = first_sides(pads, 3), d{1, 1, 1};
   // The sizes of the gradient show whether the forward pass rounded up.
-  const auto places = [&](bool ceil) {
+  const auto maxima = [&](bool ceil) {
     return std::get<1>(at::max_pool3d_with_indices(wide(orig_x), k, s, p, d, ceil));
   };
-  at::Tensor where = places(false);
+  at::Tensor where = maxima(false);
   const bool ceil = where.sizes() != grads.sizes();
-  if (ceil) where = places(true);
+  if (ceil) where = maxima(true);
   y = at::max_pool3d_with_indices_backward(wide(grads), wide(orig_x), k, s, p, d, ceil, where);
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "cann/named_ops/operator.h"
+#include "cann/rows/bits.h"
 #include "cann/rows/engine/frame.h"
 
 namespace aclnn_host::named_quantization {
@@ -65,7 +66,7 @@ NAMED_OPERATOR(IFMR, (Floating<In>, data), (Floating<In>, data_min), (Floating<I
   EXPECT(range.size() == 2 && std::isfinite(range[0]) && std::isfinite(range[1]) && step > 0 &&
              std::abs(range[1] - range[0]) / step <= kMostSteps,
          "search_range is not two numbers at most ", kMostSteps, " search_steps apart");
-  EXPECT(bits >= 2 && bits <= 16, "quant_bits is ", bits, ", expected 2 to 16");
+  expect_range("quant_bits", bits, 2, 16);
   EXPECT(data_min.numel() == 1 && data_max.numel() == 1 && cumsum.numel() > 0,
          "data_min and data_max have ", data_min.numel(), " and ", data_max.numel(),
          " elements and cumsum ", cumsum.numel(), ", expected one each, and some bins");
@@ -84,10 +85,7 @@ NAMED_OPERATOR(SignBitsPack, (Floating<In>, self), (Out, y), (Attribute<int64_t>
   expect_dims("self", self, 1);
   const int64_t bytes = (self.size(0) + 7) / 8;
   EXPECT(rows > 0 && bytes % rows == 0, "size is ", rows, ", expected a divisor of ", bytes);
-  const at::Tensor bits =
-      at::constant_pad_nd((self >= 0).to(at::kByte), {0, bytes * 8 - self.size(0)});
-  const at::Tensor places = at::arange(8, bits.options());
-  y = bits.view({bytes, 8}).bitwise_left_shift(places).sum(1, false, at::kByte).view({rows, -1});
+  y = packed_bits(self >= 0).view({rows, -1});
 }
 NAMED_OPERATOR(SignBitsUnpack, (In, self), (Out, y), (Attribute<int64_t>, size),
                (Unused<Attribute<int64_t>>, dtype, "the dtype of y says it")) {
@@ -95,9 +93,7 @@ NAMED_OPERATOR(SignBitsUnpack, (In, self), (Out, y), (Attribute<int64_t>, size),
   expect_dtype("self", self, at::kByte);
   EXPECT(rows > 0 && self.numel() * 8 % rows == 0, "size is ", rows, ", expected a divisor of ",
          self.numel() * 8);
-  const at::Tensor bits =
-      self.reshape({-1, 1}).bitwise_right_shift(at::arange(8, self.options())).bitwise_and(1);
-  y = (bits.to(at::kFloat) * 2 - 1).view({rows, -1});
+  y = (unpacked_bits(self).to(at::kFloat) * 2 - 1).view({rows, -1});
 }
 
 }  // namespace aclnn_host::named_quantization

@@ -10,26 +10,20 @@ namespace aclnn_host::named_random {
 
 namespace {
 
-double one(const char* name, const Numerals& numbers) {
-  EXPECT(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
-  return numbers[0];
-}
-
 double probability(const char* name, const Numerals& numbers) {
-  const double p = one(name, numbers);
+  const double p = one_of(name, numbers);
   EXPECT(p >= 0 && p <= 1, name, " is ", p, ", expected 0 to 1");
   return p;
 }
 
-// x scaled where the mask is set, and 0 elsewhere. A keep probability of 0 has no scale.
-at::Tensor kept(const at::Tensor& x, const at::Tensor& is_kept, double keep) {
-  return at::where(is_kept, wide(x) * (keep > 0 ? 1 / keep : 0), c10::Scalar(0.0));
+// A probability of 0 keeps nothing.
+double scale_of(double keep_probability) {
+  return keep_probability > 0 ? 1 / keep_probability : 0;
 }
 
 // Unpacks a mask of a bit or a byte for each element.
 at::Tensor is_kept(const at::Tensor& mask, const at::Tensor& x) {
-  EXPECT(mask.scalar_type() == at::kByte || mask.scalar_type() == at::kBool, "mask has dtype ",
-         dtype_text(mask.scalar_type()), ", expected UINT8");
+  expect_dtype("mask", mask, {at::kByte, at::kBool});
   if (mask.numel() == x.numel() && x.numel() != dropout_mask_bytes(x.numel())) {
     return mask.reshape(x.sizes()).to(at::kBool);
   }
@@ -41,17 +35,13 @@ int64_t elements_of(const Integers& shape) {
   for (const int64_t size : shape) {
     EXPECT(size >= 0 && !__builtin_mul_overflow(elements, size, &elements) &&
                elements <= int64_t{1} << 40,
-           "shape is ", at::IntArrayRef(shape),
-           ", expected sizes of 0 or more, of at most 2^40 "
-           "elements");
+           "shape is ", shape, ", expected sizes of 0 or more, of at most 2^40 elements");
   }
   return elements;
 }
 
 int64_t axis_of(const std::optional<Integers>& axes) {
-  const Integers list = axes.value_or(Integers{-1});
-  EXPECT(list.size() == 1, "axis has ", list.size(), " numbers, expected one");
-  return list[0];
+  return one_of("axis", axes.value_or(Integers{-1}));
 }
 
 }  // namespace
@@ -70,18 +60,18 @@ NAMED_OPERATOR(StatelessDropOutGenMask, (HostInts, shape), (HostFloats, prob), (
   EXPECT(std::ranges::all_of(seed1, [](int64_t word) { return word == 0; }), "seed1 is ", seed1,
          ", expected 0: the host CANN draws from seed and offset");
   expect_dims("y", y, 1);
-  check_dropout_mask(y, elements_of(shape));
+  check_dropout_mask(y, elements_of(shape), "y");
   const int64_t low = seed.empty() ? 0 : seed[0], high = offset.empty() ? 0 : offset.back();
   y = draw_bits(y, probability("prob", prob), source_of(low, high));
 }
 NAMED_OPERATOR(DropOutDoMask, (Floating<In>, x), (In, mask), (HostFloats, keep_prob), (Out, y)) {
   y = kept(x, unpacked_dropout_mask(mask.reshape({-1}), x).to(at::kBool),
-           probability("keep_prob", keep_prob));
+           scale_of(probability("keep_prob", keep_prob)));
 }
 NAMED_OPERATOR(DropOutDoMaskV3, (Floating<In>, x), (In, mask), (HostFloats, keep_prob), (Out, y)) {
   EXPECT(mask.numel() == x.numel(), "mask has ", mask.numel(), " bytes, expected ", x.numel(),
          ", one for each element");
-  y = kept(x, mask.reshape(x.sizes()).to(at::kBool), probability("keep_prob", keep_prob));
+  y = kept(x, mask.reshape(x.sizes()).to(at::kBool), scale_of(probability("keep_prob", keep_prob)));
 }
 // softmax(x1 + alpha x2), and its dropout by the mask.
 NAMED_OPERATOR(AxpyWithSoftmaxAndDropOutDoMask, (Floating<In>, x1), (Floating<In>, x2), (In, mask),
@@ -90,14 +80,15 @@ NAMED_OPERATOR(AxpyWithSoftmaxAndDropOutDoMask, (Floating<In>, x1), (Floating<In
   const at::Tensor sum = wide(x1) + wide(x2) * alpha.value_or(1);
   const at::Tensor softmax = at::softmax(sum, axis_of(axis));
   y1 = softmax;
-  y2 = kept(softmax, is_kept(mask, softmax), input_keep_prob.value_or(1));
+  y2 = kept(softmax, is_kept(mask, softmax), scale_of(input_keep_prob.value_or(1)));
 }
 NAMED_OPERATOR(DropoutWithMulsAndSoftmaxGrad, (Floating<In>, y_grad), (In, mask),
                (Floating<In>, softmax_output), (Out, x_grad), (Attribute<double>, input_keep_prob),
                (Attribute<double>, alpha), (Attribute<Integers>, axes)) {
   const at::Tensor softmax = wide(softmax_output);
   expect_shape("y_grad", y_grad, softmax.sizes());
-  const at::Tensor grads = kept(y_grad, is_kept(mask, softmax), input_keep_prob.value_or(1));
+  const at::Tensor grads =
+      kept(y_grad, is_kept(mask, softmax), scale_of(input_keep_prob.value_or(1)));
   x_grad = at::_softmax_backward_data(grads, softmax, axis_of(axes), softmax.scalar_type()) *
            alpha.value_or(1);
 }
@@ -109,19 +100,19 @@ NAMED_OPERATOR(RandomChoiceWithMask, (In, x), (Out, y), (Out, mask), (Attribute<
   expect_dtype("x", x, at::kBool);
   expect_shape("y", y, {most, x.dim()});
   expect_shape("mask", mask, {most});
-  at::Tensor places = at::zeros({most, x.dim()}, x.options().dtype(at::kInt));
-  at::Tensor is_place = at::zeros({most}, x.options());
+  const at::Tensor coordinates = at::zeros({most, x.dim()}, x.options().dtype(at::kInt));
+  const at::Tensor is_found = at::zeros({most}, x.options());
   if (x.is_cpu()) {
     const at::Tensor all = at::nonzero(x);
     const int64_t number = std::min(most, all.size(0));
     const at::Tensor order =
         draw_permutation(all.size(0), source_of(seed.value_or(0), seed2.value_or(0)))
             .narrow(0, 0, number);
-    places.narrow(0, 0, number).copy_(all.index_select(0, std::get<0>(order.sort())));
-    is_place.narrow(0, 0, number).fill_(true);
+    coordinates.narrow(0, 0, number).copy_(all.index_select(0, std::get<0>(order.sort())));
+    is_found.narrow(0, 0, number).fill_(true);
   }
-  y = places;
-  mask = is_place;
+  y = coordinates;
+  mask = is_found;
 }
 
 }  // namespace aclnn_host::named_random

@@ -12,17 +12,17 @@ namespace {
 
 bool is_backwards(const std::optional<std::string>& direction) {
   const std::string name = direction.value_or("UNIDIRECTIONAL");
-  EXPECT(name == "UNIDIRECTIONAL" || name == "REDIRECTIONAL", "direction is ", name,
-         ", expected UNIDIRECTIONAL or REDIRECTIONAL");
+  expect_text("direction", name, {"UNIDIRECTIONAL", "REDIRECTIONAL"});
   return name == "REDIRECTIONAL";
 }
 
 // A state (B, H), which may have a leading dimension of 1.
-at::Tensor state(const std::optional<at::Tensor>& tensor, const at::Tensor& x, int64_t hidden) {
+at::Tensor state(const char* name, const std::optional<at::Tensor>& tensor, const at::Tensor& x,
+                 int64_t hidden) {
   const std::vector<int64_t> shape{x.size(1), hidden};
   if (!tensor) return at::zeros(shape, wide(x).options());
-  EXPECT(tensor->numel() == shape[0] * shape[1], "a state has shape ", tensor->sizes(),
-         ", expected ", at::IntArrayRef(shape));
+  EXPECT(tensor->numel() == shape[0] * shape[1], name, " has shape ", tensor->sizes(),
+         ", expected ", shape);
   return wide(*tensor).reshape(shape);
 }
 
@@ -69,7 +69,7 @@ at::Tensor sequence(const std::vector<at::Tensor>& steps, const at::Tensor& x, b
 at::Tensor reordered(const at::Tensor& parameter, const std::optional<std::string>& gate_order) {
   const std::string order = gate_order.value_or("ijfo");
   if (order == "ifjo" || order == "ifco") return parameter;
-  EXPECT(order == "ijfo", "gate_order is ", order, ", expected ijfo or ifjo");
+  expect_text("gate_order", order, {"ijfo", "ifjo"});
   return at::cat(
       {part(parameter, 0, 4), part(parameter, 2, 4), part(parameter, 1, 4), part(parameter, 3, 4)},
       -1);
@@ -91,13 +91,19 @@ struct LstmOutputs {
   std::vector<at::Tensor> y, h, c, i, j, f, o, tanhc;
 };
 
-LstmOutputs lstm(const at::Tensor& x, const at::Tensor& of_input, const at::Tensor& of_hidden,
-                 const std::optional<at::Tensor>& bias, const Lengths& lengths, at::Tensor h,
-                 at::Tensor c, bool backwards, double forget_bias) {
+// The sequences of the hidden state, both states, the gates and tanh of the cell state.
+auto lstm(const at::Tensor& x, const at::Tensor& input_weight, const at::Tensor& hidden_weight,
+          const std::optional<at::Tensor>& bias, const Lengths& lengths,
+          const std::optional<at::Tensor>& init_h, const std::optional<at::Tensor>& init_c,
+          const std::optional<std::string>& direction, double forget_bias) {
+  const int64_t hidden = hidden_weight.size(0);
+  const bool backwards = is_backwards(direction);
+  at::Tensor h = state("init_h", init_h, x, hidden), c = state("init_c", init_c, x, hidden);
   LstmOutputs out;
   for (int64_t n = 0; n < steps_to_compute(x); ++n) {
     const int64_t step = place_of_step(n, x.size(0), backwards);
-    at::Tensor gates = at::matmul(wide(x[step]), of_input) + at::matmul(h, of_hidden);
+    at::Tensor gates =
+        at::matmul(wide(x[step]), wide(input_weight)) + at::matmul(h, wide(hidden_weight));
     if (bias) gates = gates + wide(*bias);
     const at::Tensor i = at::sigmoid(part(gates, 0, 4)), j = at::tanh(part(gates, 2, 4));
     const at::Tensor f = at::sigmoid(part(gates, 1, 4) + forget_bias);
@@ -110,11 +116,15 @@ LstmOutputs lstm(const at::Tensor& x, const at::Tensor& of_input, const at::Tens
     out.i.push_back(i), out.j.push_back(j), out.f.push_back(f), out.o.push_back(o);
     out.tanhc.push_back(tanhc);
   }
-  return out;
+  const auto all = [&](const std::vector<at::Tensor>& steps) {
+    return sequence(steps, x, backwards, hidden);
+  };
+  return std::tuple(all(out.y), all(out.h), all(out.c), all(out.i), all(out.j), all(out.f),
+                    all(out.o), all(out.tanhc));
 }
 
 // Checks a weight with this number of gates, and returns the hidden size.
-int64_t hidden_of(const char* name, const at::Tensor& weight, int64_t gates) {
+int64_t hidden_size(const char* name, const at::Tensor& weight, int64_t gates) {
   EXPECT(weight.dim() == 2 && weight.size(1) % gates == 0 && weight.size(1) > 0, name,
          " has shape ", weight.sizes(), ", expected (features, ", gates, " * H)");
   return weight.size(1) / gates;
@@ -126,26 +136,27 @@ struct LstmTrace {
 };
 
 struct LstmGradients {
-  std::vector<at::Tensor> gates;   // of every step
-  std::vector<at::Tensor> before;  // the hidden state before each step
-  at::Tensor of_h, of_c;
+  at::Tensor of_input, of_hidden, of_bias, of_x, of_h, of_c;
 };
 
 // The gradient of a state at a step: that of the last state, or that of every step.
-at::Tensor of_step(const at::Tensor& gradient, int64_t n, int64_t step, const LstmTrace& t,
-                   const at::Tensor& like) {
+at::Tensor of_step(const char* name, const at::Tensor& gradient, int64_t n, int64_t step,
+                   const LstmTrace& t, const at::Tensor& like) {
   if (gradient.numel() == like.numel() && n == 0) return wide(gradient).reshape(like.sizes());
   if (gradient.numel() == like.numel()) return at::zeros(like.sizes(), like.options());
-  expect_shape("the gradient of a state", gradient, t.h.sizes());
+  expect_shape(name, gradient, t.h.sizes());
   return wide(gradient)[step];
 }
 
 // Computes the gradients from the last step to the first.
-LstmGradients lstm_gradients(const LstmTrace& t, const at::Tensor& of_hidden, const at::Tensor& dy,
+LstmGradients lstm_gradients(const LstmTrace& t, const at::Tensor& input_weight,
+                             const at::Tensor& hidden_weight, const at::Tensor& dy,
                              const at::Tensor& dh, const at::Tensor& dc, const Lengths& lengths,
                              bool backwards) {
-  const int64_t hidden = of_hidden.size(0), steps = t.x.size(0);
-  const at::Tensor init_h = state(t.init_h, t.x, hidden), init_c = state(t.init_c, t.x, hidden);
+  const int64_t hidden = hidden_weight.size(0), steps = t.x.size(0);
+  const at::Tensor init_h = state("init_h", t.init_h, t.x, hidden);
+  const at::Tensor init_c = state("init_c", t.init_c, t.x, hidden);
+  std::vector<at::Tensor> gates, before;  // of each step; the hidden state before it
   LstmGradients out;
   out.of_h = at::zeros(init_h.sizes(), init_h.options());
   out.of_c = out.of_h;
@@ -156,8 +167,8 @@ LstmGradients lstm_gradients(const LstmTrace& t, const at::Tensor& of_hidden, co
     const bool is_first = n == steps - 1 || !is_all;
     const at::Tensor h_before = is_first ? init_h : wide(t.h[last]);
     const at::Tensor c_before = is_first ? init_c : wide(t.c[last]);
-    const at::Tensor of_h = out.of_h + of_step(dh, n, step, t, init_h);
-    const at::Tensor of_c = out.of_c + of_step(dc, n, step, t, init_c);
+    const at::Tensor of_h = out.of_h + of_step("dh", dh, n, step, t, init_h);
+    const at::Tensor of_c = out.of_c + of_step("dc", dc, n, step, t, init_c);
     const at::Tensor i = wide(t.i[step]), j = wide(t.j[step]), f = wide(t.f[step]);
     const at::Tensor o = wide(t.o[step]), tanhc = wide(t.tanhc[step]);
     const at::Tensor of_result = of_h + wide(dy[step]);
@@ -166,37 +177,27 @@ LstmGradients lstm_gradients(const LstmTrace& t, const at::Tensor& of_hidden, co
         at::cat({of_next * j * i * (1 - i), of_next * c_before * f * (1 - f),
                  of_next * i * (1 - j * j), of_result * tanhc * o * (1 - o)},
                 -1);
-    out.gates.push_back(lengths.cleared(step, of_gates));
-    out.before.push_back(h_before);
-    out.of_h = lengths.chosen(step, at::matmul(out.gates.back(), of_hidden.t()), of_h);
+    gates.push_back(lengths.cleared(step, of_gates));
+    before.push_back(h_before);
+    out.of_h = lengths.chosen(step, at::matmul(gates.back(), wide(hidden_weight).t()), of_h);
     out.of_c = lengths.chosen(step, of_next * f, of_c);
   }
-  // Restores the order in which the steps were computed.
-  std::reverse(out.gates.begin(), out.gates.end());
-  std::reverse(out.before.begin(), out.before.end());
+  const auto flat = [&](const std::vector<at::Tensor>& list, int64_t features) {
+    return sequence(list, t.x, !backwards, features).reshape({-1, features});
+  };
+  const at::Tensor all = flat(gates, 4 * hidden);
+  out.of_input = at::matmul(wide(t.x).reshape({-1, t.x.size(2)}).t(), all);
+  out.of_hidden = at::matmul(flat(before, hidden).t(), all);
+  out.of_bias = all.sum(0);
+  out.of_x = at::matmul(all, wide(input_weight).t()).view(t.x.sizes());
   return out;
-}
-
-// The gradients of parameters and inputs.
-struct Parameters {
-  at::Tensor of_input, of_hidden, of_bias, of_x;
-};
-Parameters parameter_gradients(const LstmGradients& g, const at::Tensor& x,
-                               const at::Tensor& input_weight, bool backwards) {
-  const int64_t gates = input_weight.size(1);
-  const at::Tensor of_gates = sequence(g.gates, x, backwards, gates).reshape({-1, gates});
-  const int64_t hidden = gates / 4;
-  const at::Tensor before = sequence(g.before, x, backwards, hidden).reshape({-1, hidden});
-  const at::Tensor inputs = wide(x).reshape({-1, x.size(2)});
-  return {at::matmul(inputs.t(), of_gates), at::matmul(before.t(), of_gates), of_gates.sum(0),
-          at::matmul(of_gates, input_weight.t()).view(x.sizes())};
 }
 
 void check_lstm(const at::Tensor& x, const at::Tensor& of_input, const at::Tensor& of_hidden,
                 const std::optional<std::string>& cell_type) {
-  EXPECT(cell_type.value_or("LSTM") == "LSTM", "cell_type is ", *cell_type, ", expected LSTM");
+  expect_text("cell_type", cell_type.value_or("LSTM"), {"LSTM"});
   expect_dims("x", x, 3);
-  const int64_t hidden = hidden_of("the weight", of_input, 4);
+  const int64_t hidden = hidden_size("the weight of x", of_input, 4);
   EXPECT(of_input.size(0) == x.size(2) && of_hidden.size(0) == hidden &&
              of_hidden.size(1) == of_input.size(1),
          "the weights of x and of the hidden state have shapes ", of_input.sizes(), " and ",
@@ -206,7 +207,7 @@ void check_lstm(const at::Tensor& x, const at::Tensor& of_input, const at::Tenso
 // Splits a matrix into the weights of x and those of the hidden state.
 std::pair<at::Tensor, at::Tensor> split(const at::Tensor& w, const at::Tensor& x) {
   expect_dims("x", x, 3);
-  const int64_t hidden = hidden_of("w", w, 4);
+  const int64_t hidden = hidden_size("w", w, 4);
   EXPECT(w.size(0) == x.size(2) + hidden, "w has shape ", w.sizes(), ", expected (",
          x.size(2) + hidden, ", ", 4 * hidden, ")");
   return {w.narrow(0, 0, x.size(2)), w.narrow(0, x.size(2), hidden)};
@@ -231,16 +232,9 @@ NAMED_OPERATOR(DynamicRNN, (Floating<In>, x), (Floating<In>, w), (Optional<In>, 
                (Unused<Attribute<bool>>, is_training, "the gates are written in either case")) {
   const auto [of_input, of_hidden] = split(reordered(w, gate_order), x);
   check_lstm(x, of_input, of_hidden, cell_type);
-  const int64_t hidden = of_hidden.size(0);
-  const bool backwards = is_backwards(direction);
-  const LstmOutputs out =
-      lstm(x, wide(of_input), wide(of_hidden), reordered(b, gate_order), Lengths(seq_length, x),
-           state(init_h, x, hidden), state(init_c, x, hidden), backwards, forget_bias.value_or(0));
-  const auto all = [&](const std::vector<at::Tensor>& steps) {
-    return sequence(steps, x, backwards, hidden);
-  };
-  y = all(out.y), output_h = all(out.h), output_c = all(out.c);
-  i = all(out.i), j = all(out.j), f = all(out.f), o = all(out.o), tanhc = all(out.tanhc);
+  std::tie(y, output_h, output_c, i, j, f, o, tanhc) =
+      lstm(x, of_input, of_hidden, reordered(b, gate_order), Lengths(seq_length, x), init_h, init_c,
+           direction, forget_bias.value_or(0));
 }
 NAMED_OPERATOR(DynamicRNNV2, (Floating<In>, x), (Floating<In>, weight_input),
                (Floating<In>, weight_hidden), (Optional<In>, b), (Optional<In>, seq_length),
@@ -254,18 +248,10 @@ NAMED_OPERATOR(DynamicRNNV2, (Floating<In>, x), (Floating<In>, weight_input),
                (Attribute<double>, forget_bias), (Attribute<std::string>, gate_order),
                (Unused<Attribute<bool>>, is_training, "the gates are written in either case")) {
   check_lstm(x, weight_input, weight_hidden, cell_type);
-  const at::Tensor of_input = reordered(wide(weight_input), gate_order);
-  const at::Tensor of_hidden = reordered(wide(weight_hidden), gate_order);
-  const int64_t hidden = weight_hidden.size(0);
-  const bool backwards = is_backwards(direction);
-  const LstmOutputs out =
-      lstm(x, of_input, of_hidden, reordered(b, gate_order), Lengths(seq_length, x),
-           state(init_h, x, hidden), state(init_c, x, hidden), backwards, forget_bias.value_or(0));
-  const auto all = [&](const std::vector<at::Tensor>& steps) {
-    return sequence(steps, x, backwards, hidden);
-  };
-  y = all(out.y), output_h = all(out.h), output_c = all(out.c);
-  i = all(out.i), j = all(out.j), f = all(out.f), o = all(out.o), tanhc = all(out.tanhc);
+  std::tie(y, output_h, output_c, i, j, f, o, tanhc) =
+      lstm(x, reordered(weight_input, gate_order), reordered(weight_hidden, gate_order),
+           reordered(b, gate_order), Lengths(seq_length, x), init_h, init_c, direction,
+           forget_bias.value_or(0));
 }
 NAMED_OPERATOR(DynamicRNNGrad, (Floating<In>, x), (Floating<In>, w),
                (Unused<Optional<In>>, b, "the gradients do not depend on it"),
@@ -285,14 +271,12 @@ NAMED_OPERATOR(DynamicRNNGrad, (Floating<In>, x), (Floating<In>, w),
   expect_none("wco", wco);
   const auto [of_input, of_hidden] = split(reordered(w, gate_order), x);
   check_lstm(x, of_input, of_hidden, cell_type);
-  const bool backwards = is_backwards(direction);
   const LstmGradients g =
-      lstm_gradients({x, init_h, init_c, h, c, i, j, f, o, tanhc}, wide(of_hidden), dy, dh, dc,
-                     Lengths(seq_length, x), backwards);
-  const Parameters of = parameter_gradients(g, x, wide(of_input), backwards);
-  dw = reordered(at::cat({of.of_input, of.of_hidden}, 0), gate_order);
-  db = reordered(of.of_bias, gate_order);
-  dx = of.of_x;
+      lstm_gradients({x, init_h, init_c, h, c, i, j, f, o, tanhc}, of_input, of_hidden, dy, dh, dc,
+                     Lengths(seq_length, x), is_backwards(direction));
+  dw = reordered(at::cat({g.of_input, g.of_hidden}, 0), gate_order);
+  db = reordered(g.of_bias, gate_order);
+  dx = g.of_x;
   dh_prev = g.of_h.reshape(dh_prev->sizes());
   dc_prev = g.of_c.reshape(dc_prev->sizes());
 }
@@ -315,21 +299,18 @@ NAMED_OPERATOR(DynamicRNNV2Grad, (Floating<In>, x), (Floating<In>, w_x), (Floati
   expect_none("wco", wco);
   const at::Tensor inputs = x.dim() == 2 ? x.unsqueeze(0) : x;
   check_lstm(inputs, w_x, w_h, cell_type);
-  const at::Tensor of_input = reordered(wide(w_x), gate_order);
-  const at::Tensor of_hidden = reordered(wide(w_h), gate_order);
-  const bool backwards = is_backwards(direction);
   const auto steps = [&](const at::Tensor& t) {
     return t.reshape({inputs.size(0), inputs.size(1), w_h.size(0)});
   };
   const LstmGradients g =
       lstm_gradients({inputs, init_h, init_c, steps(h), steps(c), steps(i), steps(j), steps(f),
                       steps(o), steps(tanhc)},
-                     of_hidden, steps(dy), dh, dc, Lengths(seq_length, inputs), backwards);
-  const Parameters of = parameter_gradients(g, inputs, of_input, backwards);
-  dw_x = reordered(of.of_input, gate_order);
-  dw_h = reordered(of.of_hidden, gate_order);
-  db = reordered(of.of_bias, gate_order);
-  dx = of.of_x.view(dx->sizes());
+                     reordered(w_x, gate_order), reordered(w_h, gate_order), steps(dy), dh, dc,
+                     Lengths(seq_length, inputs), is_backwards(direction));
+  dw_x = reordered(g.of_input, gate_order);
+  dw_h = reordered(g.of_hidden, gate_order);
+  db = reordered(g.of_bias, gate_order);
+  dx = g.of_x.view(dx->sizes());
   dh_prev = g.of_h.reshape(dh_prev->sizes());
   dc_prev = g.of_c.reshape(dc_prev->sizes());
 }
@@ -344,12 +325,12 @@ NAMED_OPERATOR(DynamicGRUV2, (Floating<In>, x), (Floating<In>, weight_input),
                (Unused<Attribute<bool>>, is_training, "the gates are written in either case")) {
   expect_none("seq_length", seq_length);
   expect_dims("x", x, 3);
-  const int64_t hidden = hidden_of("weight_input", weight_input, 3);
+  const int64_t hidden = hidden_size("weight_input", weight_input, 3);
   expect_shape("weight_input", weight_input, {x.size(2), 3 * hidden});
   expect_shape("weight_hidden", weight_hidden, {hidden, 3 * hidden});
   const bool backwards = is_backwards(direction);
   GruOutputs out;
-  at::Tensor h = state(init_h, x, hidden);
+  at::Tensor h = state("init_h", init_h, x, hidden);
   for (int64_t n = 0; n < steps_to_compute(x); ++n) {
     const int64_t step = place_of_step(n, x.size(0), backwards);
     at::Tensor of_x = at::matmul(wide(x[step]), wide(weight_input));
@@ -384,12 +365,12 @@ NAMED_OPERATOR(DynamicGRUV2Grad, (Floating<In>, x), (Floating<In>, weight_input)
                (Stated, gate_order, "rzh"), (Only, reset_after, "true")) {
   expect_none("seq_length", seq_length), expect_none("mask", mask);
   expect_dims("x", x, 3);
-  const int64_t hidden = hidden_of("weight_input", weight_input, 3), steps = x.size(0);
+  const int64_t hidden = hidden_size("weight_input", weight_input, 3), steps = x.size(0);
   expect_shape("weight_input", weight_input, {x.size(2), 3 * hidden});
   expect_shape("weight_hidden", weight_hidden, {hidden, 3 * hidden});
   EXPECT(!is_backwards(direction), "direction is REDIRECTIONAL, expected UNIDIRECTIONAL");
   const bool is_all = steps_to_compute(x) == steps;
-  const at::Tensor first = state(init_h, x, hidden);
+  const at::Tensor first = state("init_h", init_h, x, hidden);
   at::Tensor carried = at::zeros(first.sizes(), first.options());
   std::vector<at::Tensor> of_x, of_h, before;
   for (int64_t n = 0; n < steps_to_compute(x); ++n) {

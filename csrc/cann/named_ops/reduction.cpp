@@ -33,11 +33,6 @@ bool has_root(double power) {
   return power != 0 && std::isfinite(power);
 }
 
-int64_t one_axis(const Integers& axes) {
-  EXPECT(axes.size() == 1, "axes has ", axes.size(), " numbers, expected one");
-  return axes[0];
-}
-
 at::Tensor mean(const at::Tensor& x, const Integers& axes, bool keep_dims, bool none_if_empty) {
   if (axes.empty() && none_if_empty) return x;
   return at::mean(x, all_if_empty(axes, x), keep_dims);
@@ -110,23 +105,19 @@ NAMED_OPERATOR(Cumsum, (In, x), (HostInts, axis), (Out, y), (Attribute<bool>, ex
                (Attribute<bool>, reverse)) {
   EXPECT(!exclusive.value_or(false) && !reverse.value_or(false),
          "exclusive or reverse is true, which the host CANN does not emulate");
-  y = at::cumsum(x, one_axis(axis), x.scalar_type());
+  y = at::cumsum(x, one_of("axes", axis), x.scalar_type());
 }
 NAMED_OPERATOR(Cumprod, (In, x), (HostInts, axis), (Out, y), (Attribute<bool>, exclusive),
                (Attribute<bool>, reverse)) {
   EXPECT(!exclusive.value_or(false) && !reverse.value_or(false),
          "exclusive or reverse is true, which the host CANN does not emulate");
-  y = at::cumprod(x, one_axis(axis), x.scalar_type());
+  y = at::cumprod(x, one_of("axes", axis), x.scalar_type());
 }
 NAMED_OPERATOR(Cummax, (In, x), (Out, y), (Out, indices), (Attribute<int64_t>, dim)) {
-  const auto [values, places] = at::cummax(x, dim.value_or(0));
-  y = values;
-  indices = places;
+  std::tie(y, indices) = at::cummax(x, dim.value_or(0));
 }
 NAMED_OPERATOR(Cummin, (In, x), (Out, y), (Out, indices), (Attribute<int64_t>, axis)) {
-  const auto [values, places] = at::cummin(x, axis.value_or(0));
-  y = values;
-  indices = places;
+  std::tie(y, indices) = at::cummin(x, axis.value_or(0));
 }
 NAMED_OPERATOR(Renorm, (Floating<In>, x), (Out, y), (Attribute<double>, p),
                (Attribute<int64_t>, dim), (Attribute<double>, maxnorm)) {
@@ -144,24 +135,24 @@ NAMED_OPERATOR(Renorm, (Floating<In>, x), (Out, y), (Attribute<double>, p),
 
 NAMED_OPERATOR(SoftmaxV2, (Floating<In>, x), (Out, y), (Attribute<Integers>, axes),
                (Only, half_to_float, "false")) {
-  y = at::softmax(x, one_axis(axes.value_or(Integers{-1})));
+  y = at::softmax(x, one_of("axes", axes.value_or(Integers{-1})));
 }
 NAMED_OPERATOR(SoftmaxGrad, (Floating<In>, softmax), (Floating<In>, grad_softmax), (Out, grad_x),
                (Attribute<Integers>, axes)) {
-  const int64_t axis = one_axis(axes.value_or(Integers{-1}));
+  const int64_t axis = one_of("axes", axes.value_or(Integers{-1}));
   expect_shape("grad_softmax", grad_softmax, softmax.sizes());
   grad_x = at::_softmax_backward_data(wide(grad_softmax), wide(softmax), axis,
                                       wide(softmax.scalar_type()));
 }
 NAMED_OPERATOR(LogSoftmaxV2, (Floating<In>, logits), (Out, logsoftmax),
                (Attribute<Integers>, axes)) {
-  logsoftmax = at::log_softmax(wide(logits), one_axis(axes.value_or(Integers{-1})));
+  logsoftmax = at::log_softmax(wide(logits), one_of("axes", axes.value_or(Integers{-1})));
 }
 NAMED_OPERATOR(LogSoftmaxGrad, (Floating<In>, grad), (Floating<In>, x), (Out, y),
                (Attribute<Integers>, axis)) {
   expect_shape("grad", grad, x.sizes());
-  y = at::_log_softmax_backward_data(wide(grad), wide(x), one_axis(axis.value_or(Integers{-1})),
-                                     wide(x.scalar_type()));
+  y = at::_log_softmax_backward_data(
+      wide(grad), wide(x), one_of("axes", axis.value_or(Integers{-1})), wide(x.scalar_type()));
 }
 
 }  // namespace aclnn_host::named_reduction

@@ -4,8 +4,10 @@
 #include <cmath>
 
 #include "cann/named_ops/operator.h"
+#include "cann/rows/pooling/pooling_checks.h"
 #include "cann/rows/vision/deformable_sampling.h"
 #include "cann/rows/vision/region_alignment.h"
+#include "cann/rows/vision/regions.h"
 
 namespace aclnn_host::named_regions {
 
@@ -18,18 +20,15 @@ namespace {
 AlignOptions align_options(const std::optional<double>& scale, const std::optional<int64_t>& height,
                            const std::optional<int64_t>& width,
                            const std::optional<int64_t>& samples, int64_t mode) {
-  EXPECT(mode >= 0 && mode <= 2, "roi_end_mode is ", mode, ", expected 0, 1 or 2");
+  expect_range("roi_end_mode", mode, 0, 2);
   constexpr int64_t kMostCells = 1 << 12;
-  for (const int64_t cells : {height.value_or(0), width.value_or(0)}) {
-    EXPECT(cells > 0 && cells <= kMostCells, "pooled_height or pooled_width is ", cells,
-           ", expected 1 to ", kMostCells);
-  }
+  expect_range("pooled_height", height.value_or(0), 1, kMostCells);
+  expect_range("pooled_width", width.value_or(0), 1, kMostCells);
   return {*height, *width, scale.value_or(1), samples.value_or(2), mode == 2};
 }
 
 at::Tensor with_ends(const at::Tensor& rois, int64_t mode) {
-  EXPECT(rois.dim() == 2 && rois.size(1) == 5, "rois has shape ", rois.sizes(),
-         ", expected (N, 5)");
+  expect_regions("rois", rois);
   const at::Tensor boxes = rois.to(at::kFloat);
   if (mode != 1) return boxes;
   const at::Tensor more = at::arange(5, boxes.options()) > 2;
@@ -58,10 +57,8 @@ Pooling pooling_of(const std::optional<double>& scale, const std::optional<int64
   constexpr int64_t kMost = 1 << 10;
   constexpr double kMostScale = 1e6;  // its product with a FLOAT does not overflow
   const Pooling pooling{scale.value_or(1), group_size.value_or(1), output_dim.value_or(1)};
-  EXPECT(pooling.group > 0 && pooling.group <= kMost && pooling.outputs > 0 &&
-             pooling.outputs <= kMost,
-         "group_size is ", pooling.group, " and output_dim ", pooling.outputs, ", expected 1 to ",
-         kMost);
+  expect_range("group_size", pooling.group, 1, kMost);
+  expect_range("output_dim", pooling.outputs, 1, kMost);
   EXPECT(std::abs(pooling.scale) <= kMostScale, "spatial_scale is ", pooling.scale, ", expected ",
          -kMostScale, " to ", kMostScale);
   EXPECT(rois.dim() == 3 && rois.size(1) == 5, "rois has shape ", rois.sizes(),
@@ -115,11 +112,8 @@ Geometry geometry_of(const at::Tensor& images, const std::optional<Integers>& st
              ksize->size() == 2 && (!dilations || dilations->size() == 4),
          "strides, pads, ksize or dilations has not 4, 4, 2 and 4 numbers");
   expect_dims("X", images, 4);
-  constexpr int64_t kMostPlaces = 2048;
-  for (const int64_t size : *ksize) {
-    EXPECT(size > 0 && size <= kMostPlaces, "ksize is ", at::IntArrayRef(*ksize),
-           ", expected sizes of 1 to ", kMostPlaces);
-  }
+  constexpr int64_t kMostSize = 2048;
+  check_values("ksize", *ksize, 1, kMostSize);
   const auto channels_second = [](const Integers& list) {
     return Integers{list[0], list[3], list[1], list[2]};
   };
@@ -146,18 +140,7 @@ NAMED_OPERATOR(ROIAlign, (Floating<In>, features), (Floating<In>, rois),
   const AlignOptions options =
       align_options(spatial_scale, pooled_height, pooled_width, sample_num, mode);
   expect_dims("features", features, 4);
-  const at::Tensor boxes = with_ends(rois, mode), images = wide(features);
-  const at::Tensor result =
-      at::zeros({boxes.size(0), features.size(1), options.height, options.width}, images.options());
-  if (has_values(features) && result.numel() > 0) {
-    each_aligned(boxes, features.sizes(), options,
-                 [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
-                   const auto type = images.scalar_type();
-                   const at::Tensor lines = at::matmul(rows.to(type), images.select(0, image));
-                   result.select(0, i).copy_(at::matmul(lines, columns.to(type).t()));
-                 });
-  }
-  y = result;
+  y = aligned_averages("features", features, "rois", with_ends(rois, mode), options);
 }
 NAMED_OPERATOR(ROIAlignGrad, (Floating<In>, ydiff), (Floating<In>, rois),
                (Unused<Optional<In>>, rois_n, "each box has the number of its image"), (Out, xdiff),
@@ -169,18 +152,9 @@ NAMED_OPERATOR(ROIAlignGrad, (Floating<In>, ydiff), (Floating<In>, rois),
   const AlignOptions options =
       align_options(spatial_scale, pooled_height, pooled_width, sample_num, mode);
   expect_dims("xdiff", xdiff, 4);
-  const at::Tensor boxes = with_ends(rois, mode), gradients = wide(ydiff);
+  const at::Tensor boxes = with_ends(rois, mode);
   expect_shape("ydiff", ydiff, {boxes.size(0), xdiff->size(1), options.height, options.width});
-  const at::Tensor result = at::zeros(xdiff->sizes(), gradients.options());
-  if (has_values(ydiff) && ydiff.numel() > 0) {
-    each_aligned(boxes, result.sizes(), options,
-                 [&](int64_t i, int64_t image, const at::Tensor& rows, const at::Tensor& columns) {
-                   const auto type = gradients.scalar_type();
-                   const at::Tensor lines = at::matmul(rows.to(type).t(), gradients.select(0, i));
-                   result.select(0, image).add_(at::matmul(lines, columns.to(type)));
-                 });
-  }
-  xdiff = result;
+  xdiff = aligned_gradients("xdiff", xdiff->sizes(), ydiff, "rois", boxes, options);
 }
 NAMED_OPERATOR(PSROIPoolingV2, (Floating<In>, x), (Floating<In>, rois), (Out, y),
                (Attribute<double>, spatial_scale), (Attribute<int64_t>, output_dim),
@@ -235,9 +209,9 @@ NAMED_OPERATOR(DeformableOffsets, (Floating<In>, X), (Floating<In>, offsets), (O
   const Geometry g =
       geometry_of(X, strides, pads, ksize, dilations, deformable_groups, modulated.value_or(true));
   expect_dims("offsets", offsets, 4);
-  const at::Tensor places = planes_of(offsets);
-  expect_shape("offsets, channels second,", places, g.offsets());
-  y = as_points(g, sampled(g, planes_of(X), places)).permute({0, 2, 3, 1});
+  const at::Tensor offset_planes = planes_of(offsets);
+  expect_shape("offsets, channels second,", offset_planes, g.offsets());
+  y = as_points(g, sampled(g, planes_of(X), offset_planes)).permute({0, 2, 3, 1});
 }
 NAMED_OPERATOR(DeformableOffsetsGrad, (Floating<In>, grad), (Floating<In>, X),
                (Floating<In>, offsets), (Out, grad_X), (Out, grad_offsets),
@@ -249,13 +223,15 @@ NAMED_OPERATOR(DeformableOffsetsGrad, (Floating<In>, grad), (Floating<In>, X),
       geometry_of(X, strides, pads, ksize, dilations, deformable_groups, modulated.value_or(true));
   expect_dims("grad", grad, 4);
   expect_dims("offsets", offsets, 4);
-  const at::Tensor images = planes_of(X), places = planes_of(offsets), points = planes_of(grad);
-  expect_shape("offsets, channels second,", places, g.offsets());
+  const at::Tensor images = planes_of(X), offset_planes = planes_of(offsets),
+                   points = planes_of(grad);
+  expect_shape("offsets, channels second,", offset_planes, g.offsets());
   expect_shape("grad, channels second,", points, g.samples());
   const at::Tensor of_images = at::zeros(images.sizes(), images.options());
-  const at::Tensor of_offsets = at::zeros(places.sizes(), images.options());
+  const at::Tensor of_offsets = at::zeros(offset_planes.sizes(), images.options());
   if (has_values(images)) {
-    sample_gradients(g, images, places, as_columns(g, points).contiguous(), of_images, of_offsets);
+    sample_gradients(g, images, offset_planes, as_columns(g, points).contiguous(), of_images,
+                     of_offsets);
   }
   grad_X = of_images.permute({0, 2, 3, 1});
   grad_offsets = of_offsets.permute({0, 2, 3, 1});

@@ -8,15 +8,10 @@ namespace aclnn_host::named_resizing {
 
 namespace {
 
-// The last two sizes of an image. Operators take them from the output, because the order in the
-// call's attribute depends on its framework's format.
-Integers plane(const at::Tensor& image) {
-  expect_dims("the image", image, 4);
-  return {image.size(2), image.size(3)};
-}
-
-Integers last_sizes(const at::Tensor& x, int64_t count) {
-  expect_dims("the tensor", x, count + 2);
+// The sizes of an image, or volume, without batch and channels. Operators take them from the
+// output, because the order in the call's attribute depends on its framework's format.
+Integers last_sizes(const char* name, const at::Tensor& x, int64_t count) {
+  expect_dims(name, x, count + 2);
   return Integers(x.sizes().begin() + 2, x.sizes().end());
 }
 
@@ -24,10 +19,10 @@ enum class Interpolation { kNearest, kLinear, kCubic };
 
 Interpolation interpolation_of(const std::optional<std::string>& mode) {
   const std::string name = mode.value_or("nearest");
-  if (name == "nearest") return Interpolation::kNearest;
-  if (name == "linear") return Interpolation::kLinear;
-  EXPECT(name == "cubic", "mode is ", name, ", expected nearest, linear or cubic");
-  return Interpolation::kCubic;
+  expect_text("mode", name, {"nearest", "linear", "cubic"});
+  return name == "nearest"  ? Interpolation::kNearest
+         : name == "linear" ? Interpolation::kLinear
+                            : Interpolation::kCubic;
 }
 
 // True if corners are aligned, for one attribute that gives the coordinate mode. For the mode
@@ -36,16 +31,13 @@ bool aligns_corners(const std::optional<std::string>& mode, Interpolation how,
                     const std::optional<std::string>& nearest = std::nullopt) {
   const std::string name = mode.value_or("half_pixel");
   if (how == Interpolation::kNearest) {
-    EXPECT(nearest.value_or("round_prefer_floor") == "floor", "nearest_mode is ",
-           nearest.value_or("round_prefer_floor"), ", expected floor");
-    EXPECT(name == "pytorch_half_pixel" || name == "asymmetric",
-           "coordinate_transformation_mode is ", name,
-           ", expected pytorch_half_pixel or asymmetric where mode is nearest");
+    expect_text("nearest_mode", nearest.value_or("round_prefer_floor"), {"floor"});
+    expect_text("coordinate_transformation_mode", name, {"pytorch_half_pixel", "asymmetric"},
+                " where mode is nearest");
     return false;
   }
-  EXPECT(name == "half_pixel" || name == "pytorch_half_pixel" || name == "align_corners",
-         "coordinate_transformation_mode is ", name,
-         ", expected half_pixel, pytorch_half_pixel or align_corners");
+  expect_text("coordinate_transformation_mode", name,
+              {"half_pixel", "pytorch_half_pixel", "align_corners"});
   return name == "align_corners";
 }
 // True if corners are aligned, for two attributes that give the coordinate mode.
@@ -65,7 +57,7 @@ at::Tensor resized(const at::Tensor& x, at::IntArrayRef size, Interpolation how,
   }
 }
 at::Tensor gradient(const at::Tensor& grads, at::IntArrayRef shape, Interpolation how, bool align) {
-  const Integers size = plane(grads);
+  const Integers size = last_sizes("grads", grads, 2);
   switch (how) {
     case Interpolation::kNearest: return at::upsample_nearest2d_backward(grads, size, shape);
     case Interpolation::kLinear: return at::upsample_bilinear2d_backward(grads, size, shape, align);
@@ -79,7 +71,7 @@ NAMED_OPERATOR(ResizeBilinearV2, (Floating<In>, x), (HostInts, size), (Out, y),
                (Attribute<bool>, align_corners), (Attribute<bool>, half_pixel_centers),
                (Unused<Attribute<int64_t>>, dtype, "the dtype of y says it")) {
   expect_repeats("size", size, "y", y);
-  y = resized(wide(x), plane(y), Interpolation::kLinear,
+  y = resized(wide(x), last_sizes("y", y, 2), Interpolation::kLinear,
               aligns_corners(align_corners, half_pixel_centers));
 }
 NAMED_OPERATOR(ResizeBilinearV2Grad, (Floating<In>, grads), (In, original_image), (Out, y),
@@ -90,7 +82,7 @@ NAMED_OPERATOR(ResizeBilinearV2Grad, (Floating<In>, grads), (In, original_image)
 NAMED_OPERATOR(ResizeNearestNeighborV2, (In, x), (HostInts, size), (Out, y),
                (Only, align_corners, "false"), (Only, half_pixel_centers, "false")) {
   expect_repeats("size", size, "y", y);
-  y = resized(x, plane(y), Interpolation::kNearest, false);
+  y = resized(x, last_sizes("y", y, 2), Interpolation::kNearest, false);
 }
 NAMED_OPERATOR(ResizeNearestNeighborV2Grad, (Floating<In>, grads), (HostInts, size), (Out, y),
                (Only, align_corners, "false"), (Only, half_pixel_centers, "false")) {
@@ -107,7 +99,8 @@ NAMED_OPERATOR(Resize, (In, x),
                (Attribute<std::string>, mode), (Attribute<std::string>, nearest_mode)) {
   expect_repeats("sizes", sizes, "y", y);
   const Interpolation how = interpolation_of(mode);
-  y = resized(x, plane(y), how, aligns_corners(coordinate_transformation_mode, how, nearest_mode));
+  y = resized(x, last_sizes("y", y, 2), how,
+              aligns_corners(coordinate_transformation_mode, how, nearest_mode));
 }
 NAMED_OPERATOR(ResizeGrad, (Floating<In>, grads),
                (Unused<HostFloats>, roi, "only tf_crop_and_resize reads it, which is refused"),
@@ -135,7 +128,7 @@ NAMED_OPERATOR(ResizeD, (Floating<In>, X), (Out, y), (Attribute<Integers>, sizes
                (Only, data_format, "NCHW")) {
   expect_repeats("sizes", sizes, "y", y);
   const Interpolation how = interpolation_of(mode);
-  y = resized(wide(X), plane(y), how,
+  y = resized(wide(X), last_sizes("y", y, 2), how,
               aligns_corners(coordinate_transformation_mode, how, nearest_mode));
 }
 // In HWNC the gradients have shape (H, W, N, C), and the elements of y this order in memory,
@@ -157,7 +150,7 @@ NAMED_OPERATOR(ResizeGradD, (Floating<In>, grads), (Out, y), (Attribute<Integers
     y = gradient(wide(grads), y->sizes(), how, align);
     return;
   }
-  EXPECT(format == "HWNC", "data_format is ", format, ", expected NCHW or HWNC");
+  expect_text("data_format", format, {"NCHW", "HWNC"});
   EXPECT(original_size && original_size->size() == 4, "original_size is not four numbers");
   expect_dims("grads", grads, 4);
   constexpr std::array<int64_t, 4> to_nchw{2, 3, 0, 1};  // and back
@@ -166,25 +159,27 @@ NAMED_OPERATOR(ResizeGradD, (Floating<In>, grads), (Out, y), (Attribute<Integers
 }
 NAMED_OPERATOR(UpsampleNearest3d, (Floating<In>, x), (Out, y), (Attribute<Integers>, output_size)) {
   expect_repeats("output_size", output_size, "y", y);
-  y = at::upsample_nearest3d(wide(x), last_sizes(y, 3));
+  y = at::upsample_nearest3d(wide(x), last_sizes("y", y, 3));
 }
 NAMED_OPERATOR(UpsampleNearest3dGrad, (Floating<In>, grad_output), (Out, y),
                (Attribute<Integers>, input_size), (Attribute<Integers>, output_size)) {
   expect_repeats("output_size", output_size, "grad_output", grad_output);
   expect_repeats("input_size", input_size, "y", y);
-  y = at::upsample_nearest3d_backward(wide(grad_output), last_sizes(grad_output, 3), y->sizes());
+  y = at::upsample_nearest3d_backward(wide(grad_output), last_sizes("grad_output", grad_output, 3),
+                                      y->sizes());
 }
 NAMED_OPERATOR(UpsampleTrilinear3d, (Floating<In>, x), (Out, y), (Attribute<Integers>, output_size),
                (Attribute<bool>, align_corners)) {
   expect_repeats("output_size", output_size, "y", y);
-  y = at::upsample_trilinear3d(wide(x), last_sizes(y, 3), align_corners.value_or(false));
+  y = at::upsample_trilinear3d(wide(x), last_sizes("y", y, 3), align_corners.value_or(false));
 }
 NAMED_OPERATOR(UpsampleTrilinear3dGrad, (Floating<In>, grad_output), (Out, y),
                (Attribute<Integers>, input_size), (Attribute<Integers>, output_size),
                (Attribute<bool>, align_corners)) {
   expect_repeats("output_size", output_size, "grad_output", grad_output);
   expect_repeats("input_size", input_size, "y", y);
-  y = at::upsample_trilinear3d_backward(wide(grad_output), last_sizes(grad_output, 3), y->sizes(),
+  y = at::upsample_trilinear3d_backward(wide(grad_output),
+                                        last_sizes("grad_output", grad_output, 3), y->sizes(),
                                         align_corners.value_or(false));
 }
 

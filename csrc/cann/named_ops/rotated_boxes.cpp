@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 #include <vector>
 
 #include "cann/named_ops/operator.h"
+#include "cann/rows/vision/regions.h"
+#include "cann/rows/vision/suppression.h"
 
 namespace aclnn_host::named_rotated_boxes {
 
@@ -129,7 +130,7 @@ NAMED_OPERATOR(RotatedIou, (Floating<In>, boxes), (Floating<In>, query_boxes), (
                 "no attribute of CANN's: torch_npu sets it by mistake"),
                (Attribute<double>, v_threshold), (Attribute<double>, e_threshold)) {
   const std::string name = mode.value_or("iou");
-  EXPECT(name == "iou" || name == "iof", "mode is ", name, ", expected iou or iof");
+  expect_text("mode", name, {"iou", "iof"});
   EXPECT(v_threshold.value_or(0) == 0 && e_threshold.value_or(0) == 0, "v_threshold is ",
          v_threshold.value_or(0), " and e_threshold ", e_threshold.value_or(0), ", expected 0");
   EXPECT(is_cross.value_or(true), "is_cross is false, expected true");
@@ -146,8 +147,7 @@ NAMED_OPERATOR(RotatedNMS, (Floating<In>, boxes), (Floating<In>, scores), (In, l
                (Attribute<double>, iou_threshold), (Attribute<double>, score_threshold),
                (Attribute<int64_t>, max_output_size), (Attribute<int64_t>, mode),
                (Only, is_angle, "true")) {
-  EXPECT(boxes.dim() == 2 && boxes.size(1) == 5, "boxes has shape ", boxes.sizes(),
-         ", expected (N, 5)");
+  expect_regions("boxes", boxes);
   expect_shape("scores", scores, {boxes.size(0)});
   selected_detections.expect(boxes.scalar_type());
   keep_indices.expect(at::kInt);
@@ -157,27 +157,17 @@ NAMED_OPERATOR(RotatedNMS, (Floating<In>, boxes), (Floating<In>, scores), (In, l
   const std::vector<Rotated> all = rotated_boxes(boxes, mode.value_or(0) != 0);
   const at::Tensor values = scores.to(at::kDouble).contiguous();
   const auto* const score = values.const_data_ptr<double>();
-  std::vector<int64_t> order(all.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return score[a] > score[b]; });
-  std::vector<int64_t> kept;
-  const int64_t most = max_output_size.value_or(-1);
-  for (const int64_t i : order) {
-    if (static_cast<int64_t>(kept.size()) == most) break;
-    if (!(score[i] > score_threshold.value_or(0))) continue;
-    const Rotated& box = all[static_cast<size_t>(i)];
-    const bool is_new = std::none_of(kept.begin(), kept.end(), [&](int64_t k) {
-      const Rotated& other = all[static_cast<size_t>(k)];
-      const double common = common_area(box, other);
-      return ratio(common, box.area() + other.area() - common) > iou_threshold.value_or(0);
-    });
-    if (is_new) kept.push_back(i);
-  }
-  const at::Tensor places =
-      at::from_blob(kept.data(), {static_cast<int64_t>(kept.size())}, at::kLong).clone();
-  selected_detections = boxes.index_select(0, places);
-  keep_indices = places.to(at::kInt);
+  const auto overlaps = [&](int64_t i, int64_t k) {
+    const Rotated &box = all[static_cast<size_t>(i)], &other = all[static_cast<size_t>(k)];
+    const double common = common_area(box, other);
+    return ratio(common, box.area() + other.area() - common) > iou_threshold.value_or(0);
+  };
+  const at::Tensor indices =
+      at::tensor(remaining(score, values.numel(), max_output_size.value_or(-1),
+                           score_threshold.value_or(0), overlaps),
+                 at::kLong);
+  selected_detections = boxes.index_select(0, indices);
+  keep_indices = indices.to(at::kInt);
 }
 
 }  // namespace aclnn_host::named_rotated_boxes

@@ -5,22 +5,10 @@
 
 namespace aclnn_host::named_sorting {
 
-namespace {
-
-int64_t one(const char* name, const Integers& numbers) {
-  EXPECT(numbers.size() == 1, name, " has ", numbers.size(), " numbers, expected one");
-  return numbers[0];
-}
-
-}  // namespace
-
 NAMED_OPERATOR(Sort, (In, x), (Out, y1), (Out, y2), (Attribute<int64_t>, axis),
                (Attribute<bool>, descending),
                (Unused<Attribute<bool>>, stable, "equal elements keep their order in any case")) {
-  const auto [values, places] =
-      at::sort(x, /*stable=*/true, axis.value_or(-1), descending.value_or(false));
-  y1 = values;
-  y2 = places;
+  std::tie(y1, y2) = at::sort(x, /*stable=*/true, axis.value_or(-1), descending.value_or(false));
 }
 NAMED_OPERATOR(SortV2, (In, x), (Out, y), (Attribute<int64_t>, axis),
                (Attribute<bool>, descending)) {
@@ -28,30 +16,24 @@ NAMED_OPERATOR(SortV2, (In, x), (Out, y), (Attribute<int64_t>, axis),
 }
 NAMED_OPERATOR(TopKV2, (In, x), (HostInts, k), (Out, values), (Out, indices),
                (Attribute<bool>, sorted), (Attribute<int64_t>, dim), (Attribute<bool>, largest)) {
-  const auto [most, places] =
-      at::topk(x, one("k", k), dim.value_or(-1), largest.value_or(true), sorted.value_or(true));
-  values = most;
-  indices = places;
+  std::tie(values, indices) =
+      at::topk(x, one_of("k", k), dim.value_or(-1), largest.value_or(true), sorted.value_or(true));
 }
 NAMED_OPERATOR(ArgMaxV2, (In, x), (HostInts, dimension), (Out, y), (Attribute<bool>, keep_dims),
                (Unused<Attribute<int64_t>>, dtype, "the dtype of y says it")) {
-  y = at::argmax(x, one("dimension", dimension), keep_dims.value_or(false)).view(y->sizes());
+  y = at::argmax(x, one_of("dimension", dimension), keep_dims.value_or(false)).view(y->sizes());
 }
 NAMED_OPERATOR(ArgMin, (In, x), (HostInts, dimension), (Out, y), (Attribute<bool>, keep_dims),
                (Unused<Attribute<int64_t>>, dtype, "the dtype of y says it")) {
-  y = at::argmin(x, one("dimension", dimension), keep_dims.value_or(false)).view(y->sizes());
+  y = at::argmin(x, one_of("dimension", dimension), keep_dims.value_or(false)).view(y->sizes());
 }
 NAMED_OPERATOR(ArgMaxWithValue, (In, x), (Out, indice), (Out, values),
                (Attribute<int64_t>, dimension), (Attribute<bool>, keep_dims)) {
-  const auto [most, places] = at::max(x, dimension.value_or(0), keep_dims.value_or(false));
-  indice = places;
-  values = most;
+  std::tie(values, indice) = at::max(x, dimension.value_or(0), keep_dims.value_or(false));
 }
 NAMED_OPERATOR(ArgMinWithValue, (In, x), (Out, indice), (Out, values),
                (Attribute<int64_t>, dimension), (Attribute<bool>, keep_dims)) {
-  const auto [least, places] = at::min(x, dimension.value_or(0), keep_dims.value_or(false));
-  indice = places;
-  values = least;
+  std::tie(values, indice) = at::min(x, dimension.value_or(0), keep_dims.value_or(false));
 }
 // var with updates at the indices along the dimension.
 NAMED_OPERATOR(ArgMaxGrad, (In, var), (IndexIn, indices), (In, updates), (Out, y),
@@ -67,8 +49,8 @@ NAMED_OPERATOR(Histogram, (In, x), (Out, y), (Attribute<int64_t>, bins), (Attrib
   y = at::histc(wide(x).to(at::kFloat), bins.value_or(100), min.value_or(0), max.value_or(0));
 }
 NAMED_OPERATOR(Bincount, (IndexIn, array), (HostInts, size), (In, weights), (Out, bins)) {
-  const int64_t count = one("size", size);
-  EXPECT(count >= 0, "size is ", count, ", expected 0 or more");
+  const int64_t count = one_of("size", size);
+  expect_at_least("size", count, 0);
   check_bounds("array", array, count);
   const bool is_weighted = weights.numel() > 0;
   const at::Tensor each =
@@ -82,10 +64,10 @@ NAMED_OPERATOR(UniqueWithCountsAndSorting, (In, x), (SizedOut, y), (SizedOut, in
   inverse.expect(at::kLong);
   counts.expect(at::kLong);
   if (!x.is_cpu()) return;
-  const auto [values, places, numbers] = at::_unique2(
+  const auto [values, indices, numbers] = at::_unique2(
       x, sorted.value_or(true), return_inverse.value_or(false), return_counts.value_or(false));
   y = values;
-  if (return_inverse.value_or(false)) inverse = places;
+  if (return_inverse.value_or(false)) inverse = indices;
   if (return_counts.value_or(false)) counts = numbers;
 }
 NAMED_OPERATOR(UniqueConsecutive, (In, x), (SizedOut, y), (SizedOut, idx), (SizedOut, count),
@@ -95,13 +77,13 @@ NAMED_OPERATOR(UniqueConsecutive, (In, x), (SizedOut, y), (SizedOut, idx), (Size
   idx.expect(at::kLong);
   count.expect(at::kLong);
   if (!x.is_cpu()) return;
-  const bool has_places = return_idx.value_or(false), has_counts = return_counts.value_or(false);
+  const bool has_indices = return_idx.value_or(false), has_counts = return_counts.value_or(false);
   constexpr int64_t kFlat = 1000;  // CANN's value for no axis
   const bool is_flat = axis.value_or(kFlat) == kFlat;
-  const auto [values, places, numbers] = at::unique_consecutive(
-      x, has_places, has_counts, is_flat ? std::nullopt : std::optional(*axis));
+  const auto [values, indices, numbers] = at::unique_consecutive(
+      x, has_indices, has_counts, is_flat ? std::nullopt : std::optional(*axis));
   y = values;
-  if (has_places) idx = places;
+  if (has_indices) idx = indices;
   if (has_counts) count = numbers;
 }
 

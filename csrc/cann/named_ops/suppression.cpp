@@ -7,6 +7,8 @@
 
 #include "cann/named_ops/operator.h"
 #include "cann/rows/engine/frame.h"
+#include "cann/rows/vision/regions.h"
+#include "cann/rows/vision/suppression.h"
 
 namespace aclnn_host::named_suppression {
 
@@ -39,27 +41,16 @@ std::vector<Box> boxes_of(const float* sides, int64_t count, int64_t stride) {
 
 // The boxes that remain, at most `most`, of those with a score above the threshold.
 std::vector<int64_t> selected(const std::vector<Box>& boxes, const std::vector<float>& scores,
-                              size_t most, float least_score, float iou) {
-  std::vector<int64_t> order;
-  for (size_t i = 0; i < boxes.size(); ++i) {
-    if (scores[i] > least_score) order.push_back(static_cast<int64_t>(i));  // false for NaN
-  }
-  const auto score = [&](int64_t i) { return scores[static_cast<size_t>(i)]; };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return score(a) > score(b); });
-  std::vector<int64_t> kept;
-  for (const int64_t i : order) {
-    if (kept.size() == most) break;
-    const bool is_new = std::none_of(kept.begin(), kept.end(), [&](int64_t k) {
-      return boxes[static_cast<size_t>(i)].overlap(boxes[static_cast<size_t>(k)]) > iou;
-    });
-    if (is_new) kept.push_back(i);
-  }
-  return kept;
+                              int64_t most, float least_score, float iou) {
+  return remaining(scores.data(), static_cast<int64_t>(boxes.size()), most, least_score,
+                   [&](int64_t i, int64_t k) {
+                     return boxes[static_cast<size_t>(i)].overlap(boxes[static_cast<size_t>(k)]) >
+                            iou;
+                   });
 }
 
-float number_in(const at::Tensor& tensor) {
-  EXPECT(tensor.numel() == 1, "a threshold has ", tensor.numel(), " elements, expected one");
+float number_in(const char* name, const at::Tensor& tensor) {
+  EXPECT(tensor.numel() == 1, name, " has ", tensor.numel(), " elements, expected one");
   return has_values(tensor) ? tensor.item().to<float>() : 0.0f;
 }
 
@@ -75,17 +66,15 @@ std::vector<float> floats_in(const at::Tensor& tensor) {
 // it.
 NAMED_OPERATOR(NMSWithMask, (Floating<In>, box_scores), (Out, selected_boxes), (Out, selected_idx),
                (Out, selected_mask), (Attribute<double>, iou_threshold)) {
-  EXPECT(box_scores.dim() == 2 && box_scores.size(1) == 5, "box_scores has shape ",
-         box_scores.sizes(), ", expected (N, 5)");
+  expect_regions("box_scores", box_scores);
   const int64_t count = box_scores.size(0);
   const at::Tensor mask = at::zeros({count}, box_scores.options().dtype(at::kByte));
   if (has_values(box_scores)) {
     const std::vector<float> rows = floats_in(box_scores);
     std::vector<float> in_order(static_cast<size_t>(count));
     std::iota(in_order.rbegin(), in_order.rend(), 1.0f);
-    for (const int64_t i :
-         selected(boxes_of(rows.data(), count, 5), in_order, static_cast<size_t>(count), 0,
-                  static_cast<float>(iou_threshold.value_or(0.5)))) {
+    for (const int64_t i : selected(boxes_of(rows.data(), count, 5), in_order, count, 0,
+                                    static_cast<float>(iou_threshold.value_or(0.5)))) {
       mask.mutable_data_ptr<uint8_t>()[i] = 1;
     }
   }
@@ -98,22 +87,22 @@ NAMED_OPERATOR(NonMaxSuppressionV4, (Floating<In>, boxes), (Floating<In>, scores
                (Floating<In>, score_threshold), (Out, selected_indices), (Out, valid_outputs),
                (Unused<Attribute<bool>>, pad_to_max_output_size,
                 "selected_indices has one size; what is left of it is 0")) {
-  EXPECT(boxes.dim() == 2 && boxes.size(1) == 4, "boxes has shape ", boxes.sizes(),
-         ", expected (N, 4)");
+  expect_regions("boxes", boxes, 4);
   expect_shape("scores", scores, {boxes.size(0)});
   expect_dims("selected_indices", selected_indices, 1);
-  const float iou = number_in(iou_threshold), least = number_in(score_threshold);
-  const at::Tensor places = at::zeros(selected_indices->sizes(), boxes.options().dtype(at::kInt));
+  const float iou = number_in("iou_threshold", iou_threshold);
+  const float least = number_in("score_threshold", score_threshold);
+  const at::Tensor indices = at::zeros(selected_indices->sizes(), boxes.options().dtype(at::kInt));
   int64_t count = 0;
   if (has_values(boxes)) {
-    const auto most = std::min<int64_t>(max_output_size.item().toLong(), places.numel());
+    const auto most = std::min<int64_t>(max_output_size.item().toLong(), indices.numel());
     const std::vector<float> sides = floats_in(boxes);
     for (const int64_t i : selected(boxes_of(sides.data(), boxes.size(0), 4), floats_in(scores),
-                                    static_cast<size_t>(std::max<int64_t>(most, 0)), least, iou)) {
-      places.mutable_data_ptr<int32_t>()[count++] = static_cast<int32_t>(i);
+                                    std::max<int64_t>(most, 0), least, iou)) {
+      indices.mutable_data_ptr<int32_t>()[count++] = static_cast<int32_t>(i);
     }
   }
-  selected_indices = places;
+  selected_indices = indices;
   valid_outputs = at::full(valid_outputs->sizes(), count, boxes.options().dtype(at::kInt));
 }
 // Suppresses in each class, then selects the best of all classes. The rest of the outputs is 0.
@@ -135,8 +124,8 @@ NAMED_OPERATOR(BatchMultiClassNonMaxSuppression, (Floating<In>, boxes), (Floatin
          "boxes has shape ", boxes.sizes(), ", expected (B, N, 1 or C, 4) for scores of shape ",
          scores.sizes());
   const int64_t most = max_total_size.value_or(0);
-  EXPECT(max_size_per_class.value_or(0) >= 0 && most >= 0,
-         "max_size_per_class or max_total_size is less than 0");
+  expect_at_least("max_size_per_class", max_size_per_class.value_or(0), 0);
+  expect_at_least("max_total_size", most, 0);
   expect_shape("nmsed_boxes", nmsed_boxes, {batches, most, 4});
   const auto type = boxes.options().dtype(at::kFloat);
   const at::Tensor found_boxes = at::zeros({batches, most, 4}, type);
@@ -152,10 +141,10 @@ NAMED_OPERATOR(BatchMultiClassNonMaxSuppression, (Floating<In>, boxes), (Floatin
     for (int64_t c = 0; c < classes; ++c) {
       const std::vector<float> sides = floats_in(all[b].select(1, all.size(2) == 1 ? 0 : c));
       const std::vector<float> values = floats_in(scores[b].select(1, c));
-      for (const int64_t i : selected(boxes_of(sides.data(), count, 4), values,
-                                      static_cast<size_t>(max_size_per_class.value_or(0)),
-                                      static_cast<float>(score_threshold.value_or(0)),
-                                      static_cast<float>(iou_threshold.value_or(0)))) {
+      for (const int64_t i :
+           selected(boxes_of(sides.data(), count, 4), values, max_size_per_class.value_or(0),
+                    static_cast<float>(score_threshold.value_or(0)),
+                    static_cast<float>(iou_threshold.value_or(0)))) {
         finds.push_back({values[static_cast<size_t>(i)], i, c});
       }
     }

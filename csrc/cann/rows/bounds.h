@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "cann/rows/engine/refusal.h"
 #include "cann/rows/row.h"
 
@@ -15,6 +17,11 @@ inline void check_bounds(const char* name, const at::Tensor& indices, int64_t li
   EXPECT(low.item().toLong() >= least && high.item().toLong() < limit, name, " has values from ",
          low.item().toLong(), " to ", high.item().toLong(), ", expected ", least, " to ",
          limit - 1);
+}
+
+inline void expect_sizes_from_0(const char* name, at::IntArrayRef sizes) {
+  EXPECT(std::ranges::all_of(sizes, [](int64_t size) { return size >= 0; }), name, " is ", sizes,
+         ", expected sizes of 0 or more");
 }
 
 // The product of sizes, for functions of ATen that do not check it. That of the sizes beside a 0

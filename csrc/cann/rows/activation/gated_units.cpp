@@ -7,6 +7,7 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"
+#include "cann/rows/texts.h"
 
 namespace aclnn_host::activation_gated_units_rows {
 
@@ -14,15 +15,17 @@ namespace {
 
 // torch's name of the GELU formula that CANN numbers `approximate`.
 c10::string_view gelu_formula(int64_t approximate) {
-  EXPECT(approximate == 0 || approximate == 1, "approximate is ", approximate,
-         ", expected 0 (none) or 1 (tanh)");
+  expect_one_of("approximate", approximate, {0, 1}, " (none or tanh)");
   return approximate == 0 ? "none" : "tanh";
 }
 
-int64_t place_of(int64_t dim, const at::Tensor& x) {
+void expect_limit(double limit) {
+  EXPECT(limit > 0, "limit is ", limit, ", expected more than 0");
+}
+
+int64_t dim_of(int64_t dim, const at::Tensor& x) {
   expect_dims("x", x, 1, 8);
-  EXPECT(dim >= -x.dim() && dim < x.dim(), "dim is ", dim, ", expected ", -x.dim(), " to ",
-         x.dim() - 1);
+  expect_range("dim", dim, -x.dim(), x.dim() - 1);
   return dim < 0 ? dim + x.dim() : dim;
 }
 
@@ -52,6 +55,27 @@ at::Tensor joined(const Halves& parts, bool is_interleaved) {
   return at::stack({parts.gate, parts.up}, -1).flatten(1);
 }
 
+struct Clipping {
+  double alpha, limit, bias;
+};
+
+void clipped_swiglu(const at::Tensor& x, const OptionalTensor& groups, int64_t dim,
+                    const Clipping& clipping, bool is_interleaved, bool clamps_after, Output& out) {
+  const auto [alpha, limit, bias] = clipping;
+  const int64_t position = dim_of(dim, x);
+  expect_limit(limit);
+  expect_shape("out", out, half_shape(x, position));
+  const Halves parts = split(as_matrix(wide(x), position), is_interleaved);
+  const at::Tensor up = at::clamp(parts.up, -limit, limit);
+  const at::Tensor gate = at::clamp_max(clamps_after ? at::silu(parts.gate) : parts.gate, limit);
+  at::Tensor result = clamps_after ? gate * up : gate * at::sigmoid(gate * alpha) * (up + bias);
+  if (groups) {
+    result = at::where(is_in_groups(*groups, rows_before(x, position)), result,
+                       as_matrix(wide(out), position));
+  }
+  out = result.reshape(out->sizes());
+}
+
 }  // namespace
 
 ACLNN(Glu, (Floating<In>, self), (int64_t, dim), (Out, out)) {
@@ -75,7 +99,7 @@ ACLNN(SwiGluGrad, (Floating<In>, yGrad), (Floating<In>, x), (int64_t, dim), (Out
 }
 // The first half of the last dimension is the gate, which is clamped after its activation.
 ACLNN(SwigluClamp, (Floating<In>, x), (double, limit), (SameDtype<Out>, y, "x")) {
-  EXPECT(limit > 0, "limit is ", limit, ", expected more than 0");
+  expect_limit(limit);
   EXPECT(x.dim() > 0 && x.size(-1) % 2 == 0, "x has shape ", x.sizes(),
          ", expected an even last dimension");
   const auto halves = wide(x).chunk(2, -1);
@@ -85,14 +109,13 @@ ACLNN(SwigluClamp, (Floating<In>, x), (double, limit), (SameDtype<Out>, y, "x"))
 // out is the left half times GELU of the right half; outGelu is that GELU.
 ACLNN(GeGlu, (Floating<In>, self), (int64_t, dim), (int64_t, approximate),
       (SameDtype<Out>, out, "self"), (SameDtype<Out>, outGelu, "self")) {
-  geglu(halves(wide(self), dim, /*gate_is_left=*/false), approximate, out, outGelu);
+  geglu(halves(wide(self), dim, /*gate_is_left=*/false, "self"), approximate, out, outGelu);
 }
 ACLNN(GeGluBackward, (SameDtype<Floating<In>>, gradOutput, "self"), (Floating<In>, self),
       (Like<Floating<In>>, gelu, "gradOutput"), (int64_t, dim), (int64_t, approximate),
       (Like<Out>, gradInput, "self")) {
-  const Halves parts = halves(wide(self), dim, /*gate_is_left=*/false);
-  EXPECT(gradOutput.sizes() == parts.gate.sizes(), "gradOutput has shape ", gradOutput.sizes(),
-         ", expected ", parts.gate.sizes(), ", half of self");
+  const Halves parts = halves(wide(self), dim, /*gate_is_left=*/false, "self");
+  expect_shape("gradOutput", gradOutput, parts.gate.sizes());
   gradInput = geglu_gradient(parts, wide(gradOutput), wide(gelu), dim, approximate,
                              /*gate_is_left=*/false);
 }
@@ -114,18 +137,16 @@ ACLNN(FatreluMul, (Floating<In>, input), (SameDtype<Floating<In>>, threshold, "i
       (SameDtype<Out>, out, "input")) {
   EXPECT(threshold.numel() == 1, "threshold has shape ", threshold.sizes(),
          ", expected one element");
-  const Halves parts = halves(wide(input), -1, /*gate_is_left=*/true);
+  const Halves parts = halves(wide(input), -1, /*gate_is_left=*/true, "input");
   const at::Tensor is_low = parts.gate < wide(threshold).reshape({});
   out = at::mul(parts.gate.masked_fill(is_low, 0), parts.up);
 }
 ACLNN(GeluMul, (Floating<In>, input), (char*, approximateOptional),
       (SameDtype<Out>, out, "input")) {
-  EXPECT(
-      approximateOptional.empty() || approximateOptional == "none" || approximateOptional == "tanh",
-      "approximateOptional is \"", approximateOptional, "\", expected \"none\", \"tanh\" or null");
-  const Halves parts = halves(wide(input), -1, /*gate_is_left=*/true);
-  out =
-      at::mul(at::gelu(parts.gate, gelu_formula(approximateOptional == "tanh" ? 1 : 0)), parts.up);
+  const std::string formula = approximateOptional.empty() ? "none" : approximateOptional;
+  expect_text("approximateOptional", formula, {"none", "tanh"});
+  const Halves parts = halves(wide(input), -1, /*gate_is_left=*/true, "input");
+  out = at::mul(at::gelu(parts.gate, formula), parts.up);
 }
 ACLNN(SiluMul, (Floating<In>, x), (Like<Floating<In>>, y, "x"), (Like<Out>, out, "x")) {
   out = at::silu(wide(x)) * wide(y);
@@ -135,71 +156,27 @@ ACLNN(SiluMul, (Floating<In>, x), (Like<Floating<In>>, y, "x"), (Like<Out>, out,
 // Along the dimensions before it, only rows in the groups are written.
 ACLNN(ClippedSwiglu, (Floating<In>, x), (Optional<In>, groupIndexOptional), (int64_t, dim),
       (double, alpha), (double, limit), (double, bias), (bool, interleaved), (Out, out)) {
-  EXPECT(x.dim() >= 1 && dim >= -x.dim() && dim < x.dim(), "dim is ", dim.value(), ", expected ",
-         -x.dim(), " to ", x.dim() - 1);
-  const int64_t place = dim < 0 ? dim.value() + x.dim() : dim.value();
-  EXPECT(x.size(place) % 2 == 0, "dimension ", place, " of x is ", x.size(place),
-         ", expected an even number");
-  EXPECT(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
-  std::vector<int64_t> shape = x.sizes().vec();
-  shape[static_cast<size_t>(place)] /= 2;
-  EXPECT(out->sizes() == shape, "out has shape ", out->sizes(), ", expected ", shape);
-  const at::Tensor row = wide(x).flatten(place);
-  const int64_t half = row.size(-1) / 2;
-  const at::Tensor a = interleaved ? row.slice(-1, 0, std::nullopt, 2) : row.narrow(-1, 0, half);
-  const at::Tensor b = interleaved ? row.slice(-1, 1, std::nullopt, 2) : row.narrow(-1, half, half);
-  const at::Tensor gate = at::clamp_max(a, limit.value());
-  const at::Tensor factor = at::clamp(b, -limit.value(), limit.value()) + bias.value();
-  at::Tensor result = (gate * at::sigmoid(gate * alpha.value()) * factor).reshape(shape);
-  if (groupIndexOptional) {
-    EXPECT(groupIndexOptional->dim() == 1 && groupIndexOptional->scalar_type() == at::kLong,
-           "groupIndexOptional has dtype ", dtype_text(groupIndexOptional->scalar_type()),
-           " and shape ", groupIndexOptional->sizes(), ", expected INT64 of one dimension");
-    if (result.numel() == 0) return;
-    const auto rows_shape = x.sizes().slice(0, static_cast<size_t>(place));
-    std::vector<int64_t> of_rows(static_cast<size_t>(x.dim()), 1);
-    std::copy(rows_shape.begin(), rows_shape.end(), of_rows.begin());
-    const int64_t rows = c10::multiply_integers(rows_shape);
-    const at::Tensor is_written =
-        at::lt(at::arange(rows, groupIndexOptional->options()), groupIndexOptional->sum())
-            .reshape(of_rows);
-    result = at::where(is_written, result, wide(out));
-  }
-  out = result;
+  clipped_swiglu(x, groupIndexOptional, dim, {alpha, limit, bias}, interleaved,
+                 /*clamps_after=*/false, out);
 }
-// The two factors are the halves, or the alternate elements, of dim and all dimensions after it.
-// Along the dimensions before it, only rows in the groups are written.
+// With clampMode 1 the gate is clamped after its activation, and alpha and bias are not read.
 ACLNN(ClippedSwigluV2, (Floating<In>, x), (Optional<In>, groupIndexOptional), (int64_t, dim),
       (double, alpha), (double, limit), (double, bias), (bool, interleaved), (int64_t, clampMode),
       (Out, out)) {
-  const int64_t place = place_of(dim, x);
-  EXPECT(clampMode == 0 || clampMode == 1, "clampMode is ", clampMode.value(), ", expected 0 or 1");
-  EXPECT(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
-  expect_half("out", out, x, place);
-  const Halves parts = split(as_matrix(wide(x), place), interleaved);
-  const at::Tensor up = at::clamp(parts.up, -limit.value(), limit.value());
-  at::Tensor result;
-  if (clampMode == 1) {
-    result = at::clamp_max(at::silu(parts.gate), limit.value()) * up;
-  } else {
-    const at::Tensor gate = at::clamp_max(parts.gate, limit.value());
-    result = gate * at::sigmoid(gate * alpha.value()) * (up + bias.value());
-  }
-  if (groupIndexOptional) {
-    result = at::where(is_in_groups(*groupIndexOptional, rows_before(x, place)), result,
-                       as_matrix(wide(out), place));
-  }
-  out = result.reshape(out->sizes());
+  expect_one_of("clampMode", clampMode, {0, 1});
+  expect_dtype(out, x);
+  clipped_swiglu(x, groupIndexOptional, dim, {alpha, limit, bias}, interleaved, clampMode == 1,
+                 out);
 }
 // Rows outside the groups have the gradient 0.
 ACLNN(ClippedSwigluGrad, (Floating<In>, gradY), (Floating<In>, x),
       (Optional<In>, groupIndexOptional), (int64_t, dim), (double, alpha), (double, limit),
       (double, bias), (bool, interleaved), (Like<Out>, gradXOut, "x")) {
-  const int64_t place = place_of(dim, x);
-  EXPECT(limit > 0.0, "limit is ", limit.value(), ", expected more than 0");
-  expect_half("gradY", gradY, x, place);
-  const at::Tensor gradient = as_matrix(wide(gradY), place);
-  const Halves parts = split(as_matrix(wide(x), place), interleaved);
+  const int64_t position = dim_of(dim, x);
+  expect_limit(limit);
+  expect_half("gradY", gradY, x, position);
+  const at::Tensor gradient = as_matrix(wide(gradY), position);
+  const Halves parts = split(as_matrix(wide(x), position), interleaved);
   const at::Tensor gate = at::clamp_max(parts.gate, limit.value());
   const at::Tensor up = at::clamp(parts.up, -limit.value(), limit.value());
   const at::Tensor s = at::sigmoid(gate * alpha.value());
@@ -212,7 +189,7 @@ ACLNN(ClippedSwigluGrad, (Floating<In>, gradY), (Floating<In>, x),
       {of_gate.masked_fill(has_gate.logical_not(), 0), of_up.masked_fill(has_up.logical_not(), 0)},
       interleaved);
   if (groupIndexOptional) {
-    result = at::where(is_in_groups(*groupIndexOptional, rows_before(x, place)), result,
+    result = at::where(is_in_groups(*groupIndexOptional, rows_before(x, position)), result,
                        at::zeros_like(result));
   }
   gradXOut = result.reshape(x.sizes());
@@ -220,17 +197,17 @@ ACLNN(ClippedSwigluGrad, (Floating<In>, gradY), (Floating<In>, x),
 
 ACLNN(SituGlu, (Floating<In>, x), (int64_t, dim), (double, beta), (double, linearBeta),
       (bool, activateLeft), (Out, out)) {
-  const int64_t place = place_of(dim, x);
-  expect_half("out", out, x, place);
-  const Halves parts = halves(as_matrix(wide(x), place), 1, activateLeft);
+  const int64_t position = dim_of(dim, x);
+  expect_half("out", out, x, position);
+  const Halves parts = halves(as_matrix(wide(x), position), 1, activateLeft);
   out = situ(parts, beta, linearBeta).reshape(out->sizes());
 }
 ACLNN(SituGluGrad, (Floating<In>, gradY), (Floating<In>, x), (int64_t, dim), (double, beta),
       (double, linearBeta), (bool, activateLeft), (Like<Out>, out, "x")) {
-  const int64_t place = place_of(dim, x);
-  expect_half("gradY", gradY, x, place);
-  const Halves parts = halves(as_matrix(wide(x), place), 1, activateLeft);
-  const at::Tensor gradient = as_matrix(wide(gradY), place);
+  const int64_t position = dim_of(dim, x);
+  expect_half("gradY", gradY, x, position);
+  const Halves parts = halves(as_matrix(wide(x), position), 1, activateLeft);
+  const at::Tensor gradient = as_matrix(wide(gradY), position);
   const at::Tensor t = at::tanh(parts.gate / beta.value());
   const at::Tensor s = at::sigmoid(parts.gate);
   at::Tensor up = parts.up;

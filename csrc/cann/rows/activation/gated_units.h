@@ -14,13 +14,13 @@ struct Halves {
 };
 
 // Splits a tensor along a dimension, with the gate in the left or the right half.
-inline Halves halves(const at::Tensor& x, int64_t dim, bool gate_is_left) {
-  const int64_t place = at::maybe_wrap_dim(dim, x.dim());
-  const int64_t size = x.dim() == 0 ? 1 : x.size(place);
-  EXPECT(size % 2 == 0, "the input has shape ", x.sizes(), ", expected an even dimension ", dim,
+inline Halves halves(const at::Tensor& x, int64_t dim, bool gate_is_left, const char* name = "x") {
+  const int64_t position = at::maybe_wrap_dim(dim, x.dim());
+  const int64_t size = x.dim() == 0 ? 1 : x.size(position);
+  EXPECT(size % 2 == 0, name, " has shape ", x.sizes(), ", expected an even dimension ", dim,
          ", which is split in halves");
-  const at::Tensor left = x.narrow(place, 0, size / 2);
-  const at::Tensor right = x.narrow(place, size / 2, size / 2);
+  const at::Tensor left = x.narrow(position, 0, size / 2);
+  const at::Tensor right = x.narrow(position, size / 2, size / 2);
   return gate_is_left ? Halves{left, right} : Halves{right, left};
 }
 

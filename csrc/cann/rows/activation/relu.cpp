@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "cann/rows/bits.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/random/random.h"
 #include "cann/rows/row.h"
@@ -16,14 +17,6 @@ at::Tensor along_channels(const at::Tensor& weight, const at::Tensor& self) {
   std::vector<int64_t> sizes(static_cast<size_t>(self.dim()), 1);
   if (self.dim() > 1) sizes[1] = weight.numel();
   return self.dim() == 0 ? weight.reshape({}) : weight.reshape(sizes);
-}
-
-// Packs eight flags into a byte, the first in the lowest bit.
-at::Tensor packed(const at::Tensor& marks) {
-  const int64_t spare = (8 - marks.size(-1) % 8) % 8;
-  const at::Tensor whole = at::constant_pad_nd(marks.to(at::kByte), {0, spare});
-  const at::Tensor bits = at::arange(8, whole.options());
-  return at::bitwise_left_shift(whole.unflatten(-1, {-1, 8}), bits).sum(-1, false, at::kByte);
 }
 
 void expect_format(const char* name, aclFormat format) {
@@ -79,7 +72,7 @@ ACLNN(ReluV3, (Stored<In>, x), (SameDtype<Stored<Out>>, yOut, "x"), (Out, maskOu
   std::vector<int64_t> shape = values.sizes().vec();
   shape.back() = (shape.back() + 7) / 8;
   expect_shape("maskOut", maskOut, shape);
-  maskOut = packed(marks);
+  maskOut = packed_bits(marks);
 }
 // x is the input of ReLU and y the gradient of its result; they are broadcast.
 ACLNN(ReluGradV3, (In, x), (SameDtype<In>, y, "x"), (SameDtype<Out>, z, "x")) {
@@ -93,7 +86,7 @@ ACLNN(ReluGradV4, (In, gradOutput), (SameShape<In>, self, "gradOutput"), (Number
   out = gradOutput.masked_fill(self == 0, 0);
 }
 ACLNN(SquaredRelu, (Floating<In>, input), (Like<Out>, out, "input")) {
-  EXPECT(input.dim() > 0, "input has no dimensions, expected at least one");
+  expect_dims("input", input, 1, 8);
   out = at::relu(wide(input)).square();
 }
 ACLNN(Threshold, (In, self), (Number, threshold), (Number, value), (Out, out)) {

@@ -1,5 +1,6 @@
 // Softmax and log-softmax, also of scaled and masked scores.
 
+#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::activation_softmax_rows {
@@ -7,15 +8,12 @@ namespace aclnn_host::activation_softmax_rows {
 namespace {
 
 // Expands the mask to the shape of the scores; true elements are masked out.
-at::Tensor expanded(const at::Tensor& mask, const char* name, const at::Tensor& scores,
-                    bool is_triangle) {
-  EXPECT(!is_triangle, "the flag of a generated triangle is true, expected false");
-  EXPECT(scores.dim() == 4 && mask.dim() == 4, name, " has ", scores.dim(),
-         " dimensions and mask has ", mask.dim(), ", expected 4");
-  EXPECT(scores.size(3) >= 1 && scores.size(3) <= 4096, "the last dimension of ", name, " is ",
-         scores.size(3), ", expected 1 to 4096");
-  EXPECT(mask.scalar_type() == at::kBool, "mask has dtype ", dtype_text(mask.scalar_type()),
-         ", expected BOOL");
+at::Tensor expanded(const at::Tensor& mask, const char* name, const at::Tensor& scores) {
+  expect_dims(name, scores, 4);
+  expect_dims("mask", mask, 4);
+  EXPECT(scores.size(3) >= 1 && scores.size(3) <= 4096, name, " has shape ", scores.sizes(),
+         ", expected a last dimension of 1 to 4096");
+  expect_dtype("mask", mask, at::kBool);
   return mask.expand_as(scores);
 }
 
@@ -51,12 +49,14 @@ ACLNN(LogSoftmaxBackward, (Floating<In>, gradOutput),
 // scores has equal probabilities.
 ACLNN(ScaledMaskedSoftmax, (Floating<In>, x), (In, mask), (double, scale), (bool, fixedTriuMask),
       (Like<Out>, y, "x")) {
-  const at::Tensor left_out = expanded(mask, "x", x, fixedTriuMask);
+  EXPECT(!fixedTriuMask, "fixedTriuMask is true, expected false");
+  const at::Tensor left_out = expanded(mask, "x", x);
   y = at::_softmax((wide(x) * scale.value()).masked_fill(left_out, -10000), -1, false);
 }
 ACLNN(ScaledMaskedSoftmaxBackward, (Like<Floating<In>>, gradOutput, "y"), (Floating<In>, y),
       (In, mask), (double, scale), (bool, fixTriuMask), (Like<Out>, out, "y")) {
-  const at::Tensor left_out = expanded(mask, "y", y, fixTriuMask);
+  EXPECT(!fixTriuMask, "fixTriuMask is true, expected false");
+  const at::Tensor left_out = expanded(mask, "y", y);
   const at::Tensor gradient =
       at::_softmax_backward_data(wide(gradOutput), wide(y), -1, wide(y.scalar_type()));
   out = (gradient * scale.value()).masked_fill(left_out, 0);

@@ -5,6 +5,7 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/elementwise/write_elementwise.h"
 #include "cann/rows/row.h"
+#include "cann/rows/texts.h"
 
 namespace aclnn_host::elementwise_arithmetic_rows {
 
@@ -25,12 +26,12 @@ at::Tensor scaled_sum(const at::Tensor& self, const at::Tensor& other, const c10
   if (!is_scaled_in_16_bits(self, other, alpha)) return at::add(self, other, alpha);
   return at::addcmul(self, other, one_of_both(self, other), alpha);
 }
-void scaled_sum_out(at::Tensor& place, const at::Tensor& self, const at::Tensor& other,
+void scaled_sum_out(at::Tensor& result, const at::Tensor& self, const at::Tensor& other,
                     const c10::Scalar& alpha) {
   if (is_scaled_in_16_bits(self, other, alpha)) {
-    at::addcmul_out(place, self, other, one_of_both(self, other), alpha);
+    at::addcmul_out(result, self, other, one_of_both(self, other), alpha);
   } else {
-    at::add_out(place, self, other, alpha);
+    at::add_out(result, self, other, alpha);
   }
 }
 at::Tensor scaled_difference(const at::Tensor& self, const at::Tensor& other,
@@ -38,12 +39,12 @@ at::Tensor scaled_difference(const at::Tensor& self, const at::Tensor& other,
   if (!is_scaled_in_16_bits(self, other, alpha)) return at::sub(self, other, alpha);
   return at::addcmul(self, other, one_of_both(self, other), -alpha.toDouble());
 }
-void scaled_difference_out(at::Tensor& place, const at::Tensor& self, const at::Tensor& other,
+void scaled_difference_out(at::Tensor& result, const at::Tensor& self, const at::Tensor& other,
                            const c10::Scalar& alpha) {
   if (is_scaled_in_16_bits(self, other, alpha)) {
-    at::addcmul_out(place, self, other, one_of_both(self, other), -alpha.toDouble());
+    at::addcmul_out(result, self, other, one_of_both(self, other), -alpha.toDouble());
   } else {
-    at::sub_out(place, self, other, alpha);
+    at::sub_out(result, self, other, alpha);
   }
 }
 
@@ -61,7 +62,7 @@ at::Tensor combined(const std::vector<at::Tensor>& tensors, Combine combine) {
   return result;
 }
 at::Tensor sum_of(const std::vector<at::Tensor>& tensors) {
-  return combined(tensors, [](const at::Tensor& a, const at::Tensor& b) { return at::add(a, b); });
+  return combined(tensors, [](const at::Tensor& a, const at::Tensor& b) { return a + b; });
 }
 
 // ---- aclnnScale
@@ -69,7 +70,7 @@ at::Tensor sum_of(const std::vector<at::Tensor>& tensors) {
 // The number of dimensions of x, from axis on, that scale covers.
 int64_t scaled_dims(const at::Tensor& x, const at::Tensor& scale, int64_t axis, int64_t num_axes,
                     bool from_blob) {
-  EXPECT(num_axes >= -1, "numAxes is ", num_axes, ", expected -1 or more");
+  expect_at_least("numAxes", num_axes, -1);
   if (!from_blob) return scale.dim();
   return num_axes == -1 ? x.dim() - axis : num_axes;
 }
@@ -78,8 +79,7 @@ int64_t scaled_dims(const at::Tensor& x, const at::Tensor& scale, int64_t axis, 
 // dimension.
 std::vector<int64_t> scale_shape(const at::Tensor& x, const at::Tensor& scale, int64_t axis,
                                  int64_t num_axes, bool from_blob) {
-  EXPECT(axis >= -x.dim() && axis < x.dim(), "axis is ", axis, ", expected ", -x.dim(), " to ",
-         x.dim() - 1, ", a dimension of x");
+  expect_range("axis", axis, -x.dim(), x.dim() - 1, ", a dimension of x");
   if (axis < 0) axis += x.dim();
   const int64_t dims = scaled_dims(x, scale, axis, num_axes, from_blob);
   EXPECT(dims <= x.dim() - axis, "scale is for ", dims, " dimensions of x from ", axis,
@@ -103,10 +103,9 @@ at::Tensor factor(const char* name, const at::Tensor& value) {
 
 // The dimension of the channels of x.
 int64_t channel_dim(const at::Tensor& x, const std::string& data_format) {
-  if (data_format.empty() || data_format == "NHWC" || data_format == "NDHWC") return x.dim() - 1;
-  EXPECT(data_format == "NCHW" || data_format == "NCDHW", "dataFormatOptional is \"", data_format,
-         "\", expected NCHW, NHWC, NCDHW or NDHWC");
-  return x.dim() == 1 ? 0 : 1;
+  if (data_format.empty()) return x.dim() - 1;
+  expect_text("dataFormatOptional", data_format, {"NCHW", "NHWC", "NCDHW", "NDHWC"});
+  return data_format.ends_with('C') || x.dim() == 1 ? x.dim() - 1 : 1;
 }
 
 }  // namespace
@@ -227,7 +226,7 @@ ACLNN(InplaceLerps, (InOut, selfRef), (In, end), (AnyNumber, weight)) {
 // The channels are the last dimension of x, or the second one by dataFormatOptional.
 ACLNN(BiasAdd, (In, x), (SameDtype<In>, bias, "x"), (char*, dataFormatOptional),
       (Like<Out>, out, "x")) {
-  EXPECT(x.dim() > 0, "x has no dimensions, expected at least one");
+  expect_dims("x", x, 1, 8);
   const int64_t channels = channel_dim(x, dataFormatOptional);
   expect_shape("bias", bias, {x.size(channels)});
   std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
@@ -261,9 +260,7 @@ ACLNN(Scale, (Floating<In>, x), (SameDtype<Floating<In>>, scale, "x"),
 // An empty list leaves out unchanged.
 ACLNN(AddN, (SameDtype<Ins>, tensors, "out"), (Out, out)) {
   if (tensors.empty()) return;
-  for (const at::Tensor& tensor : tensors) {
-    expect_shape("a tensor of the list", tensor, tensors[0].sizes());
-  }
+  for (const at::Tensor& tensor : tensors) expect_shape("tensors", tensor, tensors[0].sizes());
   out = sum_of(tensors);
 }
 
@@ -276,12 +273,10 @@ ACLNN(SumV2, (SameDtype<Ins>, tensors, "out"), (Out, out)) {
 }
 
 ACLNN(MaxN, (SameDtype<Ins>, tensors, "out"), (Out, out)) {
-  out =
-      combined(tensors, [](const at::Tensor& a, const at::Tensor& b) { return at::maximum(a, b); });
+  out = combined(tensors, at::maximum);
 }
 ACLNN(MinN, (SameDtype<Ins>, tensors, "out"), (Out, out)) {
-  out =
-      combined(tensors, [](const at::Tensor& a, const at::Tensor& b) { return at::minimum(a, b); });
+  out = combined(tensors, at::minimum);
 }
 
 }  // namespace aclnn_host::elementwise_arithmetic_rows

@@ -15,7 +15,7 @@ namespace {
 
 // The rounding of CANN's division modes: 0 keeps the fraction, 1 truncates, 2 rounds down.
 std::optional<c10::string_view> rounding_of(int64_t mode) {
-  EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
+  expect_range("mode", mode, 0, 2);
   if (mode == 0) return std::nullopt;
   return mode == 1 ? "trunc" : "floor";
 }
@@ -91,7 +91,7 @@ ACLNN_BINARY_OF(In, AnyNumber, Divs, at::div)
 // are always rounded.
 ACLNN(DivV3, (In, self), (SameDtype<In>, other, "self"), (int64_t, mode),
       (SameDtype<Out>, out, "self")) {
-  EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
+  expect_range("mode", mode, 0, 2);
   const at::Tensor quotient = exact(self) / exact(other);
   if (is_integer(self)) {
     out = saturated(mode == 2 ? at::floor(quotient) : at::trunc(quotient), "self", self);
@@ -134,9 +134,9 @@ ACLNN(RealDiv, (In, self), (Like<In>, other, "self"), (SameShape<Out>, out, "sel
 ACLNN(TruncateDiv, (In, x1), (SameShape<In>, x2, "x1"), (SameShape<Out>, out, "x1")) {
   const bool is_mixed = x1.scalar_type() != x2.scalar_type();
   expect_dtype("out", out, is_mixed ? at::kFloat : x1.scalar_type());
-  for (const at::Tensor& x : {x1, x2}) {
-    EXPECT(x.scalar_type() != at::kBool && !x.is_complex(), "x1 or x2 has dtype ",
-           dtype_text(x.scalar_type()), ", expected real numbers");
+  for (const auto& [name, x] : {std::pair("x1", &x1), {"x2", &x2}}) {
+    EXPECT(x->scalar_type() != at::kBool && !x->is_complex(), name, " has dtype ",
+           dtype_text(x->scalar_type()), ", expected real numbers");
   }
   if (is_mixed) {
     out = at::trunc(x1.to(at::kFloat) / x2.to(at::kFloat));

@@ -90,7 +90,7 @@ ACLNN_UNARY(Acosh, at::acosh)
 ACLNN_INPLACE_UNARY(Acosh, at::acosh)
 // y is the result of acosh.
 ACLNN(AcoshGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, dx, "y")) {
-  EXPECT(y.numel() > 0, "y has shape ", y.sizes(), ", expected at least one element");
+  expect_elements("y", y);
   dx = wide(dy) / at::sinh(wide(y));
 }
 

@@ -16,6 +16,6 @@ inline at::IntArrayRef shape_of(const at::Tensor& tensor) {
       at::result_type(self, other), at::infer_size(shape_of(self), shape_of(other)), \
       Output::Reads::kSameElement,                                                   \
       [&] { return function(self, other __VA_OPT__(, ) __VA_ARGS__); },              \
-      [&](at::Tensor& place) { function##_out(place, self, other __VA_OPT__(, ) __VA_ARGS__); })
+      [&](at::Tensor& result) { function##_out(result, self, other __VA_OPT__(, ) __VA_ARGS__); })
 
 }  // namespace aclnn_host

@@ -38,7 +38,7 @@ ACLNN(Embedding, (In, weight), (IndexIn, indices), (Out, out)) {
 ACLNN(EmbeddingDenseBackward, (In, grad), (IndexIn, indices), (uint64_t, numWeights),
       (uint64_t, paddingIdx), (bool, scaleGradByFreq), (Out, out)) {
   const auto rows = static_cast<int64_t>(numWeights.value());
-  EXPECT(grad.dim() > 0, "grad has no dimensions, expected one or more");
+  expect_dims("grad", grad, 1, 8);
   expect_shape("out", out, {rows, grad.size(-1)});
   check_bounds("indices", indices, rows);
   out = at::embedding_dense_backward(wide(grad), indices, rows,
@@ -47,11 +47,10 @@ ACLNN(EmbeddingDenseBackward, (In, grad), (IndexIn, indices), (uint64_t, numWeig
 ACLNN(EmbeddingDenseGrad, (Floating<In>, grad), (IndexIn, indices), (int64_t, numWeights),
       (int64_t, paddingIdx), (bool, scaleGradByFreq), (SameDtype<Out>, y, "grad")) {
   expect_dims("indices", indices, 1);
-  EXPECT(numWeights > 0, "numWeights is ", numWeights, ", expected more than 0");
-  EXPECT(paddingIdx >= -1 && paddingIdx < numWeights.value(), "paddingIdx is ", paddingIdx,
-         ", expected -1 to ", numWeights.value() - 1);
-  EXPECT(grad.dim() == 2 && grad.size(0) == indices.size(0), "grad has shape ", grad.sizes(),
-         ", expected two dimensions, the first one ", indices.size(0));
+  expect_at_least("numWeights", numWeights, 1);
+  expect_range("paddingIdx", paddingIdx, -1, numWeights.value() - 1);
+  expect_dims("grad", grad, 2);
+  expect_shape("grad", grad, {indices.size(0), grad.size(1)});
   expect_shape("y", y, {numWeights.value(), grad.size(1)});
   check_bounds("indices", indices, numWeights);
   y = at::embedding_dense_backward(wide(grad), indices, numWeights.value(), paddingIdx.value(),
@@ -69,22 +68,18 @@ ACLNN(EmbeddingRenorm, (InOut, selfRef), (IndexIn, indices), (double, maxNorm),
 // Behaviour of EmbeddingBag: indices has one dimension. With includeLastOffset the last offset is
 // the number of indices.
 ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offsets),
-      (bool, scaleGradByFreq), (int64_t, mode), (bool, sparse), (Optional<In>, perSampleWeights),
+      (Unused<bool>, scaleGradByFreq, "only the gradient depends on it"), (int64_t, mode),
+      (Unused<bool>, sparse, "only the gradient depends on it"), (Optional<In>, perSampleWeights),
       (bool, includeLastOffset), (int64_t, paddingIdx), (SameDtype<Out>, output, "weight"),
       (Out, offset2bag), (Out, bagSize), (Out, maxIndices)) {
-  static_cast<void>(scaleGradByFreq);
-  static_cast<void>(sparse);
-  EXPECT(weight.dim() == 2 && indices.dim() == 1 && offsets.dim() == 1, "the shapes are ",
-         weight.sizes(), " of weight, ", indices.sizes(), " of indices and ", offsets.sizes(),
-         " of offsets, expected two dimensions, one and one");
+  expect_dims("weight", weight, 2);
+  expect_dims("indices", indices, 1);
+  expect_dims("offsets", offsets, 1);
   const Bag bag = mode == 0 ? Bag::kSum : mode == 1 ? Bag::kMean : Bag::kMax;
   if (perSampleWeights) {
-    EXPECT(bag == Bag::kSum && perSampleWeights->scalar_type() == weight.scalar_type() &&
-               perSampleWeights->sizes() == indices.sizes(),
-           "perSampleWeights has shape ", perSampleWeights->sizes(), " and dtype ",
-           dtype_text(perSampleWeights->scalar_type()), " with mode ", mode, ", expected ",
-           indices.sizes(), " and ", dtype_text(weight.scalar_type()),
-           " with mode 0 (sum), or null");
+    expect_one_of("mode", mode, {0}, " (sum) with perSampleWeights");
+    expect_dtype("perSampleWeights", *perSampleWeights, weight);
+    expect_shape("perSampleWeights", *perSampleWeights, indices.sizes());
   }
   const int64_t count = offsets.numel() - (includeLastOffset ? 1 : 0);
   EXPECT(count >= 0, "offsets has no elements, expected the last offset");
@@ -96,9 +91,10 @@ ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offset
   const auto [sums, unused_bags, unused_sizes, maxima] =
       at::_embedding_bag(wide(weight).contiguous(), indices.contiguous(), bounds, false,
                          static_cast<int64_t>(bag), false, weights, includeLastOffset, paddingIdx);
-  const at::Tensor places = at::arange(c10::Scalar(indices.numel()), indices.options());
+  const at::Tensor positions = at::arange(c10::Scalar(indices.numel()), indices.options());
   const at::Tensor starts = bounds.narrow(0, 0, count).contiguous();
-  const at::Tensor bags = at::searchsorted(starts, places, /*out_int32=*/false, /*right=*/true) - 1;
+  const at::Tensor bags =
+      at::searchsorted(starts, positions, /*out_int32=*/false, /*right=*/true) - 1;
   const at::Tensor counts = indices.ne(paddingIdx.value()).to(at::kLong);
   const bool has_last = bagSize->numel() == offsets.numel();
   const at::Tensor sizes = at::index_add(
@@ -118,16 +114,16 @@ ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offset
 // onValue at the index of the class along axis, offValue elsewhere.
 ACLNN(OneHot, (In, self), (int, numClasses), (In, onValue), (In, offValue), (int64_t, axis),
       (Out, out)) {
-  EXPECT(axis >= -1 && axis <= self.dim(), "axis is ", axis, ", expected -1 to ", self.dim());
-  EXPECT(numClasses >= 0, "numClasses is ", numClasses, ", expected 0 or more");
-  const int64_t place = axis < 0 ? self.dim() : axis;
+  expect_range("axis", axis, -1, self.dim());
+  expect_at_least("numClasses", numClasses, 0);
+  const int64_t dim = axis < 0 ? self.dim() : axis;
   std::vector<int64_t> shape = self.sizes().vec();
-  shape.insert(shape.begin() + place, numClasses);
+  shape.insert(shape.begin() + dim, numClasses);
   expect_shape("out", out, shape);
   const at::Tensor classes = at::arange(c10::Scalar(numClasses.value()), self.options());
   std::vector<int64_t> along(static_cast<size_t>(self.dim()) + 1, 1);
-  along[static_cast<size_t>(place)] = numClasses;
-  out = at::where(self.unsqueeze(place) == classes.view(along), onValue.reshape({}),
+  along[static_cast<size_t>(dim)] = numClasses;
+  out = at::where(self.unsqueeze(dim) == classes.view(along), onValue.reshape({}),
                   offValue.reshape({}));
 }
 

@@ -1,5 +1,6 @@
 // Elements and slices by index: selected, replaced, added to and filled.
 
+#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/product.h"
@@ -82,7 +83,7 @@ ACLNN(IndexAdd, (In, self), (int64_t, dim), (IndexIn, index), (In, source), (Num
 // The fast mode ignores alpha; if determinism is requested, the mode is ignored.
 ACLNN(IndexAddV2, (In, self), (int64_t, dim), (IndexIn, index), (SameDtype<In>, source, "self"),
       (Number, alpha), (int64_t, mode), (SameDtype<Out>, out, "self")) {
-  EXPECT(index.dim() == 1, "index has shape ", index.sizes(), ", expected one dimension");
+  expect_dims("index", index, 1);
   const auto dtype = self.scalar_type();
   EXPECT(mode != 0 || (self.dim() == 2 && (dim == 0 || dim == -2) &&
                        (dtype == at::kFloat || at::isReducedFloatingType(dtype) ||

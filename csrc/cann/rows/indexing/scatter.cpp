@@ -7,6 +7,7 @@
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/indexing/slices.h"
+#include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::indexing_scatter_rows {
@@ -46,17 +47,17 @@ at::Tensor inside(const at::Tensor& indices, const at::Tensor& tensor) {
 }
 
 // A copy of `tensor` with slices replaced; of several updates of one slice, the last one wins.
-at::Tensor replaced(const at::Tensor& tensor, const at::Tensor& indices, const at::Tensor& updates,
-                    int64_t least, bool leaves_out_others = false) {
-  const int64_t depth = depth_of(indices, tensor, least);
+at::Tensor replaced(const char* name, const at::Tensor& tensor, const at::Tensor& indices,
+                    const at::Tensor& updates, int64_t least, bool leaves_out_others = false) {
+  const int64_t depth = depth_of(indices, name, tensor, least);
   expect_shape("updates", updates, slices_shape(indices, tensor, depth));
-  const at::Tensor places = indices.reshape({-1, depth});
+  const at::Tensor positions = indices.reshape({-1, depth});
   const bool all = !leaves_out_others || !indices.is_cpu();
-  const at::Tensor kept = all ? at::Tensor() : inside(places, tensor);
-  const at::Tensor rows = row_numbers(all ? places : places.index_select(0, kept), tensor);
+  const at::Tensor kept = all ? at::Tensor() : inside(positions, tensor);
+  const at::Tensor rows = row_numbers(all ? positions : positions.index_select(0, kept), tensor);
   return moved(tensor, [&](const at::Tensor& x) {
     const at::Tensor matrix = as_rows(x, depth);
-    const at::Tensor source = as_movable(updates).reshape({places.size(0), matrix.size(1)});
+    const at::Tensor source = as_movable(updates).reshape({positions.size(0), matrix.size(1)});
     return at::index_copy(matrix, 0, rows, all ? source : source.index_select(0, kept))
         .view(x.sizes());
   });
@@ -79,8 +80,8 @@ c10::string_view name_of(Reduce reduce) {
 
 at::Tensor scatter_reduced(const at::Tensor& self, int64_t dim, const at::Tensor& index,
                            const at::Tensor& src, int64_t reduce, bool include_self) {
-  EXPECT(index.dim() == self.dim() && src.dim() == self.dim(), "index has ", index.dim(),
-         " dimensions and src has ", src.dim(), ", expected ", self.dim(), " as self has");
+  expect_dims("index", index, self.dim());
+  expect_dims("src", src, self.dim());
   at::maybe_wrap_dim(dim, self.dim());
   if (reduce == static_cast<int64_t>(Reduce::kNone)) {
     return moved(self,
@@ -93,7 +94,7 @@ at::Tensor scatter_reduced(const at::Tensor& self, int64_t dim, const at::Tensor
 // Checks the arguments of TensorFlow's scatter functions: a slice of updates for each index of the
 // first dimension.
 void check_slices(const at::Tensor& var, const at::Tensor& indices, const at::Tensor& updates) {
-  EXPECT(var.dim() > 0, "varRef has no dimensions, expected at least one");
+  expect_dims("varRef", var, 1, 8);
   expect_shape("updates", updates, joined(indices.sizes(), var.sizes().slice(1)));
 }
 
@@ -107,14 +108,10 @@ at::Tensor slices_reduced(const at::Tensor& var, const at::Tensor& indices,
       .view(var.sizes());
 }
 
-// The quotient; integers are truncated. The smallest integer divided by -1 is itself; at::div traps
-// on it.
+// The quotient; integers are truncated.
 at::Tensor quotient(const at::Tensor& a, const at::Tensor& b) {
-  const auto dtype = a.scalar_type();
-  if (!at::isIntegralType(dtype, /*includeBool=*/true)) return at::div(a, b);
-  if (!at::isSignedType(dtype)) return at::div(a, b, "trunc");
-  const at::Tensor negates = b.eq(-1);
-  return at::where(negates, a.neg(), at::div(a, b.masked_fill(negates, 1), "trunc"));
+  const bool is_integral = at::isIntegralType(a.scalar_type(), /*includeBool=*/true);
+  return is_integral ? truncated_quotient(a, b) : at::div(a, b);
 }
 
 // The indices of updates, sorted by the number of earlier updates of the same row, and how many
@@ -168,8 +165,9 @@ ACLNN(InplaceScatterUpdate, (InOut, data), (IndexIn, indices), (SameDtype<In>, u
   EXPECT(data->dim() >= 2 && updates.dim() == data->dim(), "data has shape ", data->sizes(),
          " and updates has shape ", updates.sizes(),
          ", expected two dimensions or more, as many in both");
-  EXPECT(data->numel() > 0 && indices.numel() > 0 && updates.numel() > 0,
-         "a tensor has no elements, expected at least one in each");
+  expect_elements("data", data);
+  expect_elements("indices", indices);
+  expect_elements("updates", updates);
   const int64_t dim = at::maybe_wrap_dim(axis, data->dim());
   EXPECT(dim != 0, "axis is ", axis, ", expected a dimension other than the first");
   const int64_t count = updates.size(0);
@@ -179,7 +177,7 @@ ACLNN(InplaceScatterUpdate, (InOut, data), (IndexIn, indices), (SameDtype<In>, u
          ", expected no dimensions, one, or two of which the second has the size 2");
   EXPECT(count == (indices.dim() == 0 ? 1 : indices.size(0)) && count <= data->size(0),
          "updates has shape ", updates.sizes(),
-         ", expected as many parts as indices has places, and at most ", data->size(0));
+         ", expected as many parts as there are indices, and at most ", data->size(0));
   Sizes expected = data->sizes().vec();
   expected[0] = count;
   expected[static_cast<size_t>(dim)] = std::min(length, data->size(dim));
@@ -202,11 +200,10 @@ ACLNN(InplaceScatterUpdate, (InOut, data), (IndexIn, indices), (SameDtype<In>, u
 }
 
 // aclnnScatter<Name>(varRef, indices, updates, useLocking): combines varRef[index] with each
-// update. Nothing is locked.
+// update.
 #define SCATTER(Name, reduce)                                                                   \
   ACLNN(Scatter##Name, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates, "varRef"), \
-        (bool, useLocking)) {                                                                   \
-    static_cast<void>(useLocking);                                                              \
+        (Unused<bool>, useLocking, "nothing is locked")) {                                      \
     varRef = slices_reduced(varRef, indices, updates, reduce);                                  \
   }
 SCATTER(Max, Reduce::kMax)
@@ -216,8 +213,7 @@ SCATTER(Mul, Reduce::kMultiply)
 
 // Several divisors of one element are applied in order.
 ACLNN(ScatterDiv, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates, "varRef"),
-      (bool, useLocking)) {
-  static_cast<void>(useLocking);
+      (Unused<bool>, useLocking, "nothing is locked")) {
   check_slices(varRef, indices, updates);
   const at::Tensor rows = first_rows(indices, varRef);
   const at::Tensor matrix = as_rows(wide(varRef), 1);
@@ -228,9 +224,10 @@ ACLNN(ScatterDiv, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates, 
   int64_t first = 0;
   for (const int64_t count : counts) {
     const at::Tensor updated = order.narrow(0, first, count);
-    const at::Tensor places = rows.index_select(0, updated);
-    result.index_copy_(0, places,
-                       quotient(result.index_select(0, places), divisors.index_select(0, updated)));
+    const at::Tensor positions = rows.index_select(0, updated);
+    result.index_copy_(
+        0, positions,
+        quotient(result.index_select(0, positions), divisors.index_select(0, updated)));
     first += count;
     if (is_rehearsed()) break;  // the other rounds are alike
   }
@@ -238,11 +235,11 @@ ACLNN(ScatterDiv, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates, 
 }
 // The semantics are those of TensorFlow's scatter_add or, if the shapes match, of scatter_nd_add.
 ACLNN(TfScatterAdd, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates, "varRef")) {
-  EXPECT(varRef->dim() > 0, "varRef has no dimensions, expected at least one");
+  expect_dims("varRef", varRef, 1, 8);
   EXPECT(varRef->numel() > 0 || indices.numel() == 0,
          "varRef has no elements, expected some because indices has shape ", indices.sizes());
   const bool is_slices = updates.sizes() == joined(indices.sizes(), varRef->sizes().slice(1));
-  const int64_t depth = is_slices ? 1 : depth_of(indices, varRef, 0);
+  const int64_t depth = is_slices ? 1 : depth_of(indices, "varRef", varRef, 0);
   if (!is_slices) expect_shape("updates", updates, slices_shape(indices, varRef, depth));
   const at::Tensor rows = is_slices ? first_rows(indices, varRef) : row_numbers(indices, varRef);
   if (varRef->numel() == 0) return;
@@ -253,14 +250,13 @@ ACLNN(TfScatterAdd, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates
 
 ACLNN(ScatterNd, (In, data), (IndexIn, indices), (SameDtype<In>, updates, "data"),
       (SameDtype<Out>, out, "data")) {
-  out = replaced(data, indices, updates, 0);
+  out = replaced("data", data, indices, updates, 0);
 }
 // Behaviour of ScatterNdUpdate: A slice whose place is outside is left out.
 ACLNN(ScatterNdUpdate, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates, "varRef")) {
-  EXPECT(indices.dim() >= 2, "indices has shape ", indices.sizes(),
-         ", expected at least two dimensions");
+  expect_dims("indices", indices, 2, 8);
   // The published kernel skips slices whose index is out of range.
-  varRef = replaced(varRef, indices, updates, 1, /*leaves_out_others=*/true);
+  varRef = replaced("varRef", varRef, indices, updates, 1, /*leaves_out_others=*/true);
 }
 
 }  // namespace aclnn_host::indexing_scatter_rows

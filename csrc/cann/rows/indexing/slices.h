@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // Tensors as matrices, whose rows are addressed by an index or by coordinates.
@@ -23,9 +24,10 @@ inline at::Tensor as_rows(const at::Tensor& tensor, int64_t depth) {
 }
 
 // The number of coordinates in the last dimension of `indices`.
-inline int64_t depth_of(const at::Tensor& indices, const at::Tensor& tensor, int64_t least) {
-  EXPECT(tensor.dim() > 0 && indices.dim() > 0, "the tensors have shapes ", tensor.sizes(), " and ",
-         indices.sizes(), ", expected at least one dimension each");
+inline int64_t depth_of(const at::Tensor& indices, const char* name, const at::Tensor& tensor,
+                        int64_t least) {
+  expect_dims(name, tensor, 1, 8);
+  expect_dims("indices", indices, 1, 8);
   const int64_t depth = indices.size(-1);
   EXPECT(depth >= least && depth <= tensor.dim(), "indices has shape ", indices.sizes(),
          ", expected a last dimension of ", least, " to ", tensor.dim(),
@@ -39,10 +41,10 @@ inline at::Tensor row_numbers(const at::Tensor& indices, const at::Tensor& tenso
   at::Tensor rows =
       at::zeros(indices.sizes().slice(0, indices.sizes().size() - 1), indices.options());
   for (int64_t i = 0; i < indices.size(-1); ++i) {
-    at::Tensor place = indices.select(-1, i);
-    if (wrap) place = place + place.lt(0) * c10::Scalar(tensor.size(i));
-    check_bounds("indices", place, tensor.size(i));
-    rows = rows * c10::Scalar(tensor.size(i)) + place;
+    at::Tensor index = indices.select(-1, i);
+    if (wrap) index = index + index.lt(0) * c10::Scalar(tensor.size(i));
+    check_bounds("indices", index, tensor.size(i));
+    rows = rows * c10::Scalar(tensor.size(i)) + index;
   }
   return rows.reshape({-1});
 }

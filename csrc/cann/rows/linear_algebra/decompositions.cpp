@@ -14,7 +14,7 @@ ACLNN(LinalgCholesky, (Floating<In>, self), (bool, upper), (Out, out)) {
 }
 // mode 0 is the reduced decomposition, 1 the complete one, 2 computes R only.
 ACLNN(LinalgQr, (FloatingOrComplex<In>, self), (int64_t, mode), (Out, Q), (Out, R)) {
-  EXPECT(mode >= 0 && mode <= 2, "mode is ", mode, ", expected 0, 1 or 2");
+  expect_range("mode", mode, 0, 2);
   const auto [q, r] = at::linalg_qr(wide(self), mode == 0   ? "reduced"
                                                 : mode == 1 ? "complete"
                                                             : "r");
@@ -22,9 +22,7 @@ ACLNN(LinalgQr, (FloatingOrComplex<In>, self), (int64_t, mode), (Out, Q), (Out, 
   R = r;
 }
 ACLNN(Qr, (FloatingOrComplex<In>, self), (bool, some), (Out, Q), (Out, R)) {
-  const auto [q, r] = at::linalg_qr(wide(self), some ? "reduced" : "complete");
-  Q = q;
-  R = r;
+  std::tie(Q, R) = at::linalg_qr(wide(self), some ? "reduced" : "complete");
 }
 // v is not transposed; sigma has the input's type, also a complex one. Outputs that are not
 // computed keep their values.

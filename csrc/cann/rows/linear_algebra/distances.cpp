@@ -1,6 +1,5 @@
 // Distances between the rows of matrices.
 
-#include <cctype>
 #include <cmath>
 
 #include "cann/rows/checks.h"
@@ -34,9 +33,8 @@ void check_cdist(const at::Tensor& grad, const at::Tensor& x1, const at::Tensor&
 at::Tensor distances(const at::Tensor& self, double p, const Output& out) {
   expect_dims("self", self, 2, 2);
   constexpr int64_t kMostRows = int64_t{1} << 31;
-  EXPECT(self.size(0) <= kMostRows, "self has ", self.size(0), " rows, expected at most ",
-         kMostRows);
   const int64_t rows = self.size(0);
+  EXPECT(rows <= kMostRows, "self has ", rows, " rows, expected at most ", kMostRows);
   expect_shape("out", out, {rows * (rows - 1) / 2});
   return at::pdist(wide(self), p);
 }

@@ -16,25 +16,16 @@ ACL_FUNCTION(aclStft, (FloatingOrComplex<In>, self),
   EXPECT(!onesided || !self.is_complex(),
          "onesided is true and self complex, expected false for complex signals");
   const int64_t length = self.size(-1);
-  EXPECT(nFft > 0 && nFft <= length, "nFft is ", nFft.value(), ", expected 1 to ", length,
-         ", the length of self");
-  EXPECT(hopLength > 0, "hopLength is ", hopLength.value(), ", expected 1 or more");
-  EXPECT(winLength > 0 && winLength <= nFft, "winLength is ", winLength.value(), ", expected 1 to ",
-         nFft.value(), ", which is nFft");
-  if (windowOptional) {
-    expect_shape("windowOptional", *windowOptional, {winLength.value()});
-  }
+  expect_range("nFft", nFft, 1, length, ", the length of self");
+  expect_at_least("hopLength", hopLength, 1);
+  expect_range("winLength", winLength, 1, nFft, ", which is nFft");
+  if (windowOptional) expect_shape("windowOptional", *windowOptional, {winLength});
   const at::Tensor result =
       at::stft(self, nFft, hopLength.value(), winLength.value(), windowOptional, /*center=*/false,
                "reflect", normalized, onesided.value(), /*return_complex=*/true);
-  if (returnComplex) {
-    expect_dtype(out, result);
-    out = result;
-    return;
-  }
-  const at::Tensor parts = at::view_as_real(result);
-  expect_dtype(out, parts);
-  out = parts;
+  const at::Tensor returned = returnComplex ? result : at::view_as_real(result);
+  expect_dtype(out, returned);
+  out = returned;
 }
 
 // The transform of a real signal, which n truncates or pads with zeros; -1 keeps its size. The last
@@ -48,9 +39,8 @@ ACL_FUNCTION(aclRfft1D, (In, self), (int64_t, n), (int64_t, dim), (int64_t, norm
   const bool is_power = size > 0 && (size & (size - 1)) == 0;
   EXPECT(size == -1 || (size >= 1 && size <= (is_power ? kMostPower : kMost)), "n is ", size,
          ", expected 1 to ", kMost, ", a power of two up to ", kMostPower, ", or -1");
-  EXPECT(dim >= -self.dim() && dim < self.dim(), "dim is ", dim.value(), ", expected ", -self.dim(),
-         " to ", self.dim() - 1);
-  EXPECT(norm >= 1 && norm <= 3, "norm is ", norm.value(), ", expected 1, 2 or 3");
+  expect_range("dim", dim, -self.dim(), self.dim() - 1);
+  expect_range("norm", norm, 1, 3);
   const char* const mode = norm == 1 ? "backward" : norm == 2 ? "forward" : "ortho";
   const auto length = size == -1 ? std::nullopt : std::optional<int64_t>(size);
   out = at::view_as_real(at::fft_rfft(self, length, dim.value(), mode));

@@ -32,8 +32,7 @@ void check_expands(const char* name, const at::Tensor& tensor, const at::Tensor&
 constexpr int64_t kBatchMean = 3;
 
 void check_divergence_reduction(int64_t reduction) {
-  EXPECT(reduction >= 0 && reduction <= kBatchMean, "reduction is ", reduction,
-         ", expected 0 (none), 1 (mean), 2 (sum) or 3 (batchmean)");
+  expect_range("reduction", reduction, 0, kBatchMean, " (none, mean, sum or batchmean)");
 }
 
 // The number of samples. A tensor without dimensions is one sample.
@@ -64,77 +63,60 @@ at::Tensor of_divergence(const at::Tensor& derivative, const at::Tensor& grad, i
 
 }  // namespace
 
-ACLNN(NLLLoss, (In, self), (TargetIn, target), (In, weight), (int64_t, reduction),
+ACLNN(NLLLoss, (In, self), (TargetIn, target), (In, weight), (Reduction<int64_t>, reduction),
       (int64_t, ignoreIndex), (Out, out), (Out, totalWeightOut)) {
-  check_reduction(reduction);
-  const auto [loss, total] =
+  std::tie(out, totalWeightOut) =
       at::nll_loss_forward(wide(self), target, wide(weight), reduction, ignoreIndex);
-  out = loss;
-  totalWeightOut = total;
 }
 ACLNN(NLLLossBackward, (In, gradOutput), (In, self), (TargetIn, target), (In, weight),
-      (int64_t, reduction), (int64_t, ignoreIndex), (In, totalWeight), (Out, out)) {
-  check_reduction(reduction);
+      (Reduction<int64_t>, reduction), (int64_t, ignoreIndex), (In, totalWeight), (Out, out)) {
   check_targets(target, self.size(-1), ignoreIndex);
   out = at::nll_loss_backward(wide(gradOutput), wide(self), target, wide(weight), reduction,
                               ignoreIndex, wide(totalWeight));
 }
-ACLNN(NLLLoss2d, (In, self), (TargetIn, target), (In, weight), (int64_t, reduction),
+ACLNN(NLLLoss2d, (In, self), (TargetIn, target), (In, weight), (Reduction<int64_t>, reduction),
       (int64_t, ignoreIndex), (Out, out), (Out, totalWeightOut)) {
-  check_reduction(reduction);
   check_targets(target, self.size(1), ignoreIndex);
-  const auto [loss, total] =
+  std::tie(out, totalWeightOut) =
       at::nll_loss2d_forward(wide(self), target, wide(weight), reduction, ignoreIndex);
-  out = loss;
-  totalWeightOut = total;
 }
 ACLNN(NLLLoss2dBackward, (In, gradOutput), (In, self), (TargetIn, target), (In, weight),
-      (int64_t, reduction), (int64_t, ignoreIndex), (In, totalWeight), (Out, out)) {
-  check_reduction(reduction);
+      (Reduction<int64_t>, reduction), (int64_t, ignoreIndex), (In, totalWeight), (Out, out)) {
   check_targets(target, self.size(1), ignoreIndex);
   out = at::nll_loss2d_backward(wide(gradOutput), wide(self), target, wide(weight), reduction,
                                 ignoreIndex, wide(totalWeight));
 }
-ACLNN(SoftMarginLoss, (In, self), (In, target), (int64_t, reduction), (Out, out)) {
-  check_reduction(reduction);
+ACLNN(SoftMarginLoss, (In, self), (In, target), (Reduction<int64_t>, reduction), (Out, out)) {
   out = at::soft_margin_loss(wide(self), wide(target), reduction);
 }
-ACLNN(SoftMarginLossBackward, (In, gradOutput), (In, self), (In, target), (int64_t, reduction),
-      (Out, out)) {
-  check_reduction(reduction);
+ACLNN(SoftMarginLossBackward, (In, gradOutput), (In, self), (In, target),
+      (Reduction<int64_t>, reduction), (Out, out)) {
   out = at::soft_margin_loss_backward(wide(gradOutput), wide(self), wide(target), reduction);
 }
-ACLNN(MultilabelMarginLoss, (In, self), (IndexIn, target), (int64_t, reduction), (Out, out),
-      (Out, isTarget)) {
-  check_reduction(reduction);
-  const auto [loss, hits] = at::multilabel_margin_loss_forward(wide(self), target, reduction);
-  out = loss;
-  isTarget = hits;
+ACLNN(MultilabelMarginLoss, (In, self), (IndexIn, target), (Reduction<int64_t>, reduction),
+      (Out, out), (Out, isTarget)) {
+  std::tie(out, isTarget) = at::multilabel_margin_loss_forward(wide(self), target, reduction);
 }
 
-ACLNN(BinaryCrossEntropy, (In, self), (In, target), (Optional<In>, weight), (int64_t, reduction),
-      (Out, out)) {
-  check_reduction(reduction);
+ACLNN(BinaryCrossEntropy, (In, self), (In, target), (Optional<In>, weight),
+      (Reduction<int64_t>, reduction), (Out, out)) {
   out = at::binary_cross_entropy(wide(self), wide(target), wide(weight), reduction);
 }
 ACLNN(BinaryCrossEntropyBackward, (In, gradOutput), (In, self), (In, target),
-      (Optional<In>, weight), (int64_t, reduction), (Out, out)) {
-  check_reduction(reduction);
+      (Optional<In>, weight), (Reduction<int64_t>, reduction), (Out, out)) {
   out = at::binary_cross_entropy_backward(wide(gradOutput), wide(self), wide(target), wide(weight),
                                           reduction);
 }
 ACLNN(BinaryCrossEntropyWithLogits, (In, self), (In, target), (Optional<In>, weightOptional),
-      (Optional<In>, posWeightOptional), (int64_t, reduction), (Out, out)) {
-  check_reduction(reduction);
+      (Optional<In>, posWeightOptional), (Reduction<int64_t>, reduction), (Out, out)) {
   out = at::binary_cross_entropy_with_logits(wide(self), wide(target), wide(weightOptional),
                                              wide(posWeightOptional), reduction);
 }
 // With s = sigmoid(self): weight (s - target), or with p, the weight of the positive class,
 // weight ((1 - target + p target) s - p target).
 ACLNN(BinaryCrossEntropyWithLogitsBackward, (In, gradOutput), (In, self), (In, target),
-      (Optional<In>, weightOptional), (Optional<In>, posWeightOptional), (int64_t, reduction),
-      (Out, out)) {
-  check_reduction(reduction);
+      (Optional<In>, weightOptional), (Optional<In>, posWeightOptional),
+      (Reduction<int64_t>, reduction), (Out, out)) {
   const at::Tensor probability = at::sigmoid(wide(self));
   at::Tensor derivative = probability - wide(target);
   if (posWeightOptional) {
@@ -178,20 +160,14 @@ ACLNN(KlDivTargetBackward, (In, gradOutput), (In, self), (In, target), (int64_t,
 ACLNN(SoftmaxCrossEntropyWithLogits, (Floating<In>, features),
       (SameShape<Floating<In>>, labels, "features"), (SameDtype<Out>, loss, "features"),
       (SameDtype<Out>, backprop, "features")) {
-  EXPECT(features.dim() == 2 && labels.dim() == 2, "features has shape ", features.sizes(),
-         " and labels has shape ", labels.sizes(), ", expected two dimensions each");
-  const at::Tensor log_softmax = at::_log_softmax(wide(features), 1, false);
-  const at::Tensor losses = -(wide(labels) * log_softmax).sum(1);
-  const at::Tensor gradient = log_softmax.exp() - wide(labels);
-  loss = losses;
-  backprop = gradient;
+  expect_dims("features", features, 2);
+  std::tie(loss, backprop) = softmax_cross_entropy(features, labels);
 }
 // The derivative by target of the loss -weight (p target log s + (1 - target) log(1 - s)), with s =
 // sigmoid(self), is -weight (self + (p - 1) log s).
 ACLNN(BinaryCrossEntropyWithLogitsTargetBackward, (Floating<In>, gradOutput), (Floating<In>, self),
       (Floating<In>, target), (Optional<In>, weightOptional), (Optional<In>, posWeightOptional),
-      (int64_t, reduction), (Out, gradTarget)) {
-  check_reduction(reduction);
+      (Reduction<int64_t>, reduction), (Out, gradTarget)) {
   expect_shape("target", target, self.sizes());
   check_expands("gradOutput", gradOutput, self);
   at::Tensor derivative = wide(self);
@@ -203,9 +179,7 @@ ACLNN(BinaryCrossEntropyWithLogitsTargetBackward, (Floating<In>, gradOutput), (F
     check_expands("weightOptional", *weightOptional, self);
     derivative = derivative * wide(*weightOptional);
   }
-  const at::Tensor product = -derivative * wide(gradOutput);
-  const bool is_mean = reduction == static_cast<int64_t>(at::Reduction::Mean);
-  gradTarget = is_mean ? product / product.numel() : product;
+  gradTarget = chain(-derivative, gradOutput, reduction);
 }
 
 // Targets are 1 or -1.

@@ -45,10 +45,10 @@ void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
   }
   if (!targets.is_cpu()) return;
   // Elements after the end of a target are ignored.
-  const at::Tensor places = at::arange(c10::Scalar(longest), targets.options());
+  const at::Tensor positions = at::arange(c10::Scalar(longest), targets.options());
   const at::Tensor is_target =
-      targets.dim() == 1 ? places < c10::Scalar(sum)
-                         : places < at::tensor(target_lengths, targets.options()).unsqueeze(1);
+      targets.dim() == 1 ? positions < c10::Scalar(sum)
+                         : positions < at::tensor(target_lengths, targets.options()).unsqueeze(1);
   check_bounds("targets", targets.masked_select(is_target), classes);
 }
 

@@ -1,21 +1,32 @@
 #pragma once
 
+#include <utility>
+
 #include <ATen/core/Reduction.h>
 
+#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+#include "cann/rows/texts.h"
 
 // The reductions of losses, and the gradients through them.
 namespace aclnn_host {
 
-inline void check_reduction(int64_t reduction) {
-  EXPECT(reduction >= 0 && reduction < at::Reduction::END, "reduction is ", reduction,
-         ", expected 0 (none), 1 (mean) or 2 (sum)");
-}
+// A number of ATen's: 0 none, 1 mean, 2 sum.
+template <class Number>
+struct Reduction : Plain<Number> {
+  static typename Plain<Number>::Value get(const Frame& frame, size_t i) {
+    const auto reduction = Plain<Number>::get(frame, i);
+    expect_one_of(frame.names[i], reduction,
+                  {at::Reduction::None, at::Reduction::Mean, at::Reduction::Sum},
+                  " (none, mean or sum)");
+    return reduction;
+  }
+};
 
 // An absent text selects the mean.
 inline at::Reduction::Reduction reduction_of(const char* name, const std::string& text) {
   if (text.empty() || text == "mean") return at::Reduction::Mean;
-  EXPECT(text == "none" || text == "sum", name, " is \"", text, "\", expected none, mean or sum");
+  expect_text(name, text, {"none", "mean", "sum"});
   return text == "none" ? at::Reduction::None : at::Reduction::Sum;
 }
 
@@ -35,6 +46,13 @@ inline void reduce(const at::Tensor& losses, at::Reduction::Reduction reduction,
 inline at::Tensor chain(const at::Tensor& derivative, const at::Tensor& grad, int64_t reduction) {
   const at::Tensor product = derivative * wide(grad);
   return reduction == at::Reduction::Mean ? product / derivative.numel() : product;
+}
+
+// The cross entropy of each row with the softmax of the features, and its gradient by them.
+inline std::pair<at::Tensor, at::Tensor> softmax_cross_entropy(const at::Tensor& features,
+                                                               const at::Tensor& labels) {
+  const at::Tensor log_softmax = at::log_softmax(wide(features), 1);
+  return {-(wide(labels) * log_softmax).sum(1), log_softmax.exp() - wide(labels)};
 }
 
 }  // namespace aclnn_host

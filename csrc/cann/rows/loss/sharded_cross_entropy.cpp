@@ -11,15 +11,15 @@ namespace {
 struct Targets {
   Targets(const at::Tensor& target, int64_t start, int64_t size)
       : is_other((target < start) | (target >= start + size)),
-        places(at::where(is_other, 0, target.to(at::kLong) - start)) {}
+        positions(at::where(is_other, 0, target.to(at::kLong) - start)) {}
 
   // The logit of each target minus the row's largest logit; 0 for targets of other shards.
   at::Tensor logits(const at::Tensor& shifted) const {
-    return shifted.gather(-1, places.unsqueeze(-1)).squeeze(-1).masked_fill(is_other, 0);
+    return shifted.gather(-1, positions.unsqueeze(-1)).squeeze(-1).masked_fill(is_other, 0);
   }
 
   at::Tensor is_other;
-  at::Tensor places;
+  at::Tensor positions;
 };
 
 }  // namespace
@@ -32,8 +32,7 @@ ACLNN(CrossEntropySumExpAndIndexLogit, (Floating<In>, vocabParallelLogits), (In,
   const at::Tensor& logits = vocabParallelLogits;
   expect_dims("vocabParallelLogits", logits, 2, 3);
   const at::ScalarType type = logits.scalar_type();
-  EXPECT(type == at::kFloat || type == at::kBFloat16, "vocabParallelLogits has dtype ",
-         dtype_text(type), ", expected FLOAT or BFLOAT16");
+  expect_dtype("vocabParallelLogits", logits, {at::kFloat, at::kBFloat16});
   expect_dtype("target", target, at::kInt);
   const at::IntArrayRef tokens = logits.sizes().slice(0, static_cast<size_t>(logits.dim()) - 1);
   expect_shape("target", target, tokens);
@@ -62,7 +61,7 @@ ACLNN(CrossEntropySumExpAndIndexLogit, (Floating<In>, vocabParallelLogits), (In,
   predictedLogitsOut = targets.logits(shifted);
   sumExpLogitsOut = exponentials.sum(-1);
   expLogitsOut = exponentials;
-  targetOffsetOut = targets.places;
+  targetOffsetOut = targets.positions;
   targetMaskOut = targets.is_other.to(at::kInt);
 }
 

@@ -40,27 +40,23 @@ ACLNN(AdaptiveAvgPool3dBackward, (Image<In>, gradOutput), (Image<In>, self), (Im
 ACLNN(AdaptiveMaxPool2d, (Image<In>, self), (Ints, outputSize), (Image<Out>, outputOut),
       (Image<Out>, indicesOut)) {
   check_values("outputSize", outputSize, 1, std::numeric_limits<int32_t>::max());
-  const auto [values, indices] = at::adaptive_max_pool2d(self, outputSize);
-  outputOut = values;
-  indicesOut = indices;
+  std::tie(outputOut, indicesOut) = at::adaptive_max_pool2d(self, outputSize);
 }
 ACLNN(AdaptiveMaxPool2dBackward, (Image<In>, gradOutput), (Image<In>, self),
       (SameShape<Image<IndexIn>>, indices, "gradOutput"), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 2);
-  gradInput =
-      at::adaptive_max_pool2d_backward(wide(gradOutput), wide(self), places(indices, self, 2));
+  gradInput = at::adaptive_max_pool2d_backward(wide(gradOutput), wide(self),
+                                               checked_indices(indices, self, 2));
 }
 ACLNN(AdaptiveMaxPool3d, (Image<In>, self), (Ints, outputSize), (Image<Out>, outputOut),
       (Image<Out>, indicesOut)) {
-  const auto [values, indices] = at::adaptive_max_pool3d(self, outputSize);
-  outputOut = values;
-  indicesOut = indices;
+  std::tie(outputOut, indicesOut) = at::adaptive_max_pool3d(self, outputSize);
 }
 ACLNN(AdaptiveMaxPool3dBackward, (Image<In>, gradOutput), (Image<In>, self),
       (SameShape<Image<IndexIn>>, indices, "gradOutput"), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 3);
-  gradInput =
-      at::adaptive_max_pool3d_backward(wide(gradOutput), wide(self), places(indices, self, 3));
+  gradInput = at::adaptive_max_pool3d_backward(wide(gradOutput), wide(self),
+                                               checked_indices(indices, self, 3));
 }
 
 ACLNN(GlobalAveragePool, (Image<Floating<In>>, self), (SameDtype<Image<Out>>, out, "self")) {

@@ -15,7 +15,7 @@ std::optional<int64_t> divisor_of(int64_t divisor_override) {
 
 // Values other than 0 allow CANN to round FLOAT in some algorithms; the host computes in FLOAT.
 void check_cube_math_type(int64_t type) {
-  EXPECT(type >= 0 && type <= 3, "cubeMathType is ", type, ", expected 0 to 3");
+  expect_range("cubeMathType", type, 0, 3);
 }
 
 }  // namespace

@@ -9,18 +9,16 @@ namespace aclnn_host::pooling_max_pooling_rows {
 
 ACLNN(MaxPool2dWithIndices, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
       (Ints, dilation), (bool, ceilMode), (Image<Out>, out), (Image<Out>, indices)) {
-  const auto [values, where] =
+  std::tie(out, indices) =
       at::max_pool2d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode);
-  out = values;
-  indices = where;
 }
 ACLNN(MaxPool2dWithIndicesBackward, (Image<In>, gradOutput), (Image<In>, self),
       (SameShape<Image<IndexIn>>, indices, "gradOutput"), (Ints, kernelSize), (Ints, stride),
       (Ints, padding), (Ints, dilation), (bool, ceilMode), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 2);
-  gradInput =
-      at::max_pool2d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
-                                           padding, dilation, ceilMode, places(indices, self, 2));
+  gradInput = at::max_pool2d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
+                                                   padding, dilation, ceilMode,
+                                                   checked_indices(indices, self, 2));
 }
 // Deviation of MaxPool2dWithMask*: The mask is all zeros, and the gradient finds the maxima again.
 // CANN's mask has a bit for each place in the window.
@@ -42,18 +40,16 @@ ACLNN(MaxPool2dWithMaskBackward, (Image<In>, gradOutput), (Image<In>, self),
 }
 ACLNN(MaxPool3dWithArgmax, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
       (Ints, dilation), (bool, ceilMode), (Image<Out>, out), (Image<Out>, indices)) {
-  const auto [values, where] =
+  std::tie(out, indices) =
       at::max_pool3d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode);
-  out = values;
-  indices = where;
 }
 ACLNN(MaxPool3dWithArgmaxBackward, (Image<In>, gradOutput), (Image<In>, self),
       (SameShape<Image<IndexIn>>, indices, "gradOutput"), (Ints, kernelSize), (Ints, stride),
       (Ints, padding), (Ints, dilation), (bool, ceilMode), (Image<Out>, gradInput)) {
   expect_planes("gradOutput", gradOutput, self.sizes(), 3);
-  gradInput =
-      at::max_pool3d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
-                                           padding, dilation, ceilMode, places(indices, self, 3));
+  gradInput = at::max_pool3d_with_indices_backward(wide(gradOutput), wide(self), kernelSize, stride,
+                                                   padding, dilation, ceilMode,
+                                                   checked_indices(indices, self, 3));
 }
 
 }  // namespace aclnn_host::pooling_max_pooling_rows

@@ -28,7 +28,7 @@ void check_unpool3d(const at::Tensor& self, at::IntArrayRef output_size, at::Int
   check_values("the sizes of self", self.sizes().slice(1), 1, kMost);
   check_values("outputSize", output_size, 1, kMost);
   EXPECT(self.size(0) == 0 || image.numel() >= self.numel(), "outputSize is ", output_size,
-         ", expected as many places as self has, ", self.sizes().slice(self.dim() - 3));
+         ", expected as many elements as self has, ", self.sizes().slice(self.dim() - 3));
 }
 
 // Scatters self to its indices in an image of zeros.
@@ -55,7 +55,8 @@ ACLNN(MaxUnpool2d, (Image<In>, self), (SameShape<Image<IndexIn>>, indices, "self
   check_values("the sizes of self", self.sizes().slice(1), 1, kMost);
   check_values("outputSize", outputSize, 1, kMost);
   EXPECT(outputSize[0] * outputSize[1] >= self.size(-2) * self.size(-1), "outputSize is ",
-         outputSize, ", expected as many places as self has, ", self.sizes().slice(self.dim() - 2));
+         outputSize, ", expected as many elements as self has, ",
+         self.sizes().slice(self.dim() - 2));
   out = at::isIntegralType(self.scalar_type(), /*includeBool=*/false)
             ? unpooled(self, indices, out->sizes(), 2)
             : at::max_unpool2d(self, indices.contiguous(), outputSize);

@@ -9,6 +9,7 @@
 #include "cann/rows/planes.h"
 #include "cann/rows/pooling/pooling_checks.h"
 #include "cann/rows/row.h"
+#include "cann/rows/texts.h"
 
 namespace aclnn_host::pooling_padded_pooling_rows {
 
@@ -32,51 +33,7 @@ c10::Scalar lowest(at::ScalarType dtype) {
   }
 }
 
-// The size of one direction, its padding, and the window.
-struct PaddedSpan {
-  int64_t size;
-  int64_t before;
-  int64_t after;
-  int64_t kernel;
-  int64_t stride;
-
-  // The number of windows; with `ceil`, also one that extends beyond the padding, unless it starts
-  // there.
-  int64_t windows(bool ceil) const {
-    const int64_t room = size + before + after - kernel;
-    EXPECT(room >= 0, "kernelShape has ", kernel, " in a direction of ", size + before + after,
-           " elements with the padding, expected at most that");
-    int64_t count = (room + (ceil ? stride - 1 : 0)) / stride + 1;
-    if (ceil && (count - 1) * stride >= size + before) --count;
-    return count;
-  }
-  // The number of elements that the windows span.
-  int64_t covered(bool ceil) const { return (windows(ceil) - 1) * stride + kernel; }
-  // The padding at the end for this number of windows; negative if elements are in no window.
-  int64_t end(bool ceil) const { return covered(ceil) - size - before; }
-};
-
-// Refuses images with excessive padding, because the host allocates memory for it.
-void check_span(const at::Tensor& self, const PaddedSpan& height, const PaddedSpan& width,
-                bool ceil) {
-  constexpr double kManyElements = 1 << 28;
-  double elements =
-      static_cast<double>(height.covered(ceil)) * static_cast<double>(width.covered(ceil));
-  for (const int64_t size : self.sizes().slice(0, static_cast<size_t>(self.dim() - 2))) {
-    elements *= static_cast<double>(size);
-  }
-  EXPECT(elements <= std::max(kManyElements, 16 * static_cast<double>(self.numel())),
-         "self has shape ", self.sizes(), " and would have ", elements,
-         " elements with the padding, expected at most 2^28 or 16 times those of self; pass "
-         "a smaller kernelShape and smaller pads");
-}
-
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-
-void check_number(const char* name, int64_t value, int64_t least) {
-  EXPECT(value >= least && value <= kMost, name, " has ", value, ", expected numbers from ", least,
-         " to ", kMost);
-}
 
 // The size of one direction of an image, its padding, and the windows.
 struct Direction {
@@ -91,12 +48,19 @@ struct Direction {
   int64_t extent() const { return (kernel - 1) * dilation + 1; }
   // The number of elements that the windows span.
   int64_t covered() const { return (windows - 1) * stride + extent(); }
+  // The padding at the end for these windows; negative if elements are in no window.
+  int64_t end() const { return covered() - size - before; }
 
+  void set_padding(const char* name, at::IntArrayRef pads, size_t i) {
+    before = pads[2 * i];
+    after = pads[2 * i + 1];
+    check_values(name, {before, after}, 0, kMost);
+  }
   // Counts the windows within the padding; with `ceil`, also one that extends beyond it, unless it
   // starts there.
-  void count(bool ceil) {
+  void count(const char* kernel_name, bool ceil) {
     const int64_t room = size + before + after - extent();
-    EXPECT(room >= 0, "a window reaches over ", extent(), " elements in a direction of ",
+    EXPECT(room >= 0, kernel_name, " spans ", extent(), " elements in a direction of ",
            size + before + after, " elements with the padding, expected at most that");
     windows = (room + (ceil ? stride - 1 : 0)) / stride + 1;
     if (ceil && (windows - 1) * stride >= size + before) --windows;
@@ -133,8 +97,7 @@ at::Tensor maxima(const at::Tensor& x, const Directions& directions) {
   std::vector<int64_t> padding;
   std::vector<int64_t> kernel, stride, dilation;
   for (const Direction& each : directions) {
-    // Elements in no window are cropped.
-    padding.insert(padding.begin(), {each.before, each.covered() - each.size - each.before});
+    padding.insert(padding.begin(), {each.before, each.end()});
     kernel.push_back(each.kernel);
     stride.push_back(each.stride);
     dilation.push_back(each.dilation);
@@ -151,7 +114,7 @@ std::array<int64_t, 3> spatial(const char* name, at::IntArrayRef values, bool ch
                                bool checks_others) {
   EXPECT(values.size() == 1 || values.size() == 3 || values.size() == 5, name, " is ", values,
          ", expected 1, 3 or 5 numbers");
-  for (const int64_t value : values) check_number(name, value, 1);
+  check_values(name, values, 1, kMost);
   if (values.size() == 1) return {values[0], values[0], values[0]};
   if (values.size() == 3) return {values[0], values[1], values[2]};
   const size_t depth = channels_last ? 1 : 2;
@@ -162,8 +125,7 @@ std::array<int64_t, 3> spatial(const char* name, at::IntArrayRef values, bool ch
 
 void place_windows(Directions& directions, const std::string& mode,
                    const at::OptionalIntArrayRef& pads, bool ceil) {
-  EXPECT(mode == "VALID" || mode == "SAME" || mode == "CALCULATED", "padding is \"", mode,
-         "\", expected VALID, SAME or CALCULATED");
+  expect_text("padding", mode, {"VALID", "SAME", "CALCULATED"});
   const bool is_calculated = mode == "CALCULATED" && pads;
   EXPECT(!is_calculated || pads->size() == 6, "padsOptional is ", *pads, ", expected six numbers");
   for (size_t i = 0; i < directions.size(); ++i) {
@@ -172,13 +134,8 @@ void place_windows(Directions& directions, const std::string& mode,
       direction.cover_all();
       continue;
     }
-    if (is_calculated) {
-      direction.before = (*pads)[2 * i];
-      direction.after = (*pads)[2 * i + 1];
-      check_number("padsOptional", direction.before, 0);
-      check_number("padsOptional", direction.after, 0);
-    }
-    direction.count(ceil && mode == "CALCULATED");
+    if (is_calculated) direction.set_padding("padsOptional", *pads, i);
+    direction.count("ksize", ceil && mode == "CALCULATED");
   }
 }
 
@@ -210,10 +167,8 @@ at::Tensor divisors(const Direction& height, const Direction& width, bool counts
 // bottom, left and right), or top, left, bottom and right.
 ACLNN(MaxPool, (Image<In>, self), (Ints, kernelShape), (Ints, strides), (int64_t, autoPad),
       (Ints, pads), (Ints, dilations), (int64_t, ceilMode), (SameDtype<Image<Out>>, out, "self")) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  EXPECT(self.dim() == 3 || self.dim() == 4, "self has shape ", self.sizes(),
-         ", expected three or four dimensions");
-  EXPECT(autoPad == 0, "autoPad is ", autoPad, ", expected 0 (NOTSET)");
+  expect_dims("self", self, 3, 4);
+  expect_one_of("autoPad", autoPad, {0}, " (NOTSET)");
   EXPECT(kernelShape.size() == 1 || kernelShape.size() == 2, "kernelShape is ", kernelShape,
          ", expected one or two numbers");
   EXPECT(strides.size() <= 2, "strides is ", strides, ", expected at most two numbers");
@@ -229,20 +184,23 @@ ACLNN(MaxPool, (Image<In>, self), (Ints, kernelShape), (Ints, strides), (int64_t
   const auto before = pads.empty() ? std::array<int64_t, 2>{0, 0}
                                    : pair(pads.slice(0, std::min<size_t>(pads.size(), 2)));
   const auto after = pads.size() == 4 ? pair(pads.slice(2)) : before;
-  const auto direction = [&](size_t i) {
+  Directions directions;
+  for (size_t i = 0; i < 2; ++i) {
     EXPECT(before[i] + after[i] <= kernel[i], "pads is ", pads, ", expected a sum of at most ",
            kernel[i], ", the size of the window");
-    return PaddedSpan{self.size(i == 0 ? -2 : -1), before[i], after[i], kernel[i], stride[i]};
-  };
-  const PaddedSpan height = direction(0);
-  const PaddedSpan width = direction(1);
-  const bool ceil = ceilMode != 0;
-  check_span(self, height, width, ceil);
+    Direction& direction = directions[i + 1];
+    direction = {self.size(static_cast<int64_t>(i) - 2), kernel[i], stride[i]};
+    direction.before = before[i];
+    direction.after = after[i];
+    direction.count("kernelShape", ceilMode != 0);
+  }
+  const Direction &height = directions[1], &width = directions[2];
+  check_padded("self", product(self.sizes().slice(0, self.sizes().size() - 2)), directions);
   const auto dtype = self.scalar_type();
   const bool is_unsigned = dtype == at::kUInt16 || dtype == at::kUInt32;
   const at::Tensor x = is_unsigned ? self.to(at::kLong) : self;
   const at::Tensor padded = at::constant_pad_nd(
-      x, {width.before, width.end(ceil), height.before, height.end(ceil)}, lowest(x.scalar_type()));
+      x, {width.before, width.end(), height.before, height.end()}, lowest(x.scalar_type()));
   out = at::amax(padded.unfold(-2, kernel[0], stride[0]).unfold(-2, kernel[1], stride[1]), {-2, -1})
             .to(dtype);
 }
@@ -251,25 +209,20 @@ ACLNN(MaxPoolV3, (Image<Floating<In>>, x), (Ints, ksize), (Ints, strides), (Opti
       (Optional<Number>, ceilMode), (SameDtype<Image<Out>>, out, "x")) {
   expect_dims("x", x, 4);
   expect_dims("out", out, 4);
-  EXPECT(ksize.size() == 4 && ksize[0] == 1 && ksize[1] == 1, "ksize is ", at::IntArrayRef(ksize),
+  EXPECT(ksize.size() == 4 && ksize[0] == 1 && ksize[1] == 1, "ksize is ", ksize,
          ", expected 1, 1 and two sizes of a window");
-  EXPECT(strides.size() == 4 && strides[0] == 1 && strides[1] == 1, "strides is ",
-         at::IntArrayRef(strides), ", expected 1, 1 and two strides");
+  EXPECT(strides.size() == 4 && strides[0] == 1 && strides[1] == 1, "strides is ", strides,
+         ", expected 1, 1 and two strides");
   EXPECT(!pads || pads->empty() || pads->size() == 4, "pads is ", *pads, ", expected four numbers");
   if (x.numel() == 0 || out->numel() == 0) return;
+  check_values("ksize", ksize, 1, kMost);
+  check_values("strides", strides, 1, kMost);
   Directions directions;
   for (size_t i = 0; i < 2; ++i) {
-    check_number("ksize", ksize[i + 2], 1);
-    check_number("strides", strides[i + 2], 1);
-    Direction direction{x.size(static_cast<int64_t>(i) + 2), ksize[i + 2], strides[i + 2]};
-    if (pads && !pads->empty()) {
-      direction.before = (*pads)[2 * i];
-      direction.after = (*pads)[2 * i + 1];
-      check_number("pads", direction.before, 0);
-      check_number("pads", direction.after, 0);
-    }
-    direction.count(ceilMode && ceilMode->toLong() != 0);
-    directions[i + 1] = direction;
+    Direction& direction = directions[i + 1];
+    direction = {x.size(static_cast<int64_t>(i) + 2), ksize[i + 2], strides[i + 2]};
+    if (pads && !pads->empty()) direction.set_padding("pads", *pads, i);
+    direction.count("ksize", ceilMode && ceilMode->toLong() != 0);
   }
   out = maxima(x.unsqueeze(2), directions).squeeze(2);
 }
@@ -282,8 +235,7 @@ ACLNN(MaxPool3D, (Floating<In>, x), (Ints, ksize), (Ints, strides), (const char*
   expect_dims("x", x, 5);
   expect_dims("out", out, 5);
   const bool channels_last = dataFormatOptional.empty() || dataFormatOptional == "NDHWC";
-  EXPECT(channels_last || dataFormatOptional == "NCDHW", "dataFormatOptional is \"",
-         dataFormatOptional, "\", expected NCDHW or NDHWC");
+  if (!channels_last) expect_text("dataFormatOptional", dataFormatOptional, {"NCDHW", "NDHWC"});
   const auto kernel = spatial("ksize", ksize, channels_last, true);
   const auto stride = spatial("strides", strides, channels_last, true);
   const auto dilation =
@@ -316,26 +268,25 @@ ACLNN(AveragePoolingGrad, (Ints, origInputShape), (Image<Floating<In>>, gradOutp
   expect_dims("gradOutput", gradOutput, 4);
   EXPECT(origInputShape.size() == 4 &&
              std::ranges::all_of(origInputShape, [](int64_t size) { return size > 0; }),
-         "origInputShape is ", at::IntArrayRef(origInputShape), ", expected four sizes");
+         "origInputShape is ", origInputShape, ", expected four sizes");
   expect_shape("out", out, origInputShape);
-  EXPECT(divisorOverride >= 0, "divisorOverride is ", divisorOverride, ", expected at least 0");
+  expect_at_least("divisorOverride", divisorOverride, 0);
   Directions directions;
-  directions[1] = {origInputShape[2], kernelH.value(),  strideH.value(), 1,
-                   padTop.value(),    padBottom.value()};
-  directions[2] = {origInputShape[3], kernelW.value(), strideW.value(), 1,
-                   padLeft.value(),   padRight.value()};
-  for (size_t i = 1; i < directions.size(); ++i) {
-    Direction& each = directions[i];
-    check_number("the kernel", each.kernel, 1);
-    check_number("the stride", each.stride, 1);
-    check_number("the padding", each.before, 0);
-    check_number("the padding", each.after, 0);
-    EXPECT(2 * std::max(each.before, each.after) <= each.kernel, "the padding is ", each.before,
-           " and ", each.after, ", expected at most half of the kernel, ", each.kernel);
-    each.count(ceilMode);
-  }
-  const Direction& height = directions[1];
-  const Direction& width = directions[2];
+  expect_range("kernelH", kernelH, 1, kMost);
+  expect_range("kernelW", kernelW, 1, kMost);
+  expect_range("strideH", strideH, 1, kMost);
+  expect_range("strideW", strideW, 1, kMost);
+  check_values("padTop, padBottom", {padTop, padBottom}, 0, kMost);
+  check_values("padLeft, padRight", {padLeft, padRight}, 0, kMost);
+  Direction &height = directions[1], &width = directions[2];
+  height = {origInputShape[2], kernelH, strideH, 1, padTop, padBottom};
+  width = {origInputShape[3], kernelW, strideW, 1, padLeft, padRight};
+  EXPECT(2 * std::max(height.before, height.after) <= height.kernel, "padTop is ", height.before,
+         " and padBottom ", height.after, ", expected at most half of kernelH, ", height.kernel);
+  EXPECT(2 * std::max(width.before, width.after) <= width.kernel, "padLeft is ", width.before,
+         " and padRight ", width.after, ", expected at most half of kernelW, ", width.kernel);
+  height.count("kernelH", ceilMode);
+  width.count("kernelW", ceilMode);
   expect_shape("gradOutput", gradOutput,
                {origInputShape[0], origInputShape[1], height.windows, width.windows});
   check_padded("out", out->size(0) * out->size(1), directions);
@@ -349,9 +300,7 @@ ACLNN(AveragePoolingGrad, (Ints, origInputShape), (Image<Floating<In>>, gradOutp
       {height.kernel, width.kernel}, {height.stride, width.stride}, {0, 0}, /*ceil_mode=*/false,
       /*count_include_pad=*/true, /*divisor_override=*/1);
   // The padding is cropped, and elements in no window get 0.
-  out =
-      at::constant_pad_nd(padded, {-width.before, width.size + width.before - width.covered(),
-                                   -height.before, height.size + height.before - height.covered()});
+  out = at::constant_pad_nd(padded, {-width.before, -width.end(), -height.before, -height.end()});
 }
 
 }  // namespace aclnn_host::pooling_padded_pooling_rows

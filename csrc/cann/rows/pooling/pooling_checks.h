@@ -10,13 +10,14 @@ namespace aclnn_host {
 
 // Indices into the last `dims` dimensions of self. ATen does not check that they are in range, and
 // some of its functions assume that they are contiguous.
-inline at::Tensor places(const at::Tensor& indices, const at::Tensor& self, int64_t dims) {
+inline at::Tensor checked_indices(const at::Tensor& indices, const at::Tensor& self, int64_t dims) {
   int64_t size = 1;
   for (int64_t dim = self.dim() - dims; dim < self.dim(); ++dim) size *= self.size(dim);
   check_bounds("indices", indices, size);
   return indices.contiguous();
 }
 
+// Requires numbers in a range.
 inline void check_values(const char* name, at::IntArrayRef values, int64_t least, int64_t most) {
   EXPECT(std::ranges::all_of(values, [=](int64_t x) { return x >= least && x <= most; }), name,
          " is ", values, ", expected numbers from ", least, " to ", most);
@@ -26,8 +27,7 @@ inline void check_values(const char* name, at::IntArrayRef values, int64_t least
 // memory for it is allocated.
 inline void check_image(const at::Tensor& self, at::IntArrayRef output_size, const char* name,
                         const at::Tensor& image, int64_t dims) {
-  EXPECT(self.dim() == dims + 1 || self.dim() == dims + 2, "self has shape ", self.sizes(),
-         ", expected ", dims + 1, " or ", dims + 2, " dimensions");
+  expect_dims("self", self, dims + 1, dims + 2);
   EXPECT(output_size.size() == static_cast<size_t>(dims), "outputSize is ", output_size,
          ", expected ", dims, " numbers");
   expect_shape(name, image, with_places(self, dims, output_size));

@@ -32,8 +32,8 @@ ACLNN(InplaceUniform, (Real<InOut>, selfRef), (double, from), (double, to), (uin
 ACLNN(InplaceUniformTensor, (Real<InOut>, selfRef), (double, from), (double, to), (In, seedTensor),
       (In, offsetTensor), (uint64_t, offset)) {
   expect_dims("selfRef", selfRef, 0, 8);
-  const Seed seed(seedTensor, offsetTensor, static_cast<int64_t>(offset.value()));
-  selfRef.copy(draw_uniform(selfRef, from, to, seed.source()));
+  const auto added = static_cast<int64_t>(offset.value());
+  selfRef.copy(draw_uniform(selfRef, from, to, source_of(seedTensor, offsetTensor, added)));
 }
 
 ACLNN(InplaceNormal, (Real<InOut>, selfRef), (float, mean), (float, std), (int64_t, seed),
@@ -44,8 +44,8 @@ ACLNN(InplaceNormal, (Real<InOut>, selfRef), (float, mean), (float, std), (int64
 ACLNN(InplaceNormalTensor, (Real<InOut>, selfRef), (float, mean), (float, std), (In, seedTensor),
       (In, offsetTensor), (int64_t, offset)) {
   expect_dims("selfRef", selfRef, 0, 8);
-  const Seed seed(seedTensor, offsetTensor, offset.value());
-  selfRef.copy(draw_normal(selfRef, mean.value(), std.value(), seed.source()));
+  selfRef.copy(
+      draw_normal(selfRef, mean.value(), std.value(), source_of(seedTensor, offsetTensor, offset)));
 }
 
 ACLNN(NormalFloatFloat, (float, mean), (float, std), (int64_t, seed), (int64_t, offset),
@@ -72,8 +72,7 @@ ACLNN(InplaceRandom, (Real<InOut>, selfRef), (int64_t, from), (int64_t, to), (in
 ACLNN(InplaceRandomTensor, (Real<InOut>, selfRef), (int64_t, from), (int64_t, to), (In, seedTensor),
       (In, offsetTensor), (int64_t, offset)) {
   expect_dims("selfRef", selfRef, 0, 8);
-  const Seed seed(seedTensor, offsetTensor, offset.value());
-  selfRef = draw_integers(selfRef, from, to, seed.source());
+  selfRef = draw_integers(selfRef, from, to, source_of(seedTensor, offsetTensor, offset));
 }
 
 ACLNN(InplaceRandomWithoutFromTo, (Real<InOut>, selfRef), (int64_t, seed), (int64_t, offset)) {
@@ -82,8 +81,7 @@ ACLNN(InplaceRandomWithoutFromTo, (Real<InOut>, selfRef), (int64_t, seed), (int6
 
 ACLNN(InplaceRandomWithoutFromToTensor, (Real<InOut>, selfRef), (In, seedTensor),
       (In, offsetTensor), (int64_t, offset)) {
-  const Seed seed(seedTensor, offsetTensor, offset.value());
-  selfRef = draw_integers(selfRef, seed.source());
+  selfRef = draw_integers(selfRef, source_of(seedTensor, offsetTensor, offset));
 }
 
 // Only the shape of self is read.
@@ -117,8 +115,7 @@ ACLNN(StatelessExponentialTensor, (Floating<InOut>, self), (In, seedTensor), (In
   expect_dims("self", self, 0, 8);
   expect_dims("seedTensor", seedTensor, 1);
   expect_dims("offsetTensor", offsetTensor, 1);
-  const Seed seed(seedTensor, offsetTensor, offset.value());
-  self = draw_exponential(self, lambd, seed.source());
+  self = draw_exponential(self, lambd, source_of(seedTensor, offsetTensor, offset));
 }
 
 ACLNN(Multinomial, (Floating<In>, self), (int64_t, numsamples), (bool, replacement),
@@ -130,14 +127,12 @@ ACLNN(Multinomial, (Floating<In>, self), (int64_t, numsamples), (bool, replaceme
 ACLNN(MultinomialTensor, (Floating<In>, self), (int64_t, numsamples), (bool, replacement),
       (In, seedTensor), (In, offsetTensor), (int64_t, offset), (Out, out)) {
   check_distribution(self, numsamples.value(), replacement);
-  const Seed seed(seedTensor, offsetTensor, offset.value());
   expect_dtype("out", out, at::kLong);
-  out = draw_categories(self, numsamples, replacement, seed.source());
+  out = draw_categories(self, numsamples, replacement, source_of(seedTensor, offsetTensor, offset));
 }
 
 ACLNN(Randperm, (int64_t, n), (int64_t, seed), (int64_t, offset), (Out, out)) {
-  EXPECT(out->dim() == 1 && out->size(0) == n, "out has shape ", out->sizes(), ", expected [", n,
-         "]");
+  expect_shape("out", out, {n});
   EXPECT(at::isIntegralType(out->scalar_type(), false) || at::isFloatingType(out->scalar_type()),
          "out has dtype ", dtype_text(out->scalar_type()),
          ", expected an integer or floating-point type");

@@ -75,48 +75,36 @@ void normal_quantiles(double* numbers, int64_t count) {
                            1.9715909503065514427e+3, 1.3731693765509461125e+4,
                            4.5921953931549871457e+4, 6.7265770927008700853e+4,
                            3.3430575583588128105e+4, 2.5090809287301226727e+3};
-  constexpr double kB[] = {1,
-                           4.2313330701600911252e+1,
-                           6.8718700749205790830e+2,
-                           5.3941960214247511077e+3,
-                           2.1213794301586595867e+4,
-                           3.9307895800092710610e+4,
-                           2.8729085735721942674e+4,
-                           5.2264952788528545610e+3};
+  constexpr double kB[] = {1.00000000000000000000e0, 4.2313330701600911252e+1,
+                           6.8718700749205790830e+2, 5.3941960214247511077e+3,
+                           2.1213794301586595867e+4, 3.9307895800092710610e+4,
+                           2.8729085735721942674e+4, 5.2264952788528545610e+3};
   constexpr double kC[] = {1.42343711074968357734e0,  4.63033784615654529590e0,
                            5.76949722146069140550e0,  3.64784832476320460504e0,
                            1.27045825245236838258e0,  2.41780725177450611770e-1,
                            2.27238449892691845833e-2, 7.74545014278341407640e-4};
-  constexpr double kD[] = {1,
-                           2.05319162663775882187e0,
-                           1.67638483018380384940e0,
-                           6.89767334985100004550e-1,
-                           1.48103976427480074590e-1,
-                           1.51986665636164571966e-2,
-                           5.47593808499534494600e-4,
-                           1.05075007164441684324e-9};
+  constexpr double kD[] = {1.00000000000000000000e0,  2.05319162663775882187e0,
+                           1.67638483018380384940e0,  6.89767334985100004550e-1,
+                           1.48103976427480074590e-1, 1.51986665636164571966e-2,
+                           5.47593808499534494600e-4, 1.05075007164441684324e-9};
   constexpr double kE[] = {6.65790464350110377720e0,  5.46378491116411436990e0,
                            1.78482653991729133580e0,  2.96560571828504891230e-1,
                            2.65321895265761230930e-2, 1.24266094738807843860e-3,
                            2.71155556874348757815e-5, 2.01033439929228813265e-7};
-  constexpr double kF[] = {1,
-                           5.99832206555887937690e-1,
-                           1.36929880922735805310e-1,
-                           1.48753612908506148525e-2,
-                           7.86869131145613259100e-4,
-                           1.84631831751005468180e-5,
-                           1.42151175831644588870e-7,
-                           2.04426310338993978564e-15};
+  constexpr double kF[] = {1.00000000000000000000e0,  5.99832206555887937690e-1,
+                           1.36929880922735805310e-1, 1.48753612908506148525e-2,
+                           7.86869131145613259100e-4, 1.84631831751005468180e-5,
+                           1.42151175831644588870e-7, 2.04426310338993978564e-15};
   // Computes all numbers as if they were in the central region, then the others again: the compiler
   // vectorises loops without branches.
   double middles[kChunk], roots[kChunk];
-  int64_t places[kChunk], outside = 0;
+  int64_t indices[kChunk], outside = 0;
   for (int64_t i = 0; i < count; ++i) {
     const double q = numbers[i] - 0.5, r = 0.180625 - q * q;
     middles[i] = q * polynomial(r, kA) / polynomial(r, kB);
   }
   for (int64_t i = 0; i < count; ++i) {
-    places[outside] = i;
+    indices[outside] = i;
     roots[outside] = std::min(numbers[i], 1 - numbers[i]);
     outside += std::abs(numbers[i] - 0.5) > 0.425 ? 1 : 0;
   }
@@ -129,7 +117,7 @@ void normal_quantiles(double* numbers, int64_t count) {
   for (int64_t k = 0; k < outside; ++k) {
     const double r = roots[k];
     const double size = r <= 5 ? sizes[k] : polynomial(r - 5, kE) / polynomial(r - 5, kF);
-    middles[places[k]] = numbers[places[k]] < 0.5 ? -size : size;
+    middles[indices[k]] = numbers[indices[k]] < 0.5 ? -size : size;
   }
   std::copy_n(middles, count, numbers);
 }
@@ -168,16 +156,27 @@ void for_words(int64_t count, Source source, Use use) {
   });
 }
 
-// for_words for functions of one word: write(i, word).
-template <class Word, class Write>
-void for_each_word(int64_t count, Source source, Write write) {
-  for_words<Word>(count, source, [&](int64_t first, int64_t here, const Word* words) {
-    for (int64_t i = 0; i < here; ++i) write(first + i, words[i]);
-  });
-}
-
 at::Tensor empty_as(const at::Tensor& like, at::ScalarType type) {
   return at::empty(like.sizes(), like.options().dtype(type));
+}
+
+// A tensor of number(i, word).
+template <class Element, class Word, class Number>
+at::Tensor draw_words(const at::Tensor& like, Source source, Number number) {
+  at::Tensor numbers = empty_as(like, c10::CppTypeToScalarType<Element>::value);
+  if (!numbers.is_cpu()) return numbers;
+  Element* to = numbers.mutable_data_ptr<Element>();
+  for_words<Word>(numbers.numel(), source, [&](int64_t first, int64_t here, const Word* words) {
+    for (int64_t i = first; i < first + here; ++i) to[i] = number(i, words[i - first]);
+  });
+  return numbers;
+}
+// 1 with the probability of each element, otherwise 0.
+template <class Probability>
+at::Tensor draw_flags(const at::Tensor& like, Source source, Probability probability) {
+  return draw_words<uint8_t, uint32_t>(like, source, [=](int64_t i, uint32_t word) {
+    return word * 0x1p-32 < probability(i) ? 1 : 0;
+  });
 }
 
 // Writes numbers of a continuous distribution: transform(numbers, count) replaces numbers in (0,
@@ -264,27 +263,15 @@ at::Tensor draw_exponential(const at::Tensor& like, double lambda, Source source
 
 at::Tensor draw_bernoulli(const at::Tensor& like, double probability, Source source) {
   check_probability(probability);
-  at::Tensor numbers = empty_as(like, at::kByte);
-  if (numbers.is_cpu()) {
-    uint8_t* to = numbers.mutable_data_ptr<uint8_t>();
-    for_each_word<uint32_t>(numbers.numel(), source, [=](int64_t i, uint32_t word) {
-      to[i] = word * 0x1p-32 < probability;
-    });
-  }
-  return numbers;
+  return draw_flags(like, source, [=](int64_t) { return probability; });
 }
 
 at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& probability, Source source) {
   const at::Tensor each = probability.expand(like.sizes()).to(at::kDouble).contiguous();
-  at::Tensor numbers = empty_as(like, at::kByte);
-  if (numbers.is_cpu()) {
-    const double* p = each.const_data_ptr<double>();
-    for (int64_t i = 0; i < numbers.numel(); ++i) check_probability(p[i]);
-    uint8_t* to = numbers.mutable_data_ptr<uint8_t>();
-    for_each_word<uint32_t>(numbers.numel(), source,
-                            [=](int64_t i, uint32_t word) { to[i] = word * 0x1p-32 < p[i]; });
-  }
-  return numbers;
+  if (!like.is_cpu()) return empty_as(like, at::kByte);
+  const double* p = each.const_data_ptr<double>();
+  std::for_each_n(p, each.numel(), check_probability);
+  return draw_flags(like, source, [=](int64_t i) { return p[i]; });
 }
 
 at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Source source) {
@@ -300,14 +287,12 @@ at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Sourc
   }
   at::native::templates::check_from_to_in_range(from, to - 1, like.options().dtype());
   const uint64_t range = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
-  at::Tensor numbers = empty_as(like, at::kLong);
-  if (numbers.is_cpu()) {
-    int64_t* out = numbers.mutable_data_ptr<int64_t>();
-    for_each_word<uint64_t>(numbers.numel(), source, [=](int64_t i, uint64_t word) {
-      out[i] = static_cast<int64_t>(static_cast<uint64_t>(from) + word % range);
-    });
-  }
-  return numbers.to(like.scalar_type());
+  return draw_words<int64_t, uint64_t>(
+             like, source,
+             [=](int64_t, uint64_t word) {
+               return static_cast<int64_t>(static_cast<uint64_t>(from) + word % range);
+             })
+      .to(like.scalar_type());
 }
 
 at::Tensor draw_integers(const at::Tensor& like, Source source) {
@@ -323,15 +308,13 @@ at::Tensor draw_integers(const at::Tensor& like, Source source) {
                    }),
                    AT_EXPAND(AT_INTEGRAL_TYPES_V2));
   }
-  at::Tensor numbers = empty_as(like, at::kLong);
-  if (numbers.is_cpu()) {
-    int64_t* out = numbers.mutable_data_ptr<int64_t>();
-    const bool is_whole = most == std::numeric_limits<uint64_t>::max();
-    for_each_word<uint64_t>(numbers.numel(), source, [=](int64_t i, uint64_t word) {
-      out[i] = static_cast<int64_t>(is_whole ? word : word % (most + 1));
-    });
-  }
-  return numbers.to(type);
+  const bool is_whole = most == std::numeric_limits<uint64_t>::max();
+  return draw_words<int64_t, uint64_t>(
+             like, source,
+             [=](int64_t, uint64_t word) {
+               return static_cast<int64_t>(is_whole ? word : word % (most + 1));
+             })
+      .to(type);
 }
 
 at::Tensor draw_permutation(int64_t n, Source source) {
@@ -366,8 +349,8 @@ at::Tensor draw_categories(const at::Tensor& weights, int64_t count, bool replac
   }
   const at::Tensor sums = at::cumsum(wide, -1);
   const at::Tensor total = sums.narrow(-1, sums.size(-1) - 1, 1);
-  const at::Tensor places = draw_uniform(at::empty(shape, wide.options()), 0, 1, source).mul(total);
-  return at::searchsorted(sums, at::minimum(places, at::nextafter(total, at::zeros_like(total))),
+  const at::Tensor points = draw_uniform(at::empty(shape, wide.options()), 0, 1, source).mul(total);
+  return at::searchsorted(sums, at::minimum(points, at::nextafter(total, at::zeros_like(total))),
                           /*out_int32=*/false, /*right=*/true);
 }
 

@@ -20,18 +20,11 @@ void check_probability(const char* name, double probability) {
 
 // The number of elements of a shape.
 int64_t elements_of(at::IntArrayRef shape) {
-  EXPECT(std::ranges::all_of(shape, [](int64_t size) { return size >= 0; }), "shape is ", shape,
-         ", expected sizes of 0 or more");
+  expect_sizes_from_0("shape", shape);
   const int64_t elements = product(shape);
   constexpr int64_t kMost = int64_t{1} << 62;
   EXPECT(elements <= kMost, "shape is ", shape, ", expected at most ", kMost, " elements");
   return elements;
-}
-
-// x scaled where the mask keeps it, and 0 elsewhere, even where x is inf.
-at::Tensor kept(const at::Tensor& x, const at::Tensor& mask, double scale) {
-  const at::Tensor is_kept = unpacked_dropout_mask(mask, x).to(at::kBool);
-  return at::where(is_kept, at::mul(wide(x), scale), c10::Scalar(0.0));
 }
 
 // Draws a mask whose bits are 0 with the probability prob.
@@ -40,14 +33,14 @@ void draw_mask(at::IntArrayRef shape, double prob, Source source, Output& out) {
   EXPECT(!shape.empty() && shape.size() <= 8, "shape has ", shape.size(),
          " sizes, expected 1 to 8");
   expect_dims("out", out, 1);
-  check_dropout_mask(out, elements_of(shape));
+  check_dropout_mask(out, elements_of(shape), "out");
   out = draw_bits(out, 1 - prob, source);
 }
 
 // self scaled where the mask keeps it, so that the mean is preserved.
-at::Tensor dropped(const at::Tensor& self, const at::Tensor& mask, double probability) {
-  EXPECT(probability >= 0 && probability <= 1, "the probability is ", probability,
-         ", expected 0 to 1");
+at::Tensor dropped(const at::Tensor& self, const at::Tensor& mask, const char* name,
+                   double probability) {
+  check_probability(name, probability);
   const double scale = probability == 1 ? 0 : 1 / (1 - probability);
   return self.mul(unpacked_dropout_mask(mask, self)).mul(scale);
 }
@@ -55,10 +48,10 @@ at::Tensor dropped(const at::Tensor& self, const at::Tensor& mask, double probab
 // Draws a mask, and writes it and the dropout of the input.
 void drop(const at::Tensor& input, double probability, Source source, Output& out,
           Output& maskOut) {
-  check_dropout_mask(maskOut, input.numel());
+  check_dropout_mask(maskOut, input.numel(), "maskOut");
   const at::Tensor mask = draw_bits(maskOut, 1 - probability, source);
   maskOut = mask;
-  out = dropped(input, mask, probability);
+  out = dropped(input, mask, "p", probability);
 }
 
 // Checks the type of the data to mask; the mask does not depend on it.
@@ -75,7 +68,7 @@ ACLNN(Dropout, (Floating<In>, input), (double, p), (bool, train), (int64_t, seed
   check_probability("p", p.value());
   expect_dims("input", input, 0, 8);
   expect_dims("maskOut", maskOut, 1);
-  check_dropout_mask(maskOut, input.numel());
+  check_dropout_mask(maskOut, input.numel(), "maskOut");
   if (!train || p == 0) {
     out = input;
   } else if (p == 1) {
@@ -83,7 +76,7 @@ ACLNN(Dropout, (Floating<In>, input), (double, p), (bool, train), (int64_t, seed
   } else {
     const at::Tensor mask = draw_bits(maskOut, 1 - p.value(), source_of(seed, offset));
     maskOut = mask;
-    out = kept(input, mask, 1 / (1 - p.value()));
+    out = kept(input, unpacked_dropout_mask(mask, input).to(at::kBool), 1 / (1 - p.value()));
   }
 }
 // A scale of 1 means a probability of 0, whatever the mask.
@@ -96,7 +89,7 @@ ACLNN(DropoutBackward, (Floating<In>, gradOutput), (In, mask), (double, scale), 
   } else if (scale == 1) {
     out = gradOutput;
   } else {
-    out = kept(gradOutput, mask, scale.value());
+    out = kept(gradOutput, unpacked_dropout_mask(mask, gradOutput).to(at::kBool), scale.value());
   }
 }
 ACLNN(DropoutV3, (In, input),
@@ -108,15 +101,14 @@ ACLNN(DropoutV3Tensor, (In, input),
       (Refused<In>, optionalNoiseShape, "CANN has no masks of another shape than the tensor's"),
       (double, p), (In, seedTensor), (In, offsetTensor), (int64_t, offset), (Out, out),
       (Out, maskOut)) {
-  const Seed seed(seedTensor, offsetTensor, offset.value());
-  drop(input, p.value(), seed.source(), out, maskOut);
+  drop(input, p.value(), source_of(seedTensor, offsetTensor, offset), out, maskOut);
 }
 ACLNN(DropoutV3Grad, (In, gradOutput), (In, mask), (double, scale), (Out, gradInput)) {
   gradInput =
       gradOutput.mul(unpacked_dropout_mask(mask, gradOutput)).mul(c10::Scalar(scale.value()));
 }
 ACLNN(DropoutDoMask, (In, self), (In, mask), (double, prob), (Out, out)) {
-  out = dropped(self, mask, prob);
+  out = dropped(self, mask, "prob", prob);
 }
 
 ACLNN(DropoutGenMask, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, offset),
@@ -125,17 +117,16 @@ ACLNN(DropoutGenMask, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, 
 }
 ACLNN(DropoutGenMaskV2, (Ints, shape), (double, prob), (int64_t, seed), (int64_t, offset),
       (aclDataType, probDataType), (Out, out)) {
-  EXPECT(prob >= 0 && prob <= 1, "prob is ", prob, ", expected 0 to 1");
+  check_probability("prob", prob);
   check_prob_type(probDataType);
-  check_dropout_mask(out, c10::multiply_integers(shape));
+  check_dropout_mask(out, c10::multiply_integers(shape), "out");
   out = draw_bits(out, 1 - prob.value(), source_of(seed, offset));
 }
 
 ACLNN(DropoutGenMaskV2Tensor, (Ints, shape), (double, prob), (In, seedTensor), (In, offsetTensor),
       (int64_t, offset), (aclDataType, probDataType), (Out, out)) {
   check_prob_type(probDataType);
-  const Seed seed(seedTensor, offsetTensor, offset.value());
-  draw_mask(shape, prob.value(), seed.source(), out);
+  draw_mask(shape, prob.value(), source_of(seedTensor, offsetTensor, offset), out);
 }
 
 }  // namespace aclnn_host::random_dropout_rows

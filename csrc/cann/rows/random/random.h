@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "cann/rows/bits.h"
+#include "cann/rows/checks.h"
 #include "cann/rows/engine/element_types.h"
 #include "cann/rows/engine/refusal.h"
 #include "cann/rows/random/draws.h"
@@ -19,32 +21,33 @@ inline at::Tensor empty_dropout_mask(const at::Tensor& elements) {
   return at::empty({dropout_mask_bytes(elements.numel())}, elements.options().dtype(at::kByte));
 }
 
-inline void check_dropout_mask(const at::Tensor& mask, int64_t elements) {
+inline void check_dropout_mask(const at::Tensor& mask, int64_t elements,
+                               const char* name = "mask") {
   const int64_t bytes = dropout_mask_bytes(elements);
-  EXPECT(mask.scalar_type() == at::kByte, "the mask is of dtype ", dtype_text(mask.scalar_type()),
-         ", expected UINT8");
-  EXPECT(mask.numel() == bytes, "the mask has ", mask.numel(), " bytes, expected ", bytes, " for ",
+  expect_dtype(name, mask, at::kByte);
+  EXPECT(mask.numel() == bytes, name, " has ", mask.numel(), " bytes, expected ", bytes, " for ",
          elements, " elements");
 }
 
 // The bits of a mask as numbers, in the shape and the type of `like`.
 inline at::Tensor unpacked_dropout_mask(const at::Tensor& mask, const at::Tensor& like) {
   check_dropout_mask(mask, like.numel());
-  return mask.reshape({-1, 1})
-      .bitwise_right_shift(at::arange(8, mask.options()))
-      .bitwise_and(1)
-      .flatten()
+  return unpacked_bits(mask.flatten())
       .narrow(0, 0, like.numel())
       .view(like.sizes())
       .to(like.scalar_type());
 }
 
+// x scaled where it is kept, and 0 elsewhere, even where x is inf.
+inline at::Tensor kept(const at::Tensor& x, const at::Tensor& is_kept, double scale) {
+  return at::where(is_kept, wide(x) * scale, c10::Scalar(0.0));
+}
+
 // Checks probabilities or weights of categories, in one or two dimensions.
 inline void check_distribution(const at::Tensor& self, int64_t numsamples, bool replacement) {
-  EXPECT(self.dim() == 1 || self.dim() == 2, "self has shape ", self.sizes(),
-         ", expected one or two dimensions");
+  expect_dims("self", self, 1, 2);
   EXPECT(self.size(-1) > 0, "self has no categories, expected at least one");
-  EXPECT(numsamples > 0, "numsamples is ", numsamples, ", expected 1 or more");
+  expect_at_least("numsamples", numsamples, 1);
   EXPECT(replacement || numsamples <= self.size(-1), "numsamples is ", numsamples,
          ", expected at most ", self.size(-1), ", the number of categories, as replacement",
          " is false");

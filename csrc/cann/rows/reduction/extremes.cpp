@@ -27,8 +27,8 @@ ACLNN(Amin, (In, self), (Ints, dim), (bool, keepDim), (Out, out)) {
 ACLNN(ReduceMinV2, (Floating<In>, x), (int64_t, axes), (int64_t, keepdims),
       (SameDtype<Out>, y, "x")) {
   expect_dims("x", x, 2);
-  EXPECT(axes == 0 || axes == 1, "axes is ", axes, ", expected 0 or 1");
-  EXPECT(keepdims == 0 || keepdims == 1, "keepdims is ", keepdims, ", expected 0 or 1");
+  expect_one_of("axes", axes, {0, 1});
+  expect_one_of("keepdims", keepdims, {0, 1});
   y = at::amin(x, axes.value(), keepdims == 1);
 }
 ACLNN(AminmaxAll, (In, self), (Out, minOut), (Out, maxOut)) {

@@ -44,18 +44,16 @@ at::Tensor ends_of_groups(const at::Tensor& groups, int64_t type, int64_t rows) 
 
 // The sums of the rows of each group.
 at::Tensor sums_of_groups(const at::Tensor& gradient, const at::Tensor& groups, int64_t type) {
-  EXPECT(groups.scalar_type() == at::kInt || groups.scalar_type() == at::kLong,
-         "groupIdxOptional has dtype ", dtype_text(groups.scalar_type()),
-         ", expected INT32 or INT64");
+  expect_dtype("groupIdxOptional", groups, {at::kInt, at::kLong});
   expect_dims("groupIdxOptional", groups, 1, 1);
   expect_dims("gradY", gradient, 2, 2);
   constexpr int64_t kMostGroups = 2048;
   const int64_t rows = gradient.size(0), count = groups.size(0);
   EXPECT(count > 0 && count <= kMostGroups, "groupIdxOptional has ", count,
          " groups, expected 1 to ", kMostGroups);
-  const at::Tensor places =
+  const at::Tensor row_numbers =
       at::arange(rows, at::TensorOptions(at::kLong).device(gradient.device()));
-  const at::Tensor group = at::bucketize(places, ends_of_groups(groups, type, rows),
+  const at::Tensor group = at::bucketize(row_numbers, ends_of_groups(groups, type, rows),
                                          /*out_int32=*/false, /*right=*/true);
   // Sums row by row in DOUBLE; in FLOAT a sum of many rows would lose digits.
   const at::Tensor wide_gradient = gradient.to(at::kDouble);
@@ -65,8 +63,7 @@ at::Tensor sums_of_groups(const at::Tensor& gradient, const at::Tensor& groups, 
 
 void grouped_bias_add_grad(const at::Tensor& gradient, const std::optional<at::Tensor>& groups,
                            int64_t type, Output& out) {
-  EXPECT(type == 0 || type == 1, "groupIdxType is ", type,
-         ", expected 0 (ends of groups) or 1 (sizes)");
+  expect_one_of("groupIdxType", type, {0, 1}, " (ends or sizes of groups)");
   if (groups) {
     out = sums_of_groups(gradient, *groups, type);
   } else {

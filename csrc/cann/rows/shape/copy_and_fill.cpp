@@ -32,12 +32,8 @@ ACLNN(Cast, (Stored<In>, self), (StoredDtype, dtype), (Stored<Out>, out)) {
   out.copy(self.elements.to(type));
 }
 
-ACLNN(InplaceZero, (FilledInOut, selfRef)) {
-  selfRef = at::zeros_like(selfRef);
-}
-ACLNN(InplaceOne, (FilledInOut, selfRef)) {
-  selfRef = at::ones_like(selfRef);
-}
+ACLNN_INPLACE_UNARY_OF(FilledInOut, Zero, at::zeros_like)
+ACLNN_INPLACE_UNARY_OF(FilledInOut, One, at::ones_like)
 ACLNN(InplaceFillScalar, (FilledInOut, selfRef), (Number, value)) {
   selfRef = at::full_like(selfRef, value);
 }

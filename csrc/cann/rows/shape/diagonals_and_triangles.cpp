@@ -5,8 +5,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorIterator.h>
-#include <c10/core/WrapDimMinimal.h>
-#include <c10/util/safe_numerics.h>
 
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
@@ -28,7 +26,7 @@ at::Tensor matrix_with(const at::Tensor& vector, int64_t diagonal, const Output&
 // Copies the part of matrices on one side of a diagonal, and writes zeros to the other. Rows are
 // copied bytewise, for any type; ATen's functions test every element and do not support all types.
 void write_triangle(const at::Tensor& self, int64_t diagonal, bool upper, Output& out) {
-  EXPECT(self.dim() >= 2, "self has ", self.dim(), " dimensions, expected 2 or more");
+  expect_dims("self", self, 2, 8);
   const at::Tensor* const room =
       out.room(self.scalar_type(), self.sizes(), Output::Reads::kSameElement);
   const bool is_in_room = room != nullptr && room->is_contiguous();
@@ -65,13 +63,11 @@ void write_triangle(const at::Tensor& self, int64_t diagonal, bool upper, Output
 }  // namespace
 
 ACLNN(Diag, (In, self), (int64_t, diagonal), (SameDtype<Out>, out, "self")) {
-  EXPECT(self.dim() == 1 || self.dim() == 2, "self has ", self.dim(),
-         " dimensions, expected 1 or 2");
+  expect_dims("self", self, 1, 2);
   if (self.dim() == 1) {
     out = matrix_with(self, diagonal, out);
   } else {
-    EXPECT(-self.size(0) <= diagonal && diagonal <= self.size(1), "diagonal is ", diagonal.value(),
-           ", expected ", -self.size(0), " to ", self.size(1), ", within self's sizes");
+    expect_range("diagonal", diagonal, -self.size(0), self.size(1), ", within self's sizes");
     out = self.diagonal(diagonal);
   }
 }

@@ -2,11 +2,7 @@
 
 #include <algorithm>
 
-#include <ATen/Parallel.h>
-#include <ATen/TensorIterator.h>
-#include <c10/core/WrapDimMinimal.h>
-#include <c10/util/safe_numerics.h>
-
+#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::shape_join_and_split_rows {
@@ -35,24 +31,20 @@ ACLNN(SplitTensor, (In, self), (uint64_t, splitSections), (int64_t, dim), (Outs,
          ", one for each piece");
   const auto parts = at::split(self, static_cast<int64_t>(piece), dim);
   for (size_t i = 0; i < parts.size(); ++i) {
-    EXPECT(out[i]->scalar_type() == out[0]->scalar_type(), "a tensor of out has dtype ",
-           dtype_text(out[i]->scalar_type()), ", expected ", dtype_text(out[0]->scalar_type()),
-           " as the first one has");
+    expect_dtype(out[i], out[0]);
     out[i] = parts[i];
   }
 }
 // Each tensor is padded with zeros to numChunks equal pieces, which become rows; the rows of the
 // tensors are concatenated.
 ACLNN(ChunkCat, (Ins, tensors), (int64_t, dim), (int64_t, numChunks), (Out, out)) {
-  EXPECT(dim == 0, "dim is ", dim.value(), ", expected 0");
-  EXPECT(numChunks > 0, "numChunks is ", numChunks.value(), ", expected 1 or more");
+  expect_one_of("dim", dim, {0});
+  expect_at_least("numChunks", numChunks, 1);
   const int64_t rows = numChunks.value();
   std::vector<at::Tensor> pieces;
   for (const at::Tensor& tensor : tensors) {
-    EXPECT(tensor.scalar_type() == tensors[0].scalar_type(), "a tensor of the list has dtype ",
-           dtype_text(tensor.scalar_type()), ", expected ", dtype_text(tensors[0].scalar_type()),
-           " as the first one has");
-    EXPECT(tensor.dim() > 0, "a tensor of the list has no dimensions, expected 1 to 8");
+    expect_dtype("tensors", tensor, tensors[0]);
+    expect_dims("tensors", tensor, 1, 8);
     if (tensor.numel() == 0) continue;
     EXPECT(out->dim() == 2 && out->size(0) == rows && out->numel() > 0, "out has shape ",
            out->sizes(), ", expected a matrix of numChunks (", rows, ") rows");

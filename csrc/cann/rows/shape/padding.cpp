@@ -1,12 +1,5 @@
 // Padding with a constant or with elements of the tensor, and gradients.
 
-#include <cstring>
-
-#include <ATen/Parallel.h>
-#include <ATen/TensorIterator.h>
-#include <c10/core/WrapDimMinimal.h>
-#include <c10/util/safe_numerics.h>
-
 #include "cann/rows/planes.h"
 #include "cann/rows/row.h"
 
@@ -20,8 +13,7 @@ class CircularPadding {
  public:
   CircularPadding(const at::Tensor& self, at::IntArrayRef padding, int64_t dims)
       : self_(self), padding_(padding), dims_(dims) {
-    EXPECT(self.dim() == dims + 1 || self.dim() == dims + 2, "self has ", self.dim(),
-           " dimensions, expected ", dims + 1, " or ", dims + 2);
+    expect_dims("self", self, dims + 1, dims + 2);
     EXPECT(static_cast<int64_t>(padding.size()) == 2 * dims, "padding has ", padding.size(),
            " values, expected ", 2 * dims);
     for (int64_t dim = self.dim() - dims - 1; dim < self.dim(); ++dim) {
@@ -66,8 +58,7 @@ class CircularPadding {
   void check_gradient(const at::Tensor& gradient) const {
     std::vector<int64_t> expected = self_.sizes().vec();
     for (int64_t i = 0; i < dims_; ++i) expected[static_cast<size_t>(dim(i))] = padded_size(i);
-    EXPECT(gradient.sizes() == at::IntArrayRef(expected), "gradOutput has shape ", gradient.sizes(),
-           ", expected ", expected, ", that of the padded self");
+    expect_shape("gradOutput", gradient, expected);
   }
 
   const at::Tensor& self_;

@@ -1,14 +1,12 @@
 // Reorders or reshapes elements.
 
-#include <cstring>
+#include <algorithm>
+#include <numeric>
 
-#include <ATen/Parallel.h>
-#include <ATen/TensorIterator.h>
 #include <ATen/WrapDimUtils.h>
-#include <c10/core/WrapDimMinimal.h>
-#include <c10/util/safe_numerics.h>
 
 #include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
 
@@ -18,20 +16,14 @@ namespace {
 
 // Refuses lists that are no permutation of the dimensions 0 to dims - 1.
 void expect_order(at::IntArrayRef perm, size_t dims) {
-  std::vector<bool> seen(dims, false);
-  bool is_order = perm.size() == dims;
-  for (const int64_t dim : perm) {
-    const bool is_new =
-        is_order && dim >= 0 && dim < static_cast<int64_t>(dims) && !seen[static_cast<size_t>(dim)];
-    if (is_new) seen[static_cast<size_t>(dim)] = true;
-    is_order = is_new;
-  }
-  EXPECT(is_order, "perm is ", perm, ", expected each of the ", dims,
-         " dimensions that are transposed once, counted from 0");
+  std::vector<int64_t> order(dims);
+  std::iota(order.begin(), order.end(), 0);
+  EXPECT(std::ranges::is_permutation(perm, order), "perm is ", perm, ", expected each of the ",
+         dims, " dimensions that are transposed once, counted from 0");
 }
 
 // The position of each letter of a layout in another one with the same letters.
-std::vector<int64_t> places_of(const std::string& layout, const std::string& other) {
+std::vector<int64_t> positions_of(const std::string& layout, const std::string& other) {
   std::string letters = layout;
   std::ranges::sort(letters);
   EXPECT(!letters.empty() && letters.size() <= 5 &&
@@ -39,9 +31,9 @@ std::vector<int64_t> places_of(const std::string& layout, const std::string& oth
          "srcFormat is \"", layout, "\", expected one to five different letters");
   EXPECT(std::ranges::is_permutation(layout, other), "dstFormat is \"", other,
          "\", expected the letters of srcFormat, \"", layout, "\"");
-  std::vector<int64_t> places;
-  for (const char letter : layout) places.push_back(static_cast<int64_t>(other.find(letter)));
-  return places;
+  std::vector<int64_t> positions;
+  for (const char letter : layout) positions.push_back(static_cast<int64_t>(other.find(letter)));
+  return positions;
 }
 
 }  // namespace
@@ -54,9 +46,7 @@ ACLNN(Permute, (In, self), (Ints, dims), (SameDtype<Out>, out, "self")) {
 // with the right number of elements is accepted.
 ACLNN(ConfusionTranspose, (In, x), (Ints, perm), (Ints, shape), (bool, transpose_first),
       (SameDtype<Out>, out, "x")) {
-  for (const int64_t size : shape) {
-    EXPECT(size >= 0, "shape is ", shape, ", expected no sizes less than 0");
-  }
+  expect_sizes_from_0("shape", shape);
   expect_order(perm, transpose_first ? static_cast<size_t>(x.dim()) : shape.size());
   out = moved(x, [&](const at::Tensor& elements) {
     return (transpose_first ? elements.permute(perm).reshape(shape)
@@ -70,13 +60,12 @@ ACLNN(ChannelShuffle, (Image<In>, self), (int64_t, groups), (Image<Out>, out)) {
 
 ACLNN(DataFormatDimMap, (In, x), (const char*, srcFormat), (const char*, dstFormat),
       (Like<Out>, y, "x")) {
-  EXPECT(x.scalar_type() == at::kInt || x.scalar_type() == at::kLong, "x has dtype ",
-         dtype_text(x.scalar_type()), ", expected INT32 or INT64");
-  const std::vector<int64_t> places = places_of(srcFormat, dstFormat);
-  const auto count = static_cast<int64_t>(places.size());
+  expect_dtype("x", x, {at::kInt, at::kLong});
+  const std::vector<int64_t> positions = positions_of(srcFormat, dstFormat);
+  const auto count = static_cast<int64_t>(positions.size());
   check_bounds("x", x, count, -count);
   const at::Tensor dims = at::where(x < 0, x + count, x).to(at::kLong);
-  const at::Tensor table = at::tensor(places).to(x.device()).to(x.scalar_type());
+  const at::Tensor table = at::tensor(positions).to(x.device()).to(x.scalar_type());
   y = table.index_select(0, dims.flatten()).view(x.sizes());
 }
 

@@ -19,8 +19,24 @@ namespace aclnn_host::shape_private_formats_rows {
 
 namespace {
 
-constexpr uint64_t kLeastDims = 2;
-constexpr uint64_t kMostDims = 6;
+constexpr int64_t kLeastDims = 2;
+constexpr int64_t kMostDims = 6;
+
+// Runs a body whose checks refuse by exceptions, as those of rows do.
+template <class Body>
+aclnnStatus checked(const char* api, const Body& body) {
+  try {
+    return body();
+  } catch (const Refusal& refusal) {
+    return fail(ACLNN_ERR_PARAM_INVALID, "%s: %s", api, refusal.what());
+  }
+}
+
+void expect_rank(const char* name, uint64_t rank, int64_t most) {
+  const auto dims = static_cast<int64_t>(rank);
+  EXPECT(dims >= kLeastDims && dims <= most, name, " has ", dims, " dimensions, expected ",
+         kLeastDims, " to ", most);
+}
 
 bool is_16_bit(aclDataType dtype) {
   return dtype == ACL_FLOAT16 || dtype == ACL_BF16;
@@ -50,27 +66,27 @@ std::optional<int64_t> count_of_blocks(aclFormat format, const Dims& shape, int6
   return element_count(Dims(blocks->padded.data(), blocks->padded.size()));
 }
 
+// The body of a function that computes the size of a weight.
+template <class Body>
+aclnnStatus sized(const char* api, const Body& body) {
+  return guarded(api, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER,
+                 [&] { return checked(api, body); });
+}
+
 // The number of elements of a weight in FRACTAL_NZ. All types but the 16-bit ones count as one
 // byte.
 aclnnStatus weight_size(const char* api, const aclIntArray* shape, aclDataType dtype,
-                        uint64_t most_dims, uint64_t* size) {
+                        int64_t most_dims, uint64_t* size) {
   if (shape == nullptr || size == nullptr) {
     return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: %s is null", api,
                 shape == nullptr ? "tensorShape" : "weightTensorSize");
   }
   if (is_gone(api, "tensorShape", shape)) return ACLNN_ERR_PARAM_INVALID;
-  if (shape->size < kLeastDims || shape->size > most_dims) {
-    return fail(ACLNN_ERR_PARAM_INVALID, "%s: tensorShape has %llu dimensions, expected 2 to %llu",
-                api, static_cast<unsigned long long>(shape->size),
-                static_cast<unsigned long long>(most_dims));
-  }
+  expect_rank("tensorShape", shape->size, most_dims);
   const Dims dims(shape->values.get(), shape->size);
   const auto count = count_of_blocks(ACL_FORMAT_FRACTAL_NZ, dims, is_16_bit(dtype) ? 16 : 32);
-  if (!count) {
-    return fail(ACLNN_ERR_PARAM_INVALID,
-                "%s: tensorShape is %s, expected sizes >= 0 with a product below 2^63", api,
-                shape_text(dims).c_str());
-  }
+  EXPECT(count.has_value(), "tensorShape is ", shape_text(dims),
+         ", expected sizes >= 0 with a product below 2^63");
   *size = static_cast<uint64_t>(*count);
   return OK;
 }
@@ -92,10 +108,6 @@ void move_elements(const Frame& frame) {
   Stored<Out>::get(frame, 1) = Stored<In>::get(frame, 0).elements;
 }
 
-aclnnStatus invalid(const char* api, const std::string& text) {
-  return fail(ACLNN_ERR_PARAM_INVALID, "%s: %s", api, text.c_str());
-}
-
 aclnnStatus trans_matmul_weight(const char* api, aclTensor* weight, uint64_t* workspace_size,
                                 aclOpExecutor** executor) {
   Preparation stage(api, workspace_size, executor);
@@ -103,24 +115,14 @@ aclnnStatus trans_matmul_weight(const char* api, aclTensor* weight, uint64_t* wo
   if (weight == nullptr) return stage.finish(move_elements);
   const Product product = current_product();
   const TensorView& view = weight->view;
-  const uint64_t rank = view.shape.size();
-  const uint64_t most = has_batches(product) || view.dtype == ACL_INT8 ? kMostDims : kLeastDims;
-  if (!is_weight_type(view.dtype, product)) {
-    return invalid(api, std::string("mmWeightRef has dtype ") + dtype_name(view.dtype) +
-                            ", expected FLOAT16, BFLOAT16 or INT8 as far as the product has them");
-  }
-  if (view.format != ACL_FORMAT_ND) {
-    return invalid(api, "mmWeightRef has format " + std::to_string(view.format) +
-                            ", expected ND (2); it was converted before if this is 29");
-  }
-  if (rank < kLeastDims || rank > most) {
-    return invalid(api, "mmWeightRef has " + std::to_string(rank) + " dimensions, expected 2 to " +
-                            std::to_string(most));
-  }
-  if (element_count(view.shape).value_or(0) == 0) {
-    return invalid(
-        api, "mmWeightRef has shape " + shape_text(view.shape) + ", expected sizes of 1 or more");
-  }
+  EXPECT(is_weight_type(view.dtype, product), "mmWeightRef has dtype ", dtype_name(view.dtype),
+         ", expected FLOAT16, BFLOAT16 or INT8 as far as the product has them");
+  EXPECT(view.format == ACL_FORMAT_ND, "mmWeightRef has format ", view.format,
+         ", expected ND (2); it was converted before if this is 29");
+  expect_rank("mmWeightRef", view.shape.size(),
+              has_batches(product) || view.dtype == ACL_INT8 ? kMostDims : kLeastDims);
+  EXPECT(element_count(view.shape).value_or(0) > 0, "mmWeightRef has shape ",
+         shape_text(view.shape), ", expected sizes of 1 or more");
   aclTensor converted;
   converted.view = view;
   set_format(converted, ACL_FORMAT_FRACTAL_NZ);
@@ -132,21 +134,13 @@ aclnnStatus trans_matmul_weight(const char* api, aclTensor* weight, uint64_t* wo
   return status;
 }
 
-aclnnStatus check_convolution(const char* api, uint64_t rank, bool transposed, int64_t groups) {
+void check_convolution(const char* name, uint64_t rank, bool transposed, int64_t groups) {
   const Product product = current_product();
-  if (product != Product::kAscend310P && product != Product::kHost) {
-    return invalid(api, std::string("the product is ") + product_name(product) +
-                            ", expected Ascend310P, the only one that has this conversion");
-  }
-  if (rank != 4) {
-    return invalid(api, "the weight has " + std::to_string(rank) + " dimensions, expected 4");
-  }
-  if (transposed) return invalid(api, "transposed is true, expected false");
-  if (groups != 1) {
-    return invalid(api, "groups is " + std::to_string(groups) +
-                            ", expected 1; the host CANN does not lay out grouped weights");
-  }
-  return OK;
+  EXPECT(product == Product::kAscend310P || product == Product::kHost, "the product is ",
+         product_name(product), ", expected Ascend310P, the only one that has this conversion");
+  EXPECT(rank == 4, name, " has ", rank, " dimensions, expected 4");
+  EXPECT(!transposed, "transposed is true, expected false");
+  expect_one_of("groups", groups, {1}, "; the host CANN does not lay out grouped weights");
 }
 
 aclnnStatus trans_convolution_weight(const char* api, const aclTensor* weight, bool transposed,
@@ -159,21 +153,14 @@ aclnnStatus trans_convolution_weight(const char* api, const aclTensor* weight, b
     return stage.finish(move_elements);
   }
   const TensorView& from = weight->view;
-  if (const aclnnStatus status = check_convolution(api, from.shape.size(), transposed, groups)) {
-    return status;
-  }
-  if (from.dtype != ACL_FLOAT16 && from.dtype != ACL_FLOAT) {
-    return invalid(api, std::string("weightIn has dtype ") + dtype_name(from.dtype) +
-                            ", expected FLOAT16 or FLOAT");
-  }
-  if (out->view.dtype != ACL_FLOAT16) {
-    return invalid(api, std::string("weightOut has dtype ") + dtype_name(out->view.dtype) +
-                            ", expected FLOAT16");
-  }
-  if (from.format != ACL_FORMAT_NCHW || out->view.format != ACL_FORMAT_NCHW) {
-    return invalid(api, "weightIn has format " + std::to_string(from.format) + " and weightOut " +
-                            std::to_string(out->view.format) + ", expected NCHW (0) of both");
-  }
+  check_convolution("weightIn", from.shape.size(), transposed, groups);
+  EXPECT(from.dtype == ACL_FLOAT16 || from.dtype == ACL_FLOAT, "weightIn has dtype ",
+         dtype_name(from.dtype), ", expected FLOAT16 or FLOAT");
+  EXPECT(out->view.dtype == ACL_FLOAT16, "weightOut has dtype ", dtype_name(out->view.dtype),
+         ", expected FLOAT16");
+  EXPECT(from.format == ACL_FORMAT_NCHW && out->view.format == ACL_FORMAT_NCHW,
+         "weightIn has format ", from.format, " and weightOut ", out->view.format,
+         ", expected NCHW (0) of both");
   aclTensor converted;
   converted.view = out->view;
   converted.view.shape = from.shape;  // weightOut has the padded sizes
@@ -234,6 +221,13 @@ bool is_cast_type(aclDataType dtype) {
   }
 }
 
+// Refuses data types that no format is cast in.
+void expect_cast_type(const char* what, aclDataType dtype) {
+  EXPECT(is_cast_type(dtype), what, dtype_name(dtype),
+         ", expected INT8, UINT8, INT32, UINT32, FLOAT, FLOAT16, BFLOAT16 or, on Ascend950, "
+         "FLOAT8_E4M3FN or FLOAT4_E2M1");
+}
+
 // C0, and on Ascend950 the format that encodes it, if a weight is multiplied with another type.
 struct Target {
   aclFormat format;
@@ -254,18 +248,12 @@ aclnnStatus calculate_format(const char* api, const aclTensor* src, aclFormat to
   if (is_gone(api, "srcTensor", src)) return ACLNN_ERR_PARAM_INVALID;
   const TensorView& view = src->view;
   const auto dtype = additional == -1 ? view.dtype : static_cast<aclDataType>(additional);
-  if (!is_cast_type(view.dtype) || !is_cast_type(dtype)) {
-    return invalid(api, std::string(!is_cast_type(view.dtype) ? "srcTensor has dtype "
-                                                              : "additionalDtype is ") +
-                            dtype_name(!is_cast_type(view.dtype) ? view.dtype : dtype) +
-                            ", expected INT8, UINT8, INT32, UINT32, FLOAT, FLOAT16, BFLOAT16 or, "
-                            "on Ascend950, FLOAT8_E4M3FN or FLOAT4_E2M1");
-  }
+  expect_cast_type("srcTensor has dtype ", view.dtype);
+  expect_cast_type("additionalDtype is ", dtype);
   const uint64_t dims = view.shape.size();
-  if (dims < kLeastDims || dims > kMostDims || element_count(view.shape).value_or(0) == 0) {
-    return invalid(api, "srcTensor has shape " + shape_text(view.shape) +
-                            ", expected 2 to 6 dimensions of 1 or more");
-  }
+  EXPECT(dims >= kLeastDims && dims <= kMostDims && element_count(view.shape).value_or(0) > 0,
+         "srcTensor has shape ", shape_text(view.shape),
+         ", expected 2 to 6 dimensions of 1 or more");
   const bool has_dims = has_dims_of(view.format, dims) && has_dims_of(to, dims);
   if (current_product() < Product::kAscend910B || !is_pair(view.format, to) || !has_dims) {
     return fail(ACLNN_ERR_RUNTIME_ERROR,
@@ -280,10 +268,8 @@ aclnnStatus calculate_format(const char* api, const aclTensor* src, aclFormat to
   if (is_private(to)) {
     target = target_of(to, view.dtype, dtype);
     const auto blocks = blocks_of(target.format, view.shape, target.width);
-    if (!blocks) {
-      return invalid(api, "srcTensor has shape " + shape_text(view.shape) +
-                              ", which the target format does not have");
-    }
+    EXPECT(blocks.has_value(), "srcTensor has shape ", shape_text(view.shape),
+           ", which dstFormat does not have");
     sizes = storage_sizes(target.format, *blocks);
   }
   *shape = new int64_t[sizes.size()];  // the caller frees it with delete[]
@@ -298,8 +284,8 @@ aclnnStatus calculate_format(const char* api, const aclTensor* src, aclFormat to
 extern "C" ACL_FUNC_VISIBILITY aclnnStatus
 aclnnCalculateMatmulWeightSize(const aclIntArray* tensorShape, uint64_t* weightTensorSize) {
   constexpr const char* kApi = "aclnnCalculateMatmulWeightSize";
-  return guarded(kApi, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&] {
-    const uint64_t most = has_batches(current_product()) ? kMostDims : kLeastDims;
+  return sized(kApi, [&] {
+    const int64_t most = has_batches(current_product()) ? kMostDims : kLeastDims;
     return weight_size(kApi, tensorShape, ACL_FLOAT16, most, weightTensorSize);
   });
 }
@@ -307,14 +293,15 @@ aclnnCalculateMatmulWeightSize(const aclIntArray* tensorShape, uint64_t* weightT
 extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnCalculateMatmulWeightSizeV2(
     const aclIntArray* tensorShape, aclDataType dataType, uint64_t* weightTensorSize) {
   constexpr const char* kApi = "aclnnCalculateMatmulWeightSizeV2";
-  return guarded(kApi, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
+  return sized(kApi, [&]() -> aclnnStatus {
     if (current_product() == Product::kAscend910) {
       return fail(ACLNN_ERR_RUNTIME_ERROR, "%s: Ascend910 does not have this function", kApi);
     }
     const aclnnStatus status =
         weight_size(kApi, tensorShape, dataType, kMostDims, weightTensorSize);
-    if (status != OK || *weightTensorSize != 0) return status;
-    return invalid(kApi, "tensorShape has a size of 0, expected sizes of 1 or more");
+    EXPECT(status != OK || *weightTensorSize != 0,
+           "tensorShape has a size of 0, expected sizes of 1 or more");
+    return status;
   });
 }
 
@@ -322,8 +309,10 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransMatmulWeightGetWorkspaceSiz
     aclTensor* mmWeightRef, uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnTransMatmulWeight";
   const Given given[] = {Named{"mmWeightRef", static_cast<const aclTensor*>(mmWeightRef)}};
-  return stage1(kApi, given,
-                [&] { return trans_matmul_weight(kApi, mmWeightRef, workspaceSize, executor); });
+  return stage1(kApi, given, [&] {
+    return checked(kApi,
+                   [&] { return trans_matmul_weight(kApi, mmWeightRef, workspaceSize, executor); });
+  });
 }
 
 extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransMatmulWeight(void* workspace,
@@ -337,25 +326,18 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus
 aclnnCalculateConvolutionWeightSize(const aclIntArray* tensorShape, bool transposed, int64_t groups,
                                     aclDataType dataType, uint64_t* weightTensorSize) {
   constexpr const char* kApi = "aclnnCalculateConvolutionWeightSize";
-  return guarded(kApi, aclnnStatus{ACLNN_ERR_INNER}, ACLNN_ERR_INNER, [&]() -> aclnnStatus {
+  return sized(kApi, [&]() -> aclnnStatus {
     if (tensorShape == nullptr || weightTensorSize == nullptr) {
       return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", kApi);
     }
     if (is_gone(kApi, "tensorShape", tensorShape)) return ACLNN_ERR_PARAM_INVALID;
-    if (const aclnnStatus status = check_convolution(kApi, tensorShape->size, transposed, groups)) {
-      return status;
-    }
-    if (dataType != ACL_FLOAT16) {
-      return invalid(kApi,
-                     std::string("dataType is ") + dtype_name(dataType) + ", expected FLOAT16");
-    }
+    check_convolution("tensorShape", tensorShape->size, transposed, groups);
+    EXPECT(dataType == ACL_FLOAT16, "dataType is ", dtype_name(dataType), ", expected FLOAT16");
     const Dims shape(tensorShape->values.get(), tensorShape->size);
     const auto elements = element_count(shape);
     const auto count = count_of_blocks(ACL_FORMAT_FRACTAL_Z, shape, 16);
-    if (!elements || !count) {
-      return invalid(kApi, "tensorShape is " + shape_text(shape) +
-                               ", expected sizes >= 0 with a product below 2^63");
-    }
+    EXPECT(elements && count, "tensorShape is ", shape_text(shape),
+           ", expected sizes >= 0 with a product below 2^63");
     *weightTensorSize = *elements == 0 ? 0 : static_cast<uint64_t>(*count);
     return OK;
   });
@@ -369,8 +351,10 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransConvolutionWeightGetWorkspa
                          Named{"groups", groups},
                          Named{"weightOut", static_cast<const aclTensor*>(weightOut)}};
   return stage1(kApi, given, [&] {
-    return trans_convolution_weight(kApi, weightIn, transposed, groups, weightOut, workspaceSize,
-                                    executor);
+    return checked(kApi, [&] {
+      return trans_convolution_weight(kApi, weightIn, transposed, groups, weightOut, workspaceSize,
+                                      executor);
+    });
   });
 }
 
@@ -386,8 +370,10 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnNpuFormatCastCalculateSizeAndFor
     uint64_t* dstShapeSize, int* actualFormat) {
   constexpr const char* kApi = "aclnnNpuFormatCastCalculateSizeAndFormat";
   return guarded(kApi, aclnnStatus{ACLNN_ERR_RUNTIME_ERROR}, ACLNN_ERR_RUNTIME_ERROR, [&] {
-    return calculate_format(kApi, srcTensor, static_cast<aclFormat>(dstFormat), additionalDtype,
-                            dstShape, dstShapeSize, actualFormat);
+    return checked(kApi, [&] {
+      return calculate_format(kApi, srcTensor, static_cast<aclFormat>(dstFormat), additionalDtype,
+                              dstShape, dstShapeSize, actualFormat);
+    });
   });
 }
 
@@ -395,9 +381,7 @@ ACLNN(NpuFormatCast, (Stored<In>, srcTensor), (Stored<Out>, dstTensor)) {
   EXPECT(srcTensor.dtype == dstTensor.dtype(), "dstTensor has dtype ",
          dtype_name(dstTensor.dtype()), ", expected ", dtype_name(srcTensor.dtype),
          " as srcTensor has");
-  EXPECT(is_cast_type(srcTensor.dtype), "srcTensor has dtype ", dtype_name(srcTensor.dtype),
-         ", expected INT8, UINT8, INT32, UINT32, FLOAT, FLOAT16, BFLOAT16 or, on Ascend950, "
-         "FLOAT8_E4M3FN or FLOAT4_E2M1");
+  expect_cast_type("srcTensor has dtype ", srcTensor.dtype);
   EXPECT(is_pair(srcTensor.format, dstTensor.format()), "no conversion from format ",
          static_cast<int>(srcTensor.format), " of srcTensor to ",
          static_cast<int>(dstTensor.format()),

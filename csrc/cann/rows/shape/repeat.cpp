@@ -1,12 +1,10 @@
 // Repeated tensors and elements.
 
-#include <ATen/Parallel.h>
-#include <ATen/TensorIterator.h>
 #include <ATen/WrapDimUtils.h>
 #include <c10/core/WrapDimMinimal.h>
-#include <c10/util/safe_numerics.h>
 
 #include "cann/rows/bounds.h"
+#include "cann/rows/checks.h"
 #include "cann/rows/indexing/slices.h"
 #include "cann/rows/row.h"
 
@@ -44,11 +42,10 @@ ACLNN(RepeatInterleave, (In, self), (In, repeats), (int64_t, outputSize), (Out, 
 }
 ACLNN(RepeatInterleaveWithDim, (In, self), (In, repeats), (int64_t, dim), (int64_t, outputSize),
       (Out, out)) {
-  const int64_t place = dim < 0 ? dim.value() + self.dim() : dim.value();
-  EXPECT(place >= 0 && place < self.dim() && out->dim() == self.dim(), "dim is ", dim.value(),
-         " and out has ", out->dim(), " dimensions, expected a dimension of self and ", self.dim());
-  EXPECT(out->size(place) == outputSize, "out has ", out->size(place), " in dimension ", place,
-         ", expected ", outputSize.value(), ", which is outputSize");
+  expect_range("dim", dim, -self.dim(), self.dim() - 1, ", a dimension of self");
+  expect_dims("out", out, self.dim());
+  EXPECT(out->size(dim) == outputSize, "out has ", out->size(dim), " in dimension ", dim,
+         ", expected ", outputSize, ", which is outputSize");
   const int64_t size = self.size(dim);
   out = at::repeat_interleave(self, counts(repeats, size, outputSize), dim, outputSize);
 }
@@ -107,13 +104,11 @@ ACLNN(RepeatInterleaveGrad, (Floating<In>, yGrad), (IndexIn, repeats), (int64_t,
 }
 
 ACLNN(Expand, (In, self), (Ints, size), (SameDtype<Out>, out, "self")) {
-  EXPECT(std::ranges::all_of(size, [](int64_t each) { return each >= 0; }), "size is ",
-         at::IntArrayRef(size), ", expected no negative sizes");
+  expect_sizes_from_0("size", size);
   out = self.expand(size);
 }
 ACLNN(Expandv, (In, self), (Ints, shape), (SameDtype<Out>, out, "self")) {
-  EXPECT(std::ranges::all_of(shape, [](int64_t each) { return each >= 0; }), "shape is ",
-         at::IntArrayRef(shape), ", expected no negative sizes");
+  expect_sizes_from_0("shape", shape);
   out = self.expand(shape);
 }
 

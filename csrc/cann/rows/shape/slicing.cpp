@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include <c10/core/WrapDimMinimal.h>
 
+#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::shape_slicing_rows {
@@ -30,7 +32,7 @@ at::Tensor sliced_along_axes(at::Tensor self, at::IntArrayRef starts, at::IntArr
     const int64_t dim = c10::maybe_wrap_dim(axes[i], self.dim(), /*wrap_scalar=*/false);
     EXPECT(!taken[static_cast<size_t>(dim)], "dimension ", dim,
            " is sliced twice, expected different axes");
-    EXPECT(steps[i] > 0, "the step at ", i, " is ", steps[i], ", expected 1 or more");
+    EXPECT(steps[i] > 0, "steps[", i, "] is ", steps[i], ", expected 1 or more");
     taken[static_cast<size_t>(dim)] = true;
     self = sliced(self, dim, starts[i], ends[i], steps[i]);
   }
@@ -53,16 +55,16 @@ struct Range {
 
   at::Tensor of(const at::Tensor& self, int64_t dim) const {
     const int64_t size = self.size(dim);
-    const auto place = [size](int64_t at, int64_t low, int64_t high) {
+    const auto clamped = [size](int64_t at, int64_t low, int64_t high) {
       return std::clamp(at < 0 ? at + size : at, low, high);
     };
     if (stride > 0) {
-      return sliced(self, dim, is_begin_open ? 0 : place(begin, 0, size),
-                    is_end_open ? size : place(end, 0, size), stride);
+      return sliced(self, dim, is_begin_open ? 0 : clamped(begin, 0, size),
+                    is_end_open ? size : clamped(end, 0, size), stride);
     }
     // For a negative stride, positions are counted from the other end.
-    const int64_t first = is_begin_open ? 0 : size - 1 - place(begin, -1, size - 1);
-    const int64_t last = is_end_open ? size : size - 1 - place(end, -1, size - 1);
+    const int64_t first = is_begin_open ? 0 : size - 1 - clamped(begin, -1, size - 1);
+    const int64_t last = is_end_open ? size : size - 1 - clamped(end, -1, size - 1);
     return sliced(at::flip(self, dim), dim, first, last,
                   -std::max(stride, -std::numeric_limits<int64_t>::max()));
   }
@@ -85,9 +87,9 @@ struct StridedSlice {
     EXPECT((bits & (bits - 1)) == 0, "ellipsisMask is ", ellipsis_mask,
            ", expected one bit at most");
     for (size_t i = 0; i < strides.size(); ++i) {
-      EXPECT(strides[i] != 0, "the stride at ", i, " is 0, expected another number");
-      EXPECT(strides[i] > 0 || !has_bit(shrink_axis_mask, i), "the stride at ", i, " is ",
-             strides[i], ", expected 1 or more because of its bit in shrinkAxisMask");
+      EXPECT(strides[i] != 0, "strides[", i, "] is 0, expected another number");
+      EXPECT(strides[i] > 0 || !has_bit(shrink_axis_mask, i), "strides[", i, "] is ", strides[i],
+             ", expected 1 or more because of its bit in shrinkAxisMask");
     }
   }
 
@@ -126,7 +128,7 @@ struct StridedSlice {
 
 ACLNN(Slice, (In, self), (int64_t, dim), (int64_t, start), (int64_t, end), (int64_t, step),
       (SameDtype<Out>, out, "self")) {
-  EXPECT(step > 0, "step is ", step.value(), ", expected 1 or more");
+  expect_at_least("step", step, 1);
   out = sliced(self, dim, start, end, step);
 }
 ACLNN(SliceV2, (In, self), (Ints, starts), (Ints, ends), (Ints, axes), (Ints, steps),
@@ -141,35 +143,27 @@ ACLNN(SliceV2, (In, self), (Ints, starts), (Ints, ends), (Ints, axes), (Ints, st
 ACLNN(StridedSlice, (In, self), (Ints, begin), (Ints, end), (Ints, strides), (int64_t, beginMask),
       (int64_t, endMask), (int64_t, ellipsisMask), (int64_t, newAxisMask),
       (int64_t, shrinkAxisMask), (SameDtype<Out>, out, "self")) {
-  const StridedSlice slice{begin,
-                           end,
-                           strides,
-                           beginMask.value(),
-                           endMask.value(),
-                           ellipsisMask.value(),
-                           newAxisMask.value(),
-                           shrinkAxisMask.value()};
+  const StridedSlice slice{begin,   end,          strides,     beginMask,
+                           endMask, ellipsisMask, newAxisMask, shrinkAxisMask};
   out = moved(self, [&](const at::Tensor& x) { return slice.of(x); });
 }
 // Without axes the lists apply to all dimensions.
 ACLNN(StridedSliceAssignV2, (SameDtype<InOut>, varRef, "inputValue"), (In, inputValue),
       (Ints, begin), (Ints, end), (Ints, strides), (Optional<Ints>, axesOptional)) {
-  EXPECT(varRef->dim() > 0, "varRef has no dimensions, expected 1 to 8");
-  std::vector<int64_t> axes = axesOptional ? axesOptional->vec() : std::vector<int64_t>();
-  if (!axesOptional) {
-    for (int64_t dim = 0; dim < varRef->dim(); ++dim) axes.push_back(dim);
-  }
+  expect_dims("varRef", varRef, 1, 8);
+  std::vector<int64_t> axes(static_cast<size_t>(varRef->dim()));
+  std::iota(axes.begin(), axes.end(), 0);
+  if (axesOptional) axes = axesOptional->vec();
   check_same_count("begin", begin.size(), axes.size());
   check_same_count("end", end.size(), axes.size());
   check_same_count("strides", strides.size(), axes.size());
   for (size_t i = 0; i < axes.size(); ++i) {
-    EXPECT(strides[i] == 1 || (axes[i] != -1 && axes[i] != varRef->dim() - 1),
-           "the stride of the last dimension is ", strides[i], ", expected 1");
+    EXPECT(strides[i] == 1 || (axes[i] != -1 && axes[i] != varRef->dim() - 1), "strides[", i,
+           "] is ", strides[i], ", expected 1 in the last dimension");
   }
   const at::Tensor result = varRef->clone();
   const at::Tensor slice = sliced_along_axes(result, begin, end, axes, strides);
-  EXPECT(inputValue.sizes() == slice.sizes(), "inputValue has shape ", inputValue.sizes(),
-         ", expected ", slice.sizes(), ", the shape of the slice");
+  expect_shape("inputValue", inputValue, slice.sizes());
   slice.copy_(inputValue);
   varRef = result;
 }

@@ -13,7 +13,7 @@ namespace aclnn_host::shape_strided_views_rows {
 
 namespace {
 
-constexpr size_t kMostDims = 8;
+constexpr int64_t kMostDims = 8;
 
 // A view of contiguous elements.
 struct View {
@@ -28,8 +28,8 @@ struct View {
     const auto is_negative = [](int64_t value) { return value < 0; };
     EXPECT(std::ranges::none_of(sizes, is_negative) && std::ranges::none_of(strides, is_negative) &&
                offset >= 0,
-           "the view of ", name, " has sizes ", at::IntArrayRef(sizes), ", strides ",
-           at::IntArrayRef(strides), " and offset ", offset, ", expected no negative numbers");
+           "the view of ", name, " has sizes ", sizes, ", strides ", strides, " and offset ",
+           offset, ", expected no negative numbers");
     if (is_empty()) return;
     uint64_t last = static_cast<uint64_t>(offset);
     bool overflows = false;
@@ -40,16 +40,15 @@ struct View {
       overflows |= c10::add_overflows(last, distance, &last);
     }
     EXPECT(!overflows && last < static_cast<uint64_t>(count), "the view of ", name, " has sizes ",
-           at::IntArrayRef(sizes), ", strides ", at::IntArrayRef(strides), " and offset ", offset,
-           ", expected places among the ", count, " elements of ", name);
+           sizes, ", strides ", strides, " and offset ", offset, ", expected positions among the ",
+           count, " elements of ", name);
   }
 
   // Refuses a view to write to, if a stride of 0 makes elements share memory.
   void check_distinct(const char* name) const {
     for (size_t i = 0; i < sizes.size(); ++i) {
-      EXPECT(strides[i] > 0 || sizes[i] <= 1, "the view of ", name, " has sizes ",
-             at::IntArrayRef(sizes), " and strides ", at::IntArrayRef(strides),
-             ", expected a place of its own for each element");
+      EXPECT(strides[i] > 0 || sizes[i] <= 1, "the view of ", name, " has sizes ", sizes,
+             " and strides ", strides, ", expected a different position for each element");
     }
   }
 
@@ -75,11 +74,10 @@ ACLNN(AsStrided, (Stored<In>, x), (Ints, size), (Ints, stride), (Ints, storageOf
          dtype_name(x.dtype));
   EXPECT(!is_private(x.format) && !is_private(out.format()), "x has format ", x.format,
          " and out has format ", out.format(), ", expected ND");
-  EXPECT(size.size() == stride.size() && !size.empty() && size.size() <= kMostDims, "size is ",
-         at::IntArrayRef(size), " and stride is ", at::IntArrayRef(stride),
+  EXPECT(size.size() == stride.size() && !size.empty() && size.size() <= size_t{kMostDims},
+         "size is ", size, " and stride is ", stride,
          ", expected 1 to 8 numbers each, as many in one as in the other");
-  EXPECT(storageOffset.size() == 1, "storageOffset is ", at::IntArrayRef(storageOffset),
-         ", expected one number");
+  EXPECT(storageOffset.size() == 1, "storageOffset is ", storageOffset, ", expected one number");
   const View view{size.vec(), stride.vec(), storageOffset[0]};
   view.check("x", x.elements.numel());
   expect_shape("out", out, size);
@@ -91,8 +89,8 @@ ACLNN(ViewCopy, (In, dst), (IndexIn, dst_size), (IndexIn, dst_stride),
       (IndexIn, dst_storage_offset), (SameDtype<In>, src, "dst"), (IndexIn, src_size),
       (IndexIn, src_stride), (IndexIn, src_storage_offset), (Like<Out>, dst_out, "dst")) {
   const int64_t rank = dst_size.numel();
-  EXPECT(rank >= 1 && rank <= static_cast<int64_t>(kMostDims), "dst_size has shape ",
-         dst_size.sizes(), ", expected 1 to 8 elements");
+  EXPECT(rank >= 1 && rank <= kMostDims, "dst_size has shape ", dst_size.sizes(),
+         ", expected 1 to 8 elements");
   expect_count("dst_stride", dst_stride, rank);
   expect_count("src_size", src_size, rank);
   expect_count("src_stride", src_stride, rank);
@@ -104,8 +102,8 @@ ACLNN(ViewCopy, (In, dst), (IndexIn, dst_size), (IndexIn, dst_stride),
     const View from = view_of(src_size, src_stride, src_storage_offset);
     to.check("dst", dst.numel());
     from.check("src", src.numel());
-    EXPECT(to.sizes == from.sizes, "src_size is ", at::IntArrayRef(from.sizes), ", expected ",
-           at::IntArrayRef(to.sizes), ", as dst_size is");
+    EXPECT(to.sizes == from.sizes, "src_size is ", from.sizes, ", expected ", to.sizes,
+           ", as dst_size is");
     to.check_distinct("dst");
     if (!to.is_empty()) to.of(result).copy_(from.of(src.contiguous()));
   }

@@ -9,9 +9,7 @@ namespace aclnn_host::sorting_sorting_rows {
 
 ACLNN(Sort, (In, self), (bool, stable), (int64_t, dim), (bool, descending), (Out, valuesOut),
       (Out, indicesOut)) {
-  const auto [values, indices] = at::sort(self, stable, dim, descending);
-  valuesOut = values;
-  indicesOut = indices;
+  std::tie(valuesOut, indicesOut) = at::sort(self, stable, dim, descending);
 }
 
 // NaN comes first in both directions; ATen puts it last in ascending order. The sort is always
@@ -42,43 +40,30 @@ ACLNN(Argsort, (In, self), (int64_t, dim), (bool, descending), (Out, out)) {
 
 ACLNN(Topk, (In, self), (int64_t, k), (int64_t, dim), (bool, largest), (bool, sorted),
       (Out, valuesOut), (Out, indicesOut)) {
-  const auto [values, indices] = at::topk(self, k, dim, largest, sorted);
-  valuesOut = values;
-  indicesOut = indices;
+  std::tie(valuesOut, indicesOut) = at::topk(self, k, dim, largest, sorted);
 }
 // torch_npu calls version 2, with sortPolicy 1, the bitonic order of a device. With either policy
 // ATen decides the order of equal elements.
 ACLNN(TopkV2, (In, self), (int64_t, k), (int64_t, dim), (bool, largest), (bool, sorted),
       (int64_t, sortPolicy), (Out, valuesOut), (Out, indicesOut)) {
-  EXPECT(sortPolicy == 0 || sortPolicy == 1, "sortPolicy is ", sortPolicy.value(),
-         ", expected 0 or 1");
-  const auto [values, indices] = at::topk(self, k, dim, largest, sorted);
-  valuesOut = values;
-  indicesOut = indices;
+  expect_one_of("sortPolicy", sortPolicy, {0, 1});
+  std::tie(valuesOut, indicesOut) = at::topk(self, k, dim, largest, sorted);
 }
 ACLNN(Kthvalue, (In, self), (int64_t, k), (int64_t, dim), (bool, keepdim), (Out, valuesOut),
       (Out, indicesOut)) {
-  const auto [values, indices] = at::kthvalue(self, k, dim, keepdim);
-  valuesOut = values;
-  indicesOut = indices;
+  std::tie(valuesOut, indicesOut) = at::kthvalue(self, k, dim, keepdim);
 }
 
 ACLNN(Median, (In, self), (Out, valuesOut)) {
   valuesOut = at::median(self);
 }
 ACLNN(MedianDim, (In, self), (int64_t, dim), (bool, keepDim), (Out, valuesOut), (Out, indicesOut)) {
-  const auto [values, indices] = at::median(self, dim, keepDim);
-  valuesOut = values;
-  indicesOut = indices;
+  std::tie(valuesOut, indicesOut) = at::median(self, dim, keepDim);
 }
-ACLNN(NanMedian, (In, self), (Out, out)) {
-  out = at::nanmedian(self);
-}
+ACLNN_UNARY(NanMedian, at::nanmedian)
 ACLNN(NanMedianDim, (In, self), (int64_t, dim), (bool, keepDim), (Out, valuesOut),
       (Out, indicesOut)) {
-  const auto [values, indices] = at::nanmedian(self, dim, keepDim);
-  valuesOut = values;
-  indicesOut = indices;
+  std::tie(valuesOut, indicesOut) = at::nanmedian(self, dim, keepDim);
 }
 
 }  // namespace aclnn_host::sorting_sorting_rows

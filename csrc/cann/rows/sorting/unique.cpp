@@ -78,15 +78,15 @@ ACLNN(CoalesceSparse, (IndexIn, uniqueLen), (IndexIn, uniqueIndices), (IndexIn, 
   EXPECT(values.dim() > 0 && values.size(0) == count, "values has shape ", values.sizes(),
          ", expected ", count, " rows as uniqueIndices has elements");
   expect_dims("newIndicesOut", newIndicesOut, 2);
-  const int64_t places = newIndicesOut->size(0);
-  expect_shape("newIndicesOut", newIndicesOut, {places, indices.size(1)});
+  const int64_t count_of_unique = newIndicesOut->size(0);
+  expect_shape("newIndicesOut", newIndicesOut, {count_of_unique, indices.size(1)});
   std::vector<int64_t> shape = values.sizes().vec();
-  shape[0] = places;
+  shape[0] = count_of_unique;
   expect_shape("newValuesOut", newValuesOut, shape);
-  check_bounds("uniqueIndices", uniqueIndices, places);
-  const at::Tensor old_places = static_cast<const at::Tensor&>(newIndicesOut).to(at::kLong);
+  check_bounds("uniqueIndices", uniqueIndices, count_of_unique);
+  const at::Tensor old_indices = static_cast<const at::Tensor&>(newIndicesOut).to(at::kLong);
   const at::Tensor sums = wide(newValuesOut).index_add(0, uniqueIndices, wide(values));
-  newIndicesOut = old_places.index_copy(0, uniqueIndices, indices);
+  newIndicesOut = old_indices.index_copy(0, uniqueIndices, indices);
   newValuesOut = sums;
 }
 

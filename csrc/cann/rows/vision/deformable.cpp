@@ -1,10 +1,5 @@
 // Deformable convolution and attention: bilinear samples of images at positions that are inputs.
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <limits>
-
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
@@ -16,7 +11,7 @@ namespace {
 
 // Columns as a matrix for each group, and the weight.
 at::Tensor by_group(const Geometry& g, const at::Tensor& columns) {
-  return columns.reshape({g.batch, g.groups, g.channels / g.groups * g.kernel(), g.places()});
+  return columns.reshape({g.batch, g.groups, g.channels / g.groups * g.kernel(), g.outputs()});
 }
 at::Tensor weight_by_group(const Geometry& g, const at::Tensor& weight) {
   return in_floats(weight).view(
@@ -72,7 +67,7 @@ void check_levels(const AttentionSizes& s, const at::Tensor& shapes, const at::T
   }
 }
 
-// Calls visit(first, weight place, sample, height, width) for every sample of every head; `first`
+// Calls visit(first, weight index, sample, height, width) for every sample of every head; `first`
 // is the element of value with the head's first key of the level.
 template <class Visit>
 void each_attention_sample(const AttentionSizes& s, const at::Tensor& shapes,
@@ -80,15 +75,15 @@ void each_attention_sample(const AttentionSizes& s, const at::Tensor& shapes,
   check_levels(s, shapes, starts);
   const auto* const sizes = shapes.const_data_ptr<int64_t>();
   const auto* const first = starts.const_data_ptr<int64_t>();
-  const auto* const places = location.const_data_ptr<float>();
+  const auto* const positions = location.const_data_ptr<float>();
   const int64_t each = s.levels * s.points;
   for (int64_t i = 0; i < location.numel() / 2; ++i) {
     const int64_t head = i / each % s.heads;
     const int64_t n = i / each / s.heads / s.queries;
     const int64_t level = i / s.points % s.levels;
     const int64_t height = sizes[2 * level], width = sizes[2 * level + 1];
-    const double x = static_cast<double>(places[2 * i]) * static_cast<double>(width) - 0.5;
-    const double y = static_cast<double>(places[2 * i + 1]) * static_cast<double>(height) - 0.5;
+    const double x = static_cast<double>(positions[2 * i]) * static_cast<double>(width) - 0.5;
+    const double y = static_cast<double>(positions[2 * i + 1]) * static_cast<double>(height) - 0.5;
     visit(((n * s.keys + first[level]) * s.heads + head) * s.channels, i,
           Sample(y, x, height, width), height, width);
   }
@@ -132,7 +127,7 @@ ACLNN(DeformableConv2dBackward, (Image<Floating<In>>, input),
   expect_shape("gradBias", gradBias, {g.out_channels});
   const at::Tensor images = in_floats(input), offsets = in_floats(offset);
   const at::Tensor gradients =
-      in_floats(gradOutput).view({g.batch, g.groups, g.out_channels / g.groups, g.places()});
+      in_floats(gradOutput).view({g.batch, g.groups, g.out_channels / g.groups, g.outputs()});
   const at::Tensor points = by_group(g, as_columns(g, in_floats(offsetOut)));
   const at::Tensor of_weight = at::matmul(gradients, points.transpose(2, 3)).sum(0);
   const at::Tensor of_samples =
@@ -169,7 +164,7 @@ ACLNN(MultiScaleDeformableAttnFunction, (Floating<In>, value), (IndexIn, spatial
           double* const query = out + i / (s.levels * s.points) * s.channels;
           for (const auto& corner : sample) {
             const double factor = corner.share * factors[i];
-            const float* const key = data + first + corner.place * s.heads * s.channels;
+            const float* const key = data + first + corner.pixel * s.heads * s.channels;
             for (int64_t c = 0; c < s.channels; ++c) {
               query[c] += factor * key[c];
             }
@@ -203,12 +198,12 @@ ACLNN(MultiScaleDeformableAttentionGrad, (Floating<In>, value), (IndexIn, spatia
           const double weight = weights.const_data_ptr<float>()[i];
           double along_x = 0, along_y = 0, total = 0;
           for (const auto& corner : sample) {
-            const int64_t place = first + corner.place * s.heads * s.channels;
-            const float* const key = values.const_data_ptr<float>() + place;
+            const int64_t element = first + corner.pixel * s.heads * s.channels;
+            const float* const key = values.const_data_ptr<float>() + element;
             double product = 0;
             for (int64_t c = 0; c < s.channels; ++c) {
               product += static_cast<double>(query[c]) * key[c];
-              value_out[place + c] += corner.share * weight * query[c];
+              value_out[element + c] += corner.share * weight * query[c];
             }
             along_x += corner.along_x * product;
             along_y += corner.along_y * product;

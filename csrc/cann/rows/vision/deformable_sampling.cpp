@@ -9,12 +9,12 @@ namespace {
 template <class Visit>
 void each_sample(const Geometry& g, const at::Tensor& offset, Visit visit) {
   const auto* const offsets = offset.const_data_ptr<float>();
-  const int64_t part = g.deformable_groups * g.kernel() * g.places();
+  const int64_t part = g.deformable_groups * g.kernel() * g.outputs();
   for (int64_t i = 0; i < g.batch * part; ++i) {
     const int64_t n = i / part;
-    const int64_t group = i % part / (g.kernel() * g.places());
-    const int64_t column = i % (g.kernel() * g.places());
-    const int64_t k = column / g.places(), result = column % g.places();
+    const int64_t group = i % part / (g.kernel() * g.outputs());
+    const int64_t column = i % (g.kernel() * g.outputs());
+    const int64_t k = column / g.outputs(), result = column % g.outputs();
     const std::array<int64_t, 3> at{i + 2 * n * part, i + (2 * n + 1) * part,
                                     i + (2 * n + 2) * part};
     const int64_t y = result / g.out_width * g.step_y + k / g.columns * g.apart_y - g.before_y;
@@ -31,7 +31,7 @@ void each_sample(const Geometry& g, const at::Tensor& offset, Visit visit) {
 
 at::Tensor sampled(const Geometry& g, const at::Tensor& images, const at::Tensor& offset) {
   const at::Tensor result =
-      at::zeros({g.batch, g.channels, g.kernel() * g.places()}, images.options());
+      at::zeros({g.batch, g.channels, g.kernel() * g.outputs()}, images.options());
   if (!has_values(images)) return result;
   const auto* const data = images.const_data_ptr<float>();
   const auto* const masks = offset.const_data_ptr<float>();
@@ -43,8 +43,8 @@ at::Tensor sampled(const Geometry& g, const at::Tensor& images, const at::Tensor
                 for (int64_t c = group * share; c < (group + 1) * share; ++c) {
                   const float* const image = data + (n * g.channels + c) * g.height * g.width;
                   double sum = 0;
-                  for (const auto& corner : sample) sum += corner.share * image[corner.place];
-                  out[(n * g.channels + c) * g.kernel() * g.places() + column] =
+                  for (const auto& corner : sample) sum += corner.share * image[corner.pixel];
+                  out[(n * g.channels + c) * g.kernel() * g.outputs() + column] =
                       static_cast<float>(sum * masks[at[2]]);
                 }
               });
@@ -59,7 +59,7 @@ at::Tensor as_points(const Geometry& g, const at::Tensor& columns) {
 at::Tensor as_columns(const Geometry& g, const at::Tensor& points) {
   return points.view({g.batch, g.channels, g.out_height, g.rows, g.out_width, g.columns})
       .permute({0, 1, 3, 5, 2, 4})
-      .reshape({g.batch, g.channels, g.kernel() * g.places()});
+      .reshape({g.batch, g.channels, g.kernel() * g.outputs()});
 }
 
 void sample_gradients(const Geometry& g, const at::Tensor& images, const at::Tensor& offset,
@@ -78,13 +78,13 @@ void sample_gradients(const Geometry& g, const at::Tensor& images, const at::Ten
                 for (int64_t c = group * share; c < (group + 1) * share; ++c) {
                   const int64_t image = (n * g.channels + c) * g.height * g.width;
                   const double gradient =
-                      gradients[(n * g.channels + c) * g.kernel() * g.places() + column];
+                      gradients[(n * g.channels + c) * g.kernel() * g.outputs() + column];
                   for (const auto& corner : sample) {
-                    const double value = gradient * data[image + corner.place];
+                    const double value = gradient * data[image + corner.pixel];
                     sums[0] += value * corner.along_x;
                     sums[1] += value * corner.along_y;
                     sums[2] += value * corner.share;
-                    image_out[image + corner.place] +=
+                    image_out[image + corner.pixel] +=
                         static_cast<float>(gradient * masks[at[2]] * corner.share);
                   }
                 }

@@ -18,7 +18,7 @@ using DeformableSizes = std::vector<int64_t>;
 class Sample {
  public:
   struct Corner {
-    int64_t place;  // row * width + column
+    int64_t pixel;  // row * width + column
     double share, along_y, along_x;
   };
 
@@ -68,9 +68,9 @@ struct Geometry {
     check_steps("stride", stride, 1);
     check_steps("dilation", dilation, 1);
     check_steps("padding", padding, 0);
-    EXPECT(kernel.size() == 2 && kernel[0] > 0 && kernel[1] > 0 && kernel[0] <= kMostPlaces &&
-               kernel[0] * kernel[1] <= kMostPlaces && kernel[1] <= kMostPlaces,
-           "kernelSize is ", kernel, ", expected two sizes with a product of 1 to ", kMostPlaces);
+    EXPECT(kernel.size() == 2 && kernel[0] > 0 && kernel[1] > 0 && kernel[0] <= kMostKernel &&
+               kernel[0] * kernel[1] <= kMostKernel && kernel[1] <= kMostKernel,
+           "kernelSize is ", kernel, ", expected two sizes with a product of 1 to ", kMostKernel);
     batch = x.size(0), channels = x.size(1), height = x.size(2), width = x.size(3);
     out_channels = weight.size(0);
     EXPECT(groups > 0 && channels % groups == 0 && out_channels % groups == 0, "groups is ", groups,
@@ -92,7 +92,7 @@ struct Geometry {
   }
 
   int64_t kernel() const { return rows * columns; }
-  int64_t places() const { return out_height * out_width; }
+  int64_t outputs() const { return out_height * out_width; }
   DeformableSizes result() const { return {batch, out_channels, out_height, out_width}; }
   DeformableSizes offsets() const {
     return {batch, 3 * deformable_groups * kernel(), out_height, out_width};
@@ -105,7 +105,7 @@ struct Geometry {
   int64_t step_y, step_x, before_y, before_x, apart_y, apart_x, groups, deformable_groups;
 
  private:
-  static constexpr int64_t kMostPlaces = 2048;
+  static constexpr int64_t kMostKernel = 2048;
   static constexpr int64_t kMostProducts = 65535;
   static constexpr int64_t kMostStep = std::numeric_limits<int32_t>::max();
 

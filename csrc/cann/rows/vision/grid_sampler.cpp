@@ -10,27 +10,28 @@ namespace {
 
 // The sampling positions. With a padding other than zeros ATen assumes that every position has been
 // moved into the image, which does not move NaN: NaN samples the first element here.
-at::Tensor places_of(const at::Tensor& grid, int64_t padding) {
+at::Tensor positions_of(const at::Tensor& grid, int64_t padding) {
   constexpr double kFar = 1e6;  // in image sizes; limits the number of reflections of a position
   if (padding == 0) return wide(grid);
   return wide(grid).nan_to_num(-1, kFar, -kFar).clamp(-kFar, kFar);
 }
 
 void check_sampling(int64_t interpolation, int64_t padding) {
-  EXPECT(interpolation == 0 || interpolation == 1, "interpolationMode is ", interpolation,
-         ", expected 0 (bilinear) or 1 (nearest)");
-  EXPECT(padding >= 0 && padding <= 2, "paddingMode is ", padding,
-         ", expected 0 (zeros), 1 (border) or 2 (reflection)");
+  expect_one_of("interpolationMode", interpolation, {0, 1}, " (bilinear or nearest)");
+  expect_one_of("paddingMode", padding, {0, 1, 2}, " (zeros, border or reflection)");
 }
 
 // ATen does not check that a gradient has the shape of the samples, and some of its checks ignore
 // empty tensors.
-void expect_sampled(const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& grid) {
-  std::vector<int64_t> expected{input.size(0), input.size(1)};
-  const at::IntArrayRef places = grid.sizes().slice(1, static_cast<size_t>(grid.dim()) - 2);
-  expected.insert(expected.end(), places.begin(), places.end());
-  EXPECT(gradient.sizes() == expected, "gradOutput has shape ", gradient.sizes(), ", expected ",
-         expected, " as input and grid have");
+void expect_sampled(const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& grid,
+                    int64_t dims) {
+  expect_dims("input", input, dims);
+  expect_dims("grid", grid, dims);
+  std::vector<int64_t> expected = grid.sizes().vec();
+  expected.pop_back();
+  expected.insert(expected.begin() + 1, input.size(1));
+  expected[0] = input.size(0);
+  expect_shape("gradOutput", gradient, expected);
 }
 
 }  // namespace
@@ -40,19 +41,17 @@ ACLNN(AffineGrid, (In, theta), (Ints, size), (bool, alignCorners), (Out, out)) {
 }
 ACLNN(GridSampler2D, (Image<In>, input), (Image<In>, grid), (int64_t, interpolationMode),
       (int64_t, paddingMode), (bool, alignCorners), (Image<Out>, out)) {
-  out = at::grid_sampler_2d(wide(input), places_of(grid, paddingMode), interpolationMode,
+  out = at::grid_sampler_2d(wide(input), positions_of(grid, paddingMode), interpolationMode,
                             paddingMode, alignCorners);
 }
 ACLNN(GridSampler2DBackward, (Image<In>, gradOutput), (Image<In>, input), (Image<In>, grid),
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
       (Bools, outputMask), (Image<Optional<Out>>, inputGrad), (Image<Optional<Out>>, gridGrad)) {
   EXPECT(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
-  expect_dims("input", input, 4);
-  expect_dims("grid", grid, 4);
-  expect_sampled(gradOutput, input, grid);
+  expect_sampled(gradOutput, input, grid, 4);
   const auto [input_gradient, grid_gradient] = at::grid_sampler_2d_backward(
-      wide(gradOutput), wide(input), places_of(grid, paddingMode), interpolationMode, paddingMode,
-      alignCorners, {outputMask[0], outputMask[1]});
+      wide(gradOutput), wide(input), positions_of(grid, paddingMode), interpolationMode,
+      paddingMode, alignCorners, {outputMask[0], outputMask[1]});
   if (outputMask[0]) inputGrad = input_gradient;
   if (outputMask[1]) gridGrad = grid_gradient;
 }
@@ -61,7 +60,7 @@ ACLNN(GridSampler3D, (Image<Floating<In>>, input), (SameDtype<Image<Floating<In>
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
       (SameDtype<Image<Out>>, out, "input")) {
   check_sampling(interpolationMode, paddingMode);
-  out = at::grid_sampler_3d(wide(input), places_of(grid, paddingMode), interpolationMode,
+  out = at::grid_sampler_3d(wide(input), positions_of(grid, paddingMode), interpolationMode,
                             paddingMode, alignCorners);
 }
 ACLNN(GridSampler3DBackward, (SameDtype<Image<Floating<In>>>, gradOutput, "input"),
@@ -70,12 +69,10 @@ ACLNN(GridSampler3DBackward, (SameDtype<Image<Floating<In>>>, gradOutput, "input
       (Bools, outputMask), (Image<Optional<Out>>, inputGrad), (Image<Optional<Out>>, gridGrad)) {
   EXPECT(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
   check_sampling(interpolationMode, paddingMode);
-  expect_dims("input", input, 5);
-  expect_dims("grid", grid, 5);
-  expect_sampled(gradOutput, input, grid);
+  expect_sampled(gradOutput, input, grid, 5);
   const auto [input_gradient, grid_gradient] = at::grid_sampler_3d_backward(
-      wide(gradOutput), wide(input), places_of(grid, paddingMode), interpolationMode, paddingMode,
-      alignCorners, {outputMask[0], outputMask[1]});
+      wide(gradOutput), wide(input), positions_of(grid, paddingMode), interpolationMode,
+      paddingMode, alignCorners, {outputMask[0], outputMask[1]});
   if (outputMask[0]) inputGrad = input_gradient;
   if (outputMask[1]) gridGrad = grid_gradient;
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+#include "cann/rows/texts.h"
 
 namespace aclnn_host::vision_image_rows {
 
@@ -54,27 +56,23 @@ std::vector<float> gaussian(int64_t size, double sigma) {
     }
   }
   std::vector<double> values;
-  double sum = 0;
-  const int64_t middle = size / 2;
   for (int64_t i = 0; i < size; ++i) {
-    const double x = static_cast<double>(i - middle) / sigma;
+    const double x = static_cast<double>(i - size / 2) / sigma;
     values.push_back(std::exp(-x * x / 2));
-    sum += values.back();
   }
-  std::vector<float> weights;
-  weights.reserve(values.size());
-  for (const double value : values) weights.push_back(static_cast<float>(value / sum));
-  return weights;
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  for (double& value : values) value /= sum;
+  return {values.begin(), values.end()};
 }
 
 // The index of the element that replaces one outside the image.
-int64_t mirrored(int64_t place, int64_t size, int64_t border) {
-  if (border == kReplicate || size == 1) return std::clamp<int64_t>(place, 0, size - 1);
+int64_t mirrored(int64_t index, int64_t size, int64_t border) {
+  if (border == kReplicate || size == 1) return std::clamp<int64_t>(index, 0, size - 1);
   const int64_t skipped = border == kReflect101 ? 1 : 0;  // 1 if the border element is not repeated
-  while (place < 0 || place >= size) {
-    place = place < 0 ? -place - 1 + skipped : 2 * size - place - 1 - skipped;
+  while (index < 0 || index >= size) {
+    index = index < 0 ? -index - 1 + skipped : 2 * size - index - 1 - skipped;
   }
-  return place;
+  return index;
 }
 
 at::Tensor blurred(const at::Tensor& image, int64_t dim, const std::vector<float>& weights,
@@ -87,9 +85,9 @@ at::Tensor blurred(const at::Tensor& image, int64_t dim, const std::vector<float
     pad[pad.size() - 2] = pad[pad.size() - 1] = beside;
     wider = at::constant_pad_nd(image, pad, 0);
   } else {
-    std::vector<int64_t> places;
-    for (int64_t i = -beside; i < size + beside; ++i) places.push_back(mirrored(i, size, border));
-    wider = at::index_select(image, dim, at::tensor(places));
+    std::vector<int64_t> indices;
+    for (int64_t i = -beside; i < size + beside; ++i) indices.push_back(mirrored(i, size, border));
+    wider = at::index_select(image, dim, at::tensor(indices));
   }
   at::Tensor sum = at::zeros_like(image);
   for (int64_t i = 0; i <= 2 * beside; ++i) {
@@ -121,23 +119,23 @@ ACLNN(Resize, (Stored<In>, self), (Floats, scales), (const char*, mode),
   const at::Tensor& x = self.elements;
   EXPECT(self.dtype == ACL_FLOAT || self.dtype == ACL_FLOAT16 || self.dtype == ACL_BF16,
          "self has dtype ", dtype_name(self.dtype), ", expected FLOAT, FLOAT16 or BFLOAT16");
-  EXPECT(self.format == out.format(), "out has another format than self, expected the same");
+  EXPECT(self.format == out.format(), "out has format ", out.format(), ", expected ", self.format,
+         ", the format of self");
   const bool channels_last = self.format == ACL_FORMAT_NHWC;
   EXPECT(channels_last || self.format == ACL_FORMAT_NCHW || self.format == ACL_FORMAT_ND,
          "self has format ", static_cast<int64_t>(self.format), ", expected NCHW or NHWC");
-  EXPECT(mode == "nearest" || mode == "bilinear", "mode is \"", mode,
-         "\", expected \"nearest\" or \"bilinear\"");
+  expect_text("mode", mode, {"nearest", "bilinear"});
   expect_dims("self", x, 4);
   expect_dims("out", out, 4);
   EXPECT(scales.size() == 4, "scales has ", scales.size(), " numbers, expected 4");
   const int64_t h = channels_last ? 1 : 2, w = h + 1, c = channels_last ? 3 : 1;
   for (const int64_t dim : {int64_t{0}, c}) {
-    EXPECT(scales[static_cast<size_t>(dim)] == 1, "scales[", dim, "] is ",
-           scales[static_cast<size_t>(dim)], ", expected 1");
+    const double scale = scales[static_cast<size_t>(dim)];
+    EXPECT(scale == 1, "scales[", dim, "] is ", scale, ", expected 1");
     EXPECT(out->size(dim) == x.size(dim), "out has ", out->size(dim), " elements in dimension ",
            dim, ", expected ", x.size(dim));
   }
-  EXPECT(x.numel() > 0, "self has shape ", x.sizes(), ", expected elements");
+  expect_elements("self", x);
   check_scaled("height", x.size(h), scales[static_cast<size_t>(h)], out->size(h));
   check_scaled("width", x.size(w), scales[static_cast<size_t>(w)], out->size(w));
   const std::vector<int64_t> size{out->size(h), out->size(w)};
@@ -151,8 +149,7 @@ ACLNN(Resize, (Stored<In>, self), (Floats, scales), (const char*, mode),
 // Deviation of BackgroundReplace, BlendImagesCustom, MrgbaCustom: Of UINT8 images, the first two
 // round to nearest and the last one rounds down; a device computes in FLOAT16.
 ACLNN(BackgroundReplace, (In, bkg), (Like<In>, src, "bkg"), (In, mask), (Like<Out>, out, "bkg")) {
-  EXPECT(bkg.scalar_type() == at::kByte || bkg.scalar_type() == at::kHalf, "bkg has dtype ",
-         dtype_text(bkg.scalar_type()), ", expected UINT8 or FLOAT16");
+  expect_dtype("bkg", bkg, {at::kByte, at::kHalf});
   expect_dtype("mask", mask, at::kHalf);
   std::vector<int64_t> one_channel = bkg.sizes().vec();
   if (!one_channel.empty()) one_channel.back() = 1;
@@ -189,14 +186,12 @@ ACLNN(GaussianBlur, (In, src), (Ints, ksize), (double, sigmaX), (double, sigmaY)
       (int64_t, borderType), (Like<Out>, dst, "src")) {
   expect_dtype("src", src, at::kFloat);
   expect_dims("src", src, 2, 3);
-  EXPECT(src.numel() > 0, "src has shape ", src.sizes(), ", expected elements");
+  expect_elements("src", src);
   EXPECT(ksize.size() == 2, "ksize is ", ksize, ", expected two sizes");
   EXPECT(std::isfinite(sigmaX.value()) && std::isfinite(sigmaY.value()) && sigmaX >= 0.0,
          "sigmaX is ", sigmaX.value(), " and sigmaY is ", sigmaY.value(),
          ", expected finite numbers, sigmaX 0 or more");
-  EXPECT(borderType == kConstant || borderType == kReplicate || borderType == kReflect ||
-             borderType == kReflect101,
-         "borderType is ", borderType.value(), ", expected 0, 1, 2 or 4");
+  expect_one_of("borderType", borderType, {kConstant, kReplicate, kReflect, kReflect101});
   const double sigma_y = sigmaY > 0.0 ? sigmaY.value() : sigmaX.value();
   const int64_t width = kernel_size(ksize[0], sigmaX, src.size(1), borderType);
   const int64_t height = kernel_size(ksize[1], sigma_y, src.size(0), borderType);
@@ -212,12 +207,12 @@ ACLNN(GaussianBlur, (In, src), (Ints, ksize), (double, sigmaX), (double, sigmaY)
 // Without a format, the channels are last.
 ACLNN(Rgb2yuv422, (In, x), (char*, dataFormatOptional), (SameDtype<Out>, out, "x")) {
   const auto type = x.scalar_type();
-  EXPECT(type == at::kByte || type == at::kHalf || type == at::kFloat, "x has dtype ",
-         dtype_text(type), ", expected UINT8, FLOAT16 or FLOAT");
+  expect_dtype("x", x, {at::kByte, at::kHalf, at::kFloat});
   const bool channels_first = dataFormatOptional == "NCHW";
-  EXPECT(channels_first || dataFormatOptional.empty() || dataFormatOptional == "NHWC",
-         "dataFormatOptional is \"", dataFormatOptional, "\", expected \"NHWC\" or \"NCHW\"");
-  EXPECT(x.dim() >= 3, "x has ", x.dim(), " dimensions, expected 3 or more");
+  if (!dataFormatOptional.empty()) {
+    expect_text("dataFormatOptional", dataFormatOptional, {"NHWC", "NCHW"});
+  }
+  expect_dims("x", x, 3, 8);
   const int64_t channel = channels_first ? -3 : -1;
   EXPECT(x.size(channel) == 3, "x has shape ", x.sizes(), ", expected 3 channels in ",
          channels_first ? "the last dimension but two" : "the last dimension");

@@ -9,23 +9,17 @@ namespace aclnn_host::vision_point_clouds_rows {
 
 namespace {
 
-void check_points(const char* name, const at::Tensor& points, const at::Tensor& like) {
-  EXPECT(points.dim() == 3 && points.size(0) == like.size(0) && points.size(2) == 2, name,
-         " has shape ", points.sizes(), ", expected three dimensions, the first ", like.size(0),
-         ", the last 2");
-}
-
 // Adds the gradients of the distances between points and partners to the points, and subtracts them
 // from the partners. An index out of range has no gradient.
 void add_gradients(const at::Tensor& points, const at::Tensor& partners, const at::Tensor& index,
                    const at::Tensor& gradient, at::Tensor& of_points, at::Tensor& of_partners) {
   const at::Tensor is_valid = (index >= 0) & (index < c10::Scalar(partners.size(1)));
-  const at::Tensor places = (index * is_valid).unsqueeze(-1).expand(points.sizes());
+  const at::Tensor indices = (index * is_valid).unsqueeze(-1).expand(points.sizes());
   if (partners.size(1) == 0) return;
-  const at::Tensor parts = (2 * gradient.unsqueeze(-1) * (points - partners.gather(1, places)))
+  const at::Tensor parts = (2 * gradient.unsqueeze(-1) * (points - partners.gather(1, indices)))
                                .masked_fill(~is_valid.unsqueeze(-1), 0);
   of_points = of_points + parts;
-  of_partners = of_partners.scatter_add(1, places, -parts);
+  of_partners = of_partners.scatter_add(1, indices, -parts);
 }
 
 }  // namespace
@@ -36,26 +30,26 @@ ACLNN(ThreeInterpolateBackward, (Floating<In>, grad_x), (IndexIn, idx),
       (SameDtype<Floating<In>>, weight, "grad_x"), (int, m), (SameDtype<Out>, grad_y, "grad_x")) {
   EXPECT(grad_x.dim() == 3 || (grad_x.dim() == 4 && grad_x.size(3) == 1), "grad_x has shape ",
          grad_x.sizes(), ", expected three dimensions, or a fourth of 1");
-  EXPECT(m >= 0, "m is ", m.value(), ", expected 0 or more");
+  expect_at_least("m", m, 0);
   const at::Tensor gradient = wide(grad_x).flatten(2);
   const int64_t batch = gradient.size(0), channels = gradient.size(1), points = gradient.size(2);
-  const std::vector<int64_t> expected{batch, points, 3};
-  EXPECT(idx.sizes() == expected, "idx has shape ", idx.sizes(), ", expected ", expected);
-  EXPECT(weight.sizes() == expected, "weight has shape ", weight.sizes(), ", expected ", expected);
+  expect_shape("idx", idx, {batch, points, 3});
+  expect_shape("weight", weight, {batch, points, 3});
   check_bounds("idx", idx, m);
   const at::Tensor parts = gradient.unsqueeze(-1) * wide(weight).unsqueeze(1);  // [b, c, n, 3]
-  const at::Tensor places = idx.unsqueeze(1).expand({batch, channels, points, 3});
+  const at::Tensor indices = idx.unsqueeze(1).expand({batch, channels, points, 3});
   const at::Tensor sums = at::zeros({batch, channels, m.value()}, gradient.options())
-                              .scatter_add(2, places.flatten(2), parts.flatten(2));
+                              .scatter_add(2, indices.flatten(2), parts.flatten(2));
   grad_y = grad_x.dim() == 4 ? sums.unsqueeze(-1) : sums;
 }
 
 ACLNN(ChamferDistanceBackward, (Floating<In>, xyz1), (SameDtype<Floating<In>>, xyz2, "xyz1"),
       (IndexIn, idx1), (IndexIn, idx2), (SameDtype<Floating<In>>, gradDist1, "xyz1"),
       (SameDtype<Floating<In>>, gradDist2, "xyz1"), (Out, gradXyz1), (Out, gradXyz2)) {
-  EXPECT(xyz1.dim() == 3, "xyz1 has shape ", xyz1.sizes(), ", expected three dimensions");
-  check_points("xyz1", xyz1, xyz1);
-  check_points("xyz2", xyz2, xyz1);
+  expect_dims("xyz1", xyz1, 3);
+  expect_dims("xyz2", xyz2, 3);
+  expect_shape("xyz1", xyz1, {xyz1.size(0), xyz1.size(1), 2});
+  expect_shape("xyz2", xyz2, {xyz1.size(0), xyz2.size(1), 2});
   const std::vector<int64_t> first{xyz1.size(0), xyz1.size(1)};
   const std::vector<int64_t> second{xyz2.size(0), xyz2.size(1)};
   expect_shape("idx1", idx1, first);

@@ -21,7 +21,7 @@ struct Point {
 
 struct Screen {
   // The position of a vertex (x, y, z, w) on the screen.
-  Point place(const float* v) const {
+  Point position(const float* v) const {
     const double x = v[0], y = v[1], z = v[2], w = v[3];
     return {(x / w * 0.5 + 0.5) * static_cast<double>(width - 1) + 0.5,
             (0.5 + 0.5 * y / w) * static_cast<double>(height - 1) + 0.5, z / w * 0.49999 + 0.5};
@@ -93,20 +93,20 @@ struct Drawing {
 }  // namespace
 
 // findicesOut has the numbers of the faces from 1, and 0 for pixels without a face, whose weights
-// are 0. dOptional and occlusionTruncation are for depth priors, which are not supported.
-ACLNN(Rasterizer, (In, v), (In, f), (Optional<In>, dOptional), (int64_t, width), (int64_t, height),
-      (double, occlusionTruncation), (int64_t, useDepthPrior), (Out, findicesOut),
-      (Out, barycentricOut)) {
-  static_cast<void>(dOptional);
-  static_cast<void>(occlusionTruncation);
+// are 0.
+ACLNN(Rasterizer, (In, v), (In, f),
+      (Unused<Optional<In>>, dOptional, "only depth priors need it, which are refused"),
+      (int64_t, width), (int64_t, height),
+      (Unused<double>, occlusionTruncation, "only depth priors need it, which are refused"),
+      (int64_t, useDepthPrior), (Out, findicesOut), (Out, barycentricOut)) {
   constexpr int64_t kMostPixels = 4096;
   expect_dtype("v", v, at::kFloat);
   expect_dtype("f", f, at::kInt);
   expect_dtype("findicesOut", findicesOut, at::kInt);
   expect_dtype("barycentricOut", barycentricOut, at::kFloat);
-  EXPECT(width >= 1 && width <= kMostPixels && height >= 1 && height <= kMostPixels, "width is ",
-         width.value(), " and height is ", height.value(), ", expected 1 to ", kMostPixels);
-  EXPECT(useDepthPrior == 0, "useDepthPrior is ", useDepthPrior.value(), ", expected 0");
+  expect_range("width", width, 1, kMostPixels);
+  expect_range("height", height, 1, kMostPixels);
+  expect_one_of("useDepthPrior", useDepthPrior, {0});
   EXPECT(v.dim() == 2 && v.size(0) > 0 && v.size(1) == 4, "v has shape ", v.sizes(),
          ", expected two dimensions with vertices, the second 4");
   EXPECT(f.dim() == 2 && f.size(0) > 0 && f.size(1) == 3, "f has shape ", f.sizes(),
@@ -126,8 +126,8 @@ ACLNN(Rasterizer, (In, v), (In, f), (Optional<In>, dOptional), (int64_t, width),
              int64_t{4} * faces.const_data_ptr<int32_t>()[3 * face + i];
     };
     const auto triangle = [&](int64_t face) {
-      return Triangle{{screen.place(corner(face, 0)), screen.place(corner(face, 1)),
-                       screen.place(corner(face, 2))}};
+      return Triangle{{screen.position(corner(face, 0)), screen.position(corner(face, 1)),
+                       screen.position(corner(face, 2))}};
     };
     auto* const numbers = indices.mutable_data_ptr<int32_t>();
     Drawing drawing(screen, numbers);
@@ -141,8 +141,8 @@ ACLNN(Rasterizer, (In, v), (In, f), (Optional<In>, dOptional), (int64_t, width),
       Weights3 w = triangle(face).weights(center(pixel % screen.width, pixel / screen.width));
       double sum = 0;
       for (int64_t i = 0; i < 3; ++i) sum += w[static_cast<size_t>(i)] /= corner(face, i)[3];
-      for (size_t i = 0; i < 3; ++i)
-        out[3 * pixel + static_cast<int64_t>(i)] = static_cast<float>(w[i] / sum);
+      std::ranges::transform(w, out + 3 * pixel,
+                             [sum](double weight) { return static_cast<float>(weight / sum); });
     }
   }
   findicesOut = indices;

@@ -9,8 +9,9 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
-#include "cann/rows/vision/region_alignment.h"
+#include "cann/rows/texts.h"
 #include "cann/rows/vision/regions.h"
+#include "cann/rows/vision/suppression.h"
 
 namespace aclnn_host::vision_regions_rows {
 
@@ -46,7 +47,7 @@ Span cell_span(double low, double high, int64_t cell, int64_t cells, int64_t siz
 
 // Pools one box (image, x1, y1, x2, y2) of [height, width] images.
 void pool_box(const float* box, const at::Tensor& x, double scale_h, double scale_w,
-              const PooledSizes& s, float* values, int32_t* places) {
+              const PooledSizes& s, float* values, int32_t* indices) {
   const int64_t height = x.size(2), width = x.size(3);
   const double x1 = box[1] * scale_w, y1 = box[2] * scale_h;
   const double x2 = (box[3] + 1.0) * scale_w, y2 = (box[4] + 1.0) * scale_h;
@@ -56,17 +57,17 @@ void pool_box(const float* box, const at::Tensor& x, double scale_h, double scal
       x.const_data_ptr<float>() + static_cast<int64_t>(box[0]) * s.channels * height * width;
   for (int64_t i = 0; i < s.channels * s.height * s.width; ++i) {
     values[i] = 0;
-    places[i] = -1;
+    indices[i] = -1;
     if (!(x2 > x1 && y2 > y1)) continue;
     const float* const image = images + i / (s.height * s.width) * height * width;
     const Span rows = cell_span(y1, y2, i / s.width % s.height, s.height, height);
     const Span columns = cell_span(x1, x2, i % s.width, s.width, width);
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       for (int64_t column = columns.begin; column < columns.end; ++column) {
-        const int64_t place = row * width + column;
-        if (places[i] >= 0 && !(image[place] > values[i])) continue;
-        values[i] = image[place];
-        places[i] = static_cast<int32_t>(place);
+        const int64_t pixel = row * width + column;
+        if (indices[i] >= 0 && !(image[pixel] > values[i])) continue;
+        values[i] = image[pixel];
+        indices[i] = static_cast<int32_t>(pixel);
       }
     }
   }
@@ -111,26 +112,9 @@ struct Box {
   float low[2], high[2];
 };
 
-// The boxes of one class that remain after suppression, the best first.
-std::vector<int64_t> selected(const std::vector<Box>& boxes, const float* scores, int64_t most,
-                              float iou, float least_score) {
-  std::vector<int64_t> order;
-  for (int64_t i = 0; i < static_cast<int64_t>(boxes.size()); ++i) {
-    if (scores[i] > least_score) order.push_back(i);  // false for NaN
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [scores](int64_t a, int64_t b) { return scores[a] > scores[b]; });
-  std::vector<int64_t> kept;
-  for (const int64_t i : order) {
-    if (static_cast<int64_t>(kept.size()) == most) break;
-    const Box& box = boxes[static_cast<size_t>(i)];
-    const bool is_new = std::none_of(kept.begin(), kept.end(), [&](int64_t k) {
-      const Box& other = boxes[static_cast<size_t>(k)];
-      return box.common(other) > (box.area() + other.area()) * (iou / (1 + iou));
-    });
-    if (is_new) kept.push_back(i);
-  }
-  return kept;
+// True if the intersection over the union is more than a limit.
+bool exceeds(const Box& a, const Box& b, float iou) {
+  return a.common(b) > (a.area() + b.area()) * (iou / (1 + iou));
 }
 
 float threshold(const char* name, const std::vector<double>& values) {
@@ -145,12 +129,10 @@ float threshold(const char* name, const std::vector<double>& values) {
 // that of the intersection.
 ACLNN(Iou, (Floating<In>, bBoxes), (SameDtype<Floating<In>>, gtBoxes, "bBoxes"),
       (const char*, mode), (float, eps), (bool, aligned), (SameDtype<Out>, overlap, "bBoxes")) {
-  for (const at::Tensor* boxes : {&bBoxes, &gtBoxes}) {
-    EXPECT(boxes->dim() == 2 && boxes->size(1) == 4, boxes == &bBoxes ? "bBoxes" : "gtBoxes",
-           " has shape ", boxes->sizes(), ", expected two dimensions, the second 4");
-  }
+  expect_regions("bBoxes", bBoxes, 4);
+  expect_regions("gtBoxes", gtBoxes, 4);
   expect_dims("overlap", overlap, 2);
-  EXPECT(mode == "iou" || mode == "iof", "mode is \"", mode, "\", expected \"iou\" or \"iof\"");
+  expect_text("mode", mode, {"iou", "iof"});
   EXPECT(eps >= 0.0, "eps is ", eps.value(), ", expected 0 or more");
   EXPECT(!aligned || bBoxes.size(0) == gtBoxes.size(0), "aligned is true, bBoxes has ",
          bBoxes.size(0), " boxes and gtBoxes has ", gtBoxes.size(0), ", expected as many");
@@ -187,7 +169,7 @@ ACLNN(RoiPoolingWithArgMax, (Image<Floating<In>>, x), (SameDtype<Floating<In>>, 
   expect_shape("y", y, shape);
   expect_shape("argmax", argmax, shape);
   const at::Tensor values = at::zeros(shape, x.options().dtype(at::kFloat));
-  const at::Tensor places = at::full(shape, -1, x.options().dtype(at::kInt));
+  const at::Tensor indices = at::full(shape, -1, x.options().dtype(at::kInt));
   if (has_values(x) && values.numel() > 0) {
     images_of(rois, x.size(0));
     const at::Tensor images = wide(x).contiguous(), boxes = wide(rois).contiguous();
@@ -195,18 +177,17 @@ ACLNN(RoiPoolingWithArgMax, (Image<Floating<In>>, x), (SameDtype<Floating<In>>, 
     for (int64_t i = 0; i < s.boxes; ++i) {
       pool_box(boxes.const_data_ptr<float>() + 5 * i, images, spatial_scale_h, spatial_scale_w, s,
                values.mutable_data_ptr<float>() + i * each,
-               places.mutable_data_ptr<int32_t>() + i * each);
+               indices.mutable_data_ptr<int32_t>() + i * each);
     }
   }
   y = values;
-  argmax = places;
+  argmax = indices;
 }
 // gradInputRef is overwritten without being read. An argmax of -1 has no gradient.
 ACLNN(RoiPoolingGradWithArgMax, (Image<Floating<In>>, gradOutput),
       (SameDtype<Image<Floating<InOut>>>, gradInputRef, "gradOutput"), (Floating<In>, rois),
       (SameShape<Image<In>>, argmax, "gradOutput"), (int64_t, pooledH), (int64_t, pooledW),
-      (double, spatialScale)) {
-  static_cast<void>(spatialScale);
+      (Unused<double>, spatialScale, "argmax has the positions in the image")) {
   expect_dims("gradOutput", gradOutput, 4);
   expect_dims("gradInputRef", gradInputRef, 4);
   expect_regions("rois", rois);
@@ -221,12 +202,12 @@ ACLNN(RoiPoolingGradWithArgMax, (Image<Floating<In>>, gradOutput),
   const at::Tensor gradients = wide(gradOutput).flatten();
   const at::Tensor result = at::zeros({images[0] * images[1], area}, gradients.options());
   if (has_values(gradOutput) && gradients.numel() > 0) {
-    const at::Tensor places = argmax.to(at::kLong).flatten(2);
-    check_bounds("argmax", places, area, -1);
+    const at::Tensor indices = argmax.to(at::kLong).flatten(2);
+    check_bounds("argmax", indices, area, -1);
     const at::Tensor plane = images_of(rois, images[0]).reshape({-1, 1, 1}) * images[1] +
                              at::arange(c10::Scalar(images[1])).reshape({-1, 1});
-    const at::Tensor is_used = (places >= 0).flatten();
-    const at::Tensor elements = (plane * area + places.clamp_min(0)).flatten();
+    const at::Tensor is_used = (indices >= 0).flatten();
+    const at::Tensor elements = (plane * area + indices.clamp_min(0)).flatten();
     if (area > 0) result.view(-1).index_add_(0, elements, gradients * is_used);
   }
   gradInputRef = result.view(images);
@@ -242,14 +223,11 @@ ACLNN(NonMaxSuppression, (Floating<In>, boxes), (SameDtype<Floating<In>>, scores
   const int64_t batches = boxes.size(0), classes = scores.size(1), count = boxes.size(1);
   expect_shape("scores", scores, {batches, classes, count});
   expect_shape("boxes", boxes, {batches, count, 4});
-  EXPECT(boxes.scalar_type() == at::kFloat || boxes.scalar_type() == at::kHalf, "boxes has dtype ",
-         dtype_text(boxes.scalar_type()), ", expected FLOAT or FLOAT16");
+  expect_dtype("boxes", boxes, {at::kFloat, at::kHalf});
   expect_dtype("selectedIndices", selectedIndices, at::kInt);
   const int64_t most = maxOutputBoxesPerClass.empty() ? 0 : maxOutputBoxesPerClass[0];
-  EXPECT(most >= 0 && most <= kMostSelected, "maxOutputBoxesPerClass is ", most, ", expected 0 to ",
-         kMostSelected);
-  EXPECT(centerPointBox == 0 || centerPointBox == 1, "centerPointBox is ", centerPointBox.value(),
-         ", expected 0 (corners) or 1 (centre and size)");
+  expect_range("maxOutputBoxesPerClass", most, 0, kMostSelected);
+  expect_one_of("centerPointBox", centerPointBox, {0, 1}, " (corners, or centre and size)");
   const float iou = threshold("iouThreshold", iouThreshold);
   const float least = threshold("scoreThreshold", scoreThreshold);
   const std::vector<int64_t> shape{batches * classes * most, 3};
@@ -266,8 +244,11 @@ ACLNN(NonMaxSuppression, (Floating<In>, boxes), (SameDtype<Floating<In>>, scores
                          centerPointBox == 1);
       }
       int32_t* line = result.mutable_data_ptr<int32_t>() + i * most * 3;
+      const auto overlaps = [&](int64_t a, int64_t b) {
+        return exceeds(all[static_cast<size_t>(a)], all[static_cast<size_t>(b)], iou);
+      };
       for (const int64_t box :
-           selected(all, values.const_data_ptr<float>() + i * count, most, iou, least)) {
+           remaining(values.const_data_ptr<float>() + i * count, count, most, least, overlaps)) {
         *line++ = static_cast<int32_t>(i / classes);
         *line++ = static_cast<int32_t>(i % classes);
         *line++ = static_cast<int32_t>(box);
@@ -283,7 +264,7 @@ ACLNN(CIoU, (Floating<In>, bBoxes), (Like<Floating<In>>, gtBoxes, "bBoxes"), (bo
       (bool, isCross), (const char*, mode), (SameDtype<Out>, overlap, "bBoxes"),
       (SameDtype<Out>, atanSub, "bBoxes")) {
   EXPECT(!isCross, "isCross is true, expected false");
-  EXPECT(mode == "iou" || mode == "iof", "mode is \"", mode, "\", expected \"iou\" or \"iof\"");
+  expect_text("mode", mode, {"iou", "iof"});
   expect_dims("bBoxes", bBoxes, 2);
   const int64_t count = bBoxes.size(1);
   expect_shape("bBoxes", bBoxes, {4, count});

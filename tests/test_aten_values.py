@@ -359,7 +359,7 @@ REFUSED = {
     "numAcceptedTokens=INT32[2]:2,1 numComputedTokens=INT32[2]:3,1 "
     "blockIdxFirstScheduledToken=INT32[2]:0,0 blockIdxLastScheduledToken=INT32[2]:1,0 "
     "initialStateIdx=INT32[2]:0,0 activationMode=3 padSlotId=-1 runMode=0 maxQueryLen=3 "
-    "residualConnection=1 blockSize=2 convMode=1 y=FLOAT16[5,64]": "activationMode is 3, expected 0, 1 or 2",
+    "residualConnection=1 blockSize=2 convMode=1 y=FLOAT16[5,64]": "activationMode is 3, expected 0 to 2",
     "aclnnFusedCausalConv1d x=FLOAT16[5,64] weight=FLOAT16[3,64] convStates=FLOAT16[6,3,64] "
     "queryStartLoc=INT32[3]:0,3,5 cacheIndices=INT32[2]:0,1 initialStateMode=null bias=null numAcceptedTokens=null "
     "numComputedTokens=null blockIdxFirstScheduledToken=null blockIdxLastScheduledToken=null initialStateIdx=null "

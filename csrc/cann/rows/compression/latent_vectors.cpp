@@ -1,6 +1,6 @@
 // Quantises the latent vectors of attention to 4-bit indices of the nearest centroids.
 
-#include "cann/rows/checks.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::compression_latent_vectors_rows {
@@ -27,13 +27,12 @@ ACLNN(TurboQuantCompressLatent, (In, latent), (In, centroids), (Out, out)) {
   constexpr double kEpsilon = 1e-16;
   expect_dtype("latent", latent, at::kFloat);
   expect_dtype("centroids", centroids, at::kFloat);
-  expect_dtype("out", out, at::kByte);
   EXPECT(latent.dim() == 2 && latent.size(1) == kElements, "latent has shape ", latent.sizes(),
          ", expected two dimensions, the last one ", kElements);
   EXPECT(centroids.numel() == 16, "centroids has shape ", centroids.sizes(),
          ", expected 16 elements");
   const int64_t rows = latent.size(0);
-  expect_shape("out", out, {rows, kBytes});
+  expect_tensor("out", out, at::kByte, {rows, kBytes});
   const at::Tensor norm = at::sqrt(latent.square().sum(1, /*keepdim=*/true) + kEpsilon);
   const at::Tensor codes =
       codes_of(latent * (1 / norm), centroids.flatten()).view({rows, kElements / 2, 2});

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/integers.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::convolution_causal_convolution_rows {
@@ -29,8 +29,7 @@ at::Tensor weighted(const at::Tensor& x, const at::Tensor& weight, int64_t count
 void check_masked(const char* name, const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& mask) {
   expect_dims(name, x, 3);
-  EXPECT(at::isReducedFloatingType(x.scalar_type()), name, " has dtype ",
-         dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  expect_dtype(name, x, {at::kHalf, at::kBFloat16});
   constexpr int64_t kLeastChannels = 384, kMostChannels = 24576, kMultiple = 64;
   constexpr int64_t kMostTokens = 512 * 1024;
   const int64_t channels = x.size(2);
@@ -41,8 +40,7 @@ void check_masked(const char* name, const at::Tensor& x, const at::Tensor& weigh
          " has shape ", x.sizes(), ", expected 1 to ", kMostTokens, " tokens");
   expect_shape("weight", weight, {kWidth, channels});
   if (!mask) return;
-  expect_dtype("maskOptional", *mask, at::kBool);
-  expect_shape("maskOptional", *mask, {x.size(1), x.size(0)});
+  expect_tensor("maskOptional", *mask, at::kBool, {x.size(1), x.size(0)});
 }
 
 // x where the mask is 1, and 0 elsewhere.
@@ -56,100 +54,92 @@ at::Tensor padded(const at::Tensor& x, int64_t before, int64_t behind) {
 
 // ---- with states of earlier tokens
 
-// Arguments of the fused causal convolution besides x, the weight and the states.
-struct Steps {
-  std::optional<at::Tensor> query_starts;
-  std::optional<at::Tensor> cache_indices;
-  std::optional<at::Tensor> accepted;
-  std::optional<at::Tensor> computed;
-  std::optional<at::Tensor> first_block;
-  std::optional<at::Tensor> last_block;
-  std::optional<at::Tensor> initial;
-  int64_t skipped;  // the cache index of sequences that are not computed
-  int64_t residual;
-  int64_t block;
-  int64_t mode;
-
-  // True if states are also saved at block boundaries, so that sequences with a common prefix can
-  // share them.
-  bool keeps_blocks() const {
-    return first_block && last_block && initial && computed && cache_indices;
-  }
-};
-
 void expect_number_for_each(const char* name, const std::optional<at::Tensor>& numbers,
                             int64_t batch) {
   if (!numbers) return;
-  expect_dtype(name, *numbers, at::kInt);
-  expect_shape(name, *numbers, {batch});
+  expect_tensor(name, *numbers, at::kInt, {batch});
+}
+
+// True if states are also saved at block boundaries, so that sequences with a common prefix can
+// share them. `row` is the struct of a function, here and below.
+template <class Row>
+bool keeps_blocks(const Row& row) {
+  return row.blockIdxFirstScheduledToken && row.blockIdxLastScheduledToken && row.initialStateIdx &&
+         row.numComputedTokens && row.cacheIndices;
 }
 
 // Checks everything that does not depend on values, and returns the number of sequences.
-int64_t check_steps(const at::Tensor& x, const at::Tensor& weight, const Output& states,
-                    const Steps& steps) {
+template <class Row>
+int64_t check(const Row& row) {
+  const at::Tensor& x = row.x;
+  const at::Tensor& states = row.convStates;
   expect_dims("x", x, 2, 3);
-  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
-         ", expected FLOAT16 or BFLOAT16");
+  expect_dtype("x", x, {at::kHalf, at::kBFloat16});
   constexpr int64_t kLeastChannels = 64, kMostChannels = 16384, kMultiple = 16, kMostBatch = 256;
   const int64_t channels = x.size(-1);
   EXPECT(channels >= kLeastChannels && channels <= kMostChannels && channels % kMultiple == 0,
          "the last dimension of x is ", channels, ", expected a multiple of ", kMultiple, " from ",
          kLeastChannels, " to ", kMostChannels);
-  EXPECT(x.numel() > 0, "x is empty");
-  expect_shape("weight", weight, {kWidth, channels});
+  expect_elements("x", x);
+  expect_shape("weight", row.weight, {kWidth, channels});
   expect_dims("convStates", states, 3);
   constexpr int64_t kMostDrafts = 7;
-  const int64_t length = states->size(1);
-  EXPECT(length >= kWidth - 1 && length <= kWidth - 1 + kMostDrafts && states->size(0) > 0,
-         "convStates has shape ", states->sizes(), ", expected states of ", kWidth - 1, " to ",
+  const int64_t length = states.size(1);
+  EXPECT(length >= kWidth - 1 && length <= kWidth - 1 + kMostDrafts && states.size(0) > 0,
+         "convStates has shape ", states.sizes(), ", expected states of ", kWidth - 1, " to ",
          kWidth - 1 + kMostDrafts, " tokens");
-  expect_shape("convStates", states, {states->size(0), length, channels});
-  EXPECT(x.dim() == 3 || steps.query_starts,
+  expect_shape("convStates", states, {states.size(0), length, channels});
+  EXPECT(x.dim() == 3 || row.queryStartLoc,
          "queryStartLoc is null, expected a tensor as x has two dimensions");
-  if (steps.query_starts) {
-    expect_dtype("queryStartLoc", *steps.query_starts, at::kInt);
-    expect_dims("queryStartLoc", *steps.query_starts, 1);
+  if (row.queryStartLoc) {
+    expect_dtype("queryStartLoc", *row.queryStartLoc, at::kInt);
+    expect_dims("queryStartLoc", *row.queryStartLoc, 1);
   }
-  const int64_t batch = x.dim() == 3 ? x.size(0) : steps.query_starts->size(0) - 1;
+  const int64_t batch = x.dim() == 3 ? x.size(0) : row.queryStartLoc->size(0) - 1;
   EXPECT(batch >= 1 && batch <= kMostBatch, "there are ", batch, " sequences, expected 1 to ",
          kMostBatch);
-  if (steps.query_starts) expect_shape("queryStartLoc", *steps.query_starts, {batch + 1});
-  EXPECT(states->size(0) >= batch, "convStates has shape ", states->sizes(), ", expected ", batch,
+  if (row.queryStartLoc) expect_shape("queryStartLoc", *row.queryStartLoc, {batch + 1});
+  EXPECT(states.size(0) >= batch, "convStates has shape ", states.sizes(), ", expected ", batch,
          " states or more, as there are sequences");
-  if (steps.cache_indices) {
-    const at::Tensor& indices = *steps.cache_indices;
+  if (row.cacheIndices) {
+    const at::Tensor& indices = *row.cacheIndices;
     expect_dtype("cacheIndices", indices, at::kInt);
-    expect_dims("cacheIndices", indices, steps.keeps_blocks() ? 2 : 1);
+    expect_dims("cacheIndices", indices, keeps_blocks(row) ? 2 : 1);
     EXPECT(indices.size(0) == batch && indices.numel() > 0, "cacheIndices has shape ",
            indices.sizes(), ", expected ", batch, " rows, as there are sequences");
   }
-  expect_number_for_each("numAcceptedTokens", steps.accepted, batch);
-  expect_number_for_each("numComputedTokens", steps.computed, batch);
-  expect_number_for_each("blockIdxFirstScheduledToken", steps.first_block, batch);
-  expect_number_for_each("blockIdxLastScheduledToken", steps.last_block, batch);
-  expect_number_for_each("initialStateIdx", steps.initial, batch);
-  EXPECT(steps.residual == 0 || steps.residual == 1, "residualConnection is ", steps.residual,
-         ", expected 0 or 1");
-  EXPECT(steps.mode == 0 || steps.mode == 1, "convMode is ", steps.mode, ", expected 0 or 1");
-  EXPECT(steps.mode == 0 || steps.computed,
+  expect_number_for_each("numAcceptedTokens", row.numAcceptedTokens, batch);
+  expect_number_for_each("numComputedTokens", row.numComputedTokens, batch);
+  expect_number_for_each("blockIdxFirstScheduledToken", row.blockIdxFirstScheduledToken, batch);
+  expect_number_for_each("blockIdxLastScheduledToken", row.blockIdxLastScheduledToken, batch);
+  expect_number_for_each("initialStateIdx", row.initialStateIdx, batch);
+  expect_one_of("residualConnection", row.residualConnection, {0, 1});
+  expect_one_of("convMode", row.convMode, {0, 1});
+  EXPECT(row.convMode == 0 || row.numComputedTokens,
          "numComputedTokens is null, expected a tensor as convMode is 1");
-  EXPECT(steps.block >= 2, "blockSize is ", steps.block, ", expected 2 or more");
+  expect_at_least("blockSize", row.blockSize, 2);
+  // None of these changes the result: CANN reads neither mode, and sizes its buffers by the length
+  // of the longest sequence.
+  expect_range("activationMode", row.activationMode, 0, 2);
+  expect_one_of("runMode", row.runMode, {0, 1});
+  EXPECT(row.maxQueryLen > 0 || (row.maxQueryLen == -1 && x.dim() == 3), "maxQueryLen is ",
+         row.maxQueryLen, ", expected 1 or more, or -1 with x of three dimensions");
   return batch;
 }
 
 // Convolves the sequences of one call, one after the other, and updates their states.
 class Convolution {
  public:
-  Convolution(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& states,
-              const Steps& steps, int64_t batch)
-      : x_(x.flatten(0, -2)),
-        weight_(wide(weight)),
-        states_(states.clone()),
-        skipped_(steps.skipped),
-        residual_(steps.residual == 1),
-        resets_(steps.mode == 1),
-        block_(steps.block) {
-    read(steps, batch);
+  template <class Row>
+  Convolution(const Row& row, int64_t batch)
+      : x_(static_cast<const at::Tensor&>(row.x).flatten(0, -2)),
+        weight_(wide(row.weight)),
+        states_(row.convStates->clone()),
+        skipped_(row.padSlotId),
+        residual_(row.residualConnection == 1),
+        resets_(row.convMode == 1),
+        block_(row.blockSize) {
+    read(row, batch);
   }
 
   const at::Tensor& states() const { return states_; }
@@ -168,10 +158,11 @@ class Convolution {
   static void read_optional(const std::optional<at::Tensor>& tensor, std::vector<int64_t>& values) {
     if (tensor) values = integers_in(*tensor);
   }
-  void read(const Steps& steps, int64_t batch) {
+  template <class Row>
+  void read(const Row& row, int64_t batch) {
     const int64_t tokens = x_.size(0);
-    if (steps.query_starts) {
-      starts_ = integers_in(*steps.query_starts);
+    if (row.queryStartLoc) {
+      starts_ = integers_in(*row.queryStartLoc);
     } else {
       for (int64_t i = 0; i <= batch; ++i) starts_.push_back(i * (tokens / batch));
     }
@@ -181,17 +172,17 @@ class Convolution {
       EXPECT(starts_[i] > starts_[i - 1], "queryStartLoc has ", starts_[i - 1], " before ",
              starts_[i], ", expected numbers that increase");
     }
-    read_optional(steps.cache_indices, indices_);
-    lines_ = steps.cache_indices ? steps.cache_indices->numel() / batch : 0;
-    read_optional(steps.accepted, accepted_);
-    read_optional(steps.computed, computed_);
+    read_optional(row.cacheIndices, indices_);
+    lines_ = row.cacheIndices ? row.cacheIndices->numel() / batch : 0;
+    read_optional(row.numAcceptedTokens, accepted_);
+    read_optional(row.numComputedTokens, computed_);
     for (const int64_t count : computed_) {
       EXPECT(count >= 0, "numComputedTokens has ", count, ", expected 0 or more");
     }
-    if (!steps.keeps_blocks()) return;
-    read_optional(steps.first_block, first_block_);
-    read_optional(steps.last_block, last_block_);
-    read_optional(steps.initial, initial_);
+    if (!keeps_blocks(row)) return;
+    read_optional(row.blockIdxFirstScheduledToken, first_block_);
+    read_optional(row.blockIdxLastScheduledToken, last_block_);
+    read_optional(row.initialStateIdx, initial_);
   }
 
   // The index of a sequence's state in cacheIndices, in the column of a block if there are blocks.
@@ -280,28 +271,19 @@ class Convolution {
   std::vector<int64_t> initial_;
 };
 
-// Writes y and the states, unless the tensors have no values.
-void convolve(const at::Tensor& x, const at::Tensor& weight, Output& states, const Steps& steps,
-              const at::Tensor& start, Output& y) {
-  const int64_t batch = check_steps(x, weight, states, steps);
+// Writes y and the states, unless the tensors have no values. Sequences that are not computed keep
+// their values in `start`.
+template <class Row>
+void convolve(Row& row, const at::Tensor& start, Output& y) {
+  const int64_t batch = check(row);
+  const at::Tensor& x = row.x;
   if (!has_values(x)) {
     y = at::empty_like(x);
     return;
   }
-  Convolution convolution(x, weight, states, steps, batch);
-  const at::Tensor result = convolution.result(start.flatten(0, -2)).view(x.sizes());
-  y = result;
-  states = convolution.states();
-}
-
-// None of these changes the result: CANN reads neither mode, and sizes its buffers by the length of
-// the longest sequence.
-void check_unread(const at::Tensor& x, int64_t activation, int64_t run, int64_t longest) {
-  EXPECT(activation >= 0 && activation <= 2, "activationMode is ", activation,
-         ", expected 0, 1 or 2");
-  EXPECT(run == 0 || run == 1, "runMode is ", run, ", expected 0 or 1");
-  EXPECT(longest > 0 || (longest == -1 && x.dim() == 3), "maxQueryLen is ", longest,
-         ", expected 1 or more, or -1 with x of three dimensions");
+  Convolution convolution(row, batch);
+  y = convolution.result(start.flatten(0, -2)).view(x.sizes());
+  row.convStates = convolution.states();
 }
 
 }  // namespace
@@ -329,39 +311,31 @@ ACLNN(MaskedCausalConv1dBackward, (Floating<In>, gradY), (Like<Floating<In>>, x,
   gradWeightOut = at::stack(of_weight);
 }
 
-ACLNN(FusedCausalConv1d, (Floating<In>, x), (SameDtype<Floating<In>>, weight, "x"),
-      (SameDtype<InOut>, convStates, "x"), (Optional<In>, queryStartLoc),
-      (Optional<In>, cacheIndices),
-      (Unused<Optional<In>>, initialStateMode, "has no effect in CANN either"),
-      (Unused<Optional<In>>, bias, "has no effect in CANN either"),
-      (Optional<In>, numAcceptedTokens), (Optional<In>, numComputedTokens),
-      (Optional<In>, blockIdxFirstScheduledToken), (Optional<In>, blockIdxLastScheduledToken),
-      (Optional<In>, initialStateIdx), (int64_t, activationMode), (int64_t, padSlotId),
-      (int64_t, runMode), (int64_t, maxQueryLen), (int64_t, residualConnection),
-      (int64_t, blockSize), (int64_t, convMode), (SameDtype<Out>, y, "x")) {
-  check_unread(x, activationMode, runMode, maxQueryLen);
-  convolve(x, weight, convStates,
-           {queryStartLoc, cacheIndices, numAcceptedTokens, numComputedTokens,
-            blockIdxFirstScheduledToken, blockIdxLastScheduledToken, initialStateIdx, padSlotId,
-            residualConnection, blockSize, convMode},
-           at::zeros_like(x), y);
+ACLNN_STRUCT(FusedCausalConv1d, (Floating<In>, x), (SameDtype<Floating<In>>, weight, "x"),
+             (SameDtype<InOut>, convStates, "x"), (Optional<In>, queryStartLoc),
+             (Optional<In>, cacheIndices),
+             (Unused<Optional<In>>, initialStateMode, "has no effect in CANN either"),
+             (Unused<Optional<In>>, bias, "has no effect in CANN either"),
+             (Optional<In>, numAcceptedTokens), (Optional<In>, numComputedTokens),
+             (Optional<In>, blockIdxFirstScheduledToken),
+             (Optional<In>, blockIdxLastScheduledToken), (Optional<In>, initialStateIdx),
+             (int64_t, activationMode), (int64_t, padSlotId), (int64_t, runMode),
+             (int64_t, maxQueryLen), (int64_t, residualConnection), (int64_t, blockSize),
+             (int64_t, convMode), (SameDtype<Out>, y, "x")) {
+  convolve(*this, at::zeros_like(x), y);
 }
-ACLNN(InplaceFusedCausalConv1d, (Floating<InOut>, x), (SameDtype<Floating<In>>, weight, "x"),
-      (SameDtype<InOut>, convStates, "x"), (Optional<In>, queryStartLoc),
-      (Optional<In>, cacheIndices),
-      (Unused<Optional<In>>, initialStateMode, "has no effect in CANN either"),
-      (Unused<Optional<In>>, bias, "has no effect in CANN either"),
-      (Optional<In>, numAcceptedTokens), (Optional<In>, numComputedTokens),
-      (Optional<In>, blockIdxFirstScheduledToken), (Optional<In>, blockIdxLastScheduledToken),
-      (Optional<In>, initialStateIdx), (int64_t, activationMode), (int64_t, padSlotId),
-      (int64_t, runMode), (int64_t, maxQueryLen), (int64_t, residualConnection),
-      (int64_t, blockSize), (int64_t, convMode)) {
-  check_unread(x, activationMode, runMode, maxQueryLen);
-  convolve(x, weight, convStates,
-           {queryStartLoc, cacheIndices, numAcceptedTokens, numComputedTokens,
-            blockIdxFirstScheduledToken, blockIdxLastScheduledToken, initialStateIdx, padSlotId,
-            residualConnection, blockSize, convMode},
-           x, x);
+ACLNN_STRUCT(InplaceFusedCausalConv1d, (Floating<InOut>, x), (SameDtype<Floating<In>>, weight, "x"),
+             (SameDtype<InOut>, convStates, "x"), (Optional<In>, queryStartLoc),
+             (Optional<In>, cacheIndices),
+             (Unused<Optional<In>>, initialStateMode, "has no effect in CANN either"),
+             (Unused<Optional<In>>, bias, "has no effect in CANN either"),
+             (Optional<In>, numAcceptedTokens), (Optional<In>, numComputedTokens),
+             (Optional<In>, blockIdxFirstScheduledToken),
+             (Optional<In>, blockIdxLastScheduledToken), (Optional<In>, initialStateIdx),
+             (int64_t, activationMode), (int64_t, padSlotId), (int64_t, runMode),
+             (int64_t, maxQueryLen), (int64_t, residualConnection), (int64_t, blockSize),
+             (int64_t, convMode)) {
+  convolve(*this, x, x);
 }
 
 }  // namespace aclnn_host::convolution_causal_convolution_rows

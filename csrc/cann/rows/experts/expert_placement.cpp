@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/experts/experts.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::experts_expert_placement_rows {
@@ -32,30 +32,29 @@ ACLNN(MoeUpdateExpert, (In, expertIds), (In, eplbTable), (Optional<In>, expertSc
                std::min<int64_t>(experts, 16));
   expect_range("the number of columns of eplbTable", columns, 2,
                (by_rank ? worldSize.value() : kMostRanks) + 1);
-  EXPECT(expertIds.scalar_type() == at::kInt || expertIds.scalar_type() == at::kLong,
-         "expertIds has dtype ", dtype_text(expertIds.scalar_type()), ", expected INT32 or INT64");
+  expect_dtype("expertIds", expertIds, {at::kInt, at::kLong});
   EXPECT(bool(expertScalesOptional) == bool(pruningThresholdOptional),
          "one of expertScalesOptional and pruningThresholdOptional is null, expected both");
   EXPECT(expertScalesOptional || !activeMaskOptional,
          "expertScalesOptional is null, expected a tensor as activeMaskOptional is");
 
   check_bounds("expertIds", expertIds, experts);
-  const at::Tensor of_experts =
+  const at::Tensor table_rows =
       eplbTable.to(at::kLong).index_select(0, expertIds.to(at::kLong).flatten());
-  const at::Tensor found = of_experts.select(1, 0);
+  const at::Tensor found = table_rows.select(1, 0);
   if (has_values(found)) check_bounds("the first column of eplbTable", found, columns, 1);
   const at::Tensor instances = found.clamp(1, columns - 1);
-  at::Tensor place;
+  at::Tensor column;
   if (by_rank) {
     // Consecutive ranks share an instance.
-    place = at::floor_divide(at::full_like(instances, localRankId.value()),
-                             (instances + (worldSize.value() - 1)).floor_divide(instances));
+    column = at::floor_divide(at::full_like(instances, localRankId.value()),
+                              (instances + (worldSize.value() - 1)).floor_divide(instances));
   } else {
     const at::Tensor token = at::arange(expertIds.size(0), instances.options());
-    place = token.repeat_interleave(expertIds.size(1)).remainder(instances);
+    column = token.repeat_interleave(expertIds.size(1)).remainder(instances);
   }
-  place = at::where(instances == 1, 0, place) + 1;
-  balancedExpertIds = of_experts.gather(1, place.unsqueeze(1)).view(expertIds.sizes());
+  column = at::where(instances == 1, 0, column) + 1;
+  balancedExpertIds = table_rows.gather(1, column.unsqueeze(1)).view(expertIds.sizes());
   if (!expertScalesOptional) return;
 
   const at::Tensor& threshold = *pruningThresholdOptional;
@@ -69,8 +68,7 @@ ACLNN(MoeUpdateExpert, (In, expertIds), (In, eplbTable), (Optional<In>, expertSc
   const at::Tensor scales = wide(*expertScalesOptional);
   at::Tensor mask = scales >= scales.sum(1, /*keepdim=*/true) * threshold.reshape({1, -1});
   if (activeMaskOptional) {
-    expect_dtype("activeMaskOptional", *activeMaskOptional, at::kBool);
-    expect_shape("activeMaskOptional", *activeMaskOptional, {expertIds.size(0)});
+    expect_tensor("activeMaskOptional", *activeMaskOptional, at::kBool, {expertIds.size(0)});
     mask = mask & activeMaskOptional->unsqueeze(1);
   }
   balancedActiveMask = mask;

@@ -6,7 +6,6 @@
 #include <tuple>
 
 #include "cann/rows/checks.h"
-#include "cann/rows/engine/refusal.h"
 #include "cann/rows/row.h"
 
 // Shared by the functions of mixtures of experts. A dropped row counts as zeros.

@@ -15,52 +15,53 @@ bool drops(int64_t mode) {
   return mode == 1 || mode == 3;
 }
 // The positions of the rows of each token: (tokens, rows of a token).
-at::Tensor places_of(const at::Tensor& row_index, int64_t mode, int64_t tokens) {
+at::Tensor positions_of(const at::Tensor& row_index, int64_t mode, int64_t tokens) {
   expect_dims("expandedRowIdx", row_index, 1);
   const int64_t count = rows_per_token("expandedRowIdx", row_index.numel(), tokens);
   return mode < 2 ? row_index.view({count, tokens}).t() : row_index.view({tokens, count});
-}
-at::Tensor is_dropped(const at::Tensor& row_index, int64_t mode, int64_t tokens) {
-  return places_of(row_index, mode, tokens) < 0;
 }
 // The rows of each token: (tokens, rows of a token, hidden). If rows are dropped, expandedX is
 // [experts, capacity, hidden], and the position of a dropped row is -1.
 at::Tensor rows_of_tokens(const at::Tensor& expanded, const at::Tensor& row_index, int64_t mode,
                           int64_t tokens) {
   expect_dims("expandedX", expanded, drops(mode) ? 3 : 2);
-  const at::Tensor places = places_of(row_index, mode, tokens);
+  const at::Tensor positions = positions_of(row_index, mode, tokens);
   const at::Tensor rows = drops(mode) ? wide(expanded).flatten(0, 1) : wide(expanded);
   EXPECT(drops(mode) || rows.size(0) == row_index.numel(), "expandedX has ", rows.size(0),
          " rows, expected ", row_index.numel(), " as expandedRowIdx has elements");
-  check_bounds(drops(mode) ? "expandedRowIdx + 1" : "expandedRowIdx",
-               drops(mode) ? row_index + 1 : row_index, rows.size(0) + (drops(mode) ? 1 : 0));
-  return rows_at(rows, places.flatten()).unflatten(0, places.sizes());
+  check_bounds("expandedRowIdx", row_index, rows.size(0), /*least=*/drops(mode) ? -1 : 0);
+  return rows_at(rows, positions.flatten()).unflatten(0, positions.sizes());
 }
-at::Tensor with_bias(const at::Tensor& results, const std::optional<at::Tensor>& bias,
-                     const char* experts_name, const std::optional<at::Tensor>& experts) {
-  if (!bias) return results;
-  EXPECT(experts, experts_name, " is null, expected a tensor as the bias is");
-  expect_dims("the bias", *bias, 2);
-  const at::IntArrayRef of_rows = results.sizes().slice(0, 2);
-  expect_shape(experts_name, *experts, of_rows);
-  const at::Tensor numbers = experts->to(at::kLong).flatten();
-  check_bounds(experts_name, numbers, bias->size(0));
-  return results + rows_at(wide(*bias), numbers).unflatten(0, of_rows);
+
+// An optional argument and its name.
+struct Argument {
+  const char* name;
+  const OptionalTensor& tensor;
+};
+at::Tensor with_bias(const at::Tensor& results, const Argument& bias, const Argument& experts) {
+  if (!bias.tensor) return results;
+  EXPECT(experts.tensor, experts.name, " is null, expected a tensor as ", bias.name, " is");
+  const at::IntArrayRef rows = results.sizes().slice(0, 2);
+  expect_dims(bias.name, *bias.tensor, 2);
+  expect_shape(bias.name, *bias.tensor, {bias.tensor->size(0), results.size(2)});
+  expect_shape(experts.name, *experts.tensor, rows);
+  const at::Tensor numbers = experts.tensor->to(at::kLong).flatten();
+  check_bounds(experts.name, numbers, bias.tensor->size(0));
+  return results + rows_at(wide(*bias.tensor), numbers).unflatten(0, rows);
 }
-at::Tensor scaled_sum(const at::Tensor& results, const std::optional<at::Tensor>& scales) {
-  if (!scales) return results.sum(1);
-  expect_shape("the scales", *scales, results.sizes().slice(0, 2));
-  return (results * wide(*scales).unsqueeze(-1)).sum(1);
+at::Tensor scaled_sum(const at::Tensor& results, const Argument& scales) {
+  if (!scales.tensor) return results.sum(1);
+  expect_shape(scales.name, *scales.tensor, results.sizes().slice(0, 2));
+  return (results * wide(*scales.tensor).unsqueeze(-1)).sum(1);
 }
 
 // A dropped row adds no bias.
-at::Tensor finalized(const at::Tensor& expanded, const at::Tensor& row_index,
-                     const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& scales,
-                     const char* experts_name, const std::optional<at::Tensor>& experts,
-                     int64_t mode, int64_t tokens) {
+at::Tensor finalized(const at::Tensor& expanded, const at::Tensor& row_index, const Argument& bias,
+                     const Argument& scales, const Argument& experts, int64_t mode,
+                     int64_t tokens) {
   const at::Tensor results =
-      with_bias(rows_of_tokens(expanded, row_index, mode, tokens), bias, experts_name, experts);
-  const at::Tensor dropped = is_dropped(row_index, mode, tokens).unsqueeze(-1);
+      with_bias(rows_of_tokens(expanded, row_index, mode, tokens), bias, experts);
+  const at::Tensor dropped = (positions_of(row_index, mode, tokens) < 0).unsqueeze(-1);
   return scaled_sum(results.masked_fill(dropped, 0), scales);
 }
 
@@ -80,8 +81,9 @@ ACLNN(MoeFinalizeRouting, (Floating<In>, expandedX), (SameDtype<In>, x1, "expand
       (SameDtype<In>, scales, "expandedX"), (IndexIn, expandedRowIdx), (IndexIn, expandedExpertIdx),
       (SameDtype<Out>, out, "expandedX")) {
   expect_dims("out", out, 2);
-  const at::Tensor sum = finalized(expandedX, expandedRowIdx, bias, scales, "expandedExpertIdx",
-                                   expandedExpertIdx, /*mode=*/0, out->size(0));
+  const at::Tensor sum =
+      finalized(expandedX, expandedRowIdx, {"bias", bias}, {"scales", scales},
+                {"expandedExpertIdx", expandedExpertIdx}, /*mode=*/0, out->size(0));
   out = plus(plus(sum, "x1", x1), "x2Optional", x2Optional);
 }
 ACLNN(MoeFinalizeRoutingV2, (Floating<In>, expandedX), (IndexIn, expandedRowIdx),
@@ -90,9 +92,9 @@ ACLNN(MoeFinalizeRoutingV2, (Floating<In>, expandedX), (IndexIn, expandedRowIdx)
       (SameDtype<Out>, out, "expandedX")) {
   expect_range("dropPadMode", dropPadMode, 0, 3);
   expect_dims("out", out, 2);
-  const at::Tensor sum =
-      finalized(expandedX, expandedRowIdx, biasOptional, scalesOptional, "expertIdxOptional",
-                expertIdxOptional, dropPadMode, out->size(0));
+  const at::Tensor sum = finalized(
+      expandedX, expandedRowIdx, {"biasOptional", biasOptional}, {"scalesOptional", scalesOptional},
+      {"expertIdxOptional", expertIdxOptional}, dropPadMode, out->size(0));
   out = plus(plus(sum, "x1Optional", x1Optional), "x2Optional", x2Optional);
 }
 namespace {
@@ -150,7 +152,7 @@ ACLNN(MoeFinalizeRoutingV4, (Floating<In>, expandedX), (IndexIn, expandedRowIdx)
   expect_apart(zero, constant);
   expect_apart(copy, constant);
   at::Tensor results = rows_of_tokens(expandedX, expandedRowIdx, dropPadMode, tokens);
-  at::Tensor skipped = is_dropped(expandedRowIdx, dropPadMode, tokens);
+  at::Tensor skipped = positions_of(expandedRowIdx, dropPadMode, tokens) < 0;
   if (!zero.is_empty() || !copy.is_empty() || !constant.is_empty()) {
     EXPECT(expertIdxOptional,
            "expertIdxOptional is null, expected a tensor as there is a range of experts");
@@ -161,9 +163,7 @@ ACLNN(MoeFinalizeRoutingV4, (Floating<In>, expandedX), (IndexIn, expandedRowIdx)
       results = at::where(is_in.unsqueeze(-1), others, results);
       skipped = skipped & is_in.logical_not();
     };
-    if (!zero.is_empty()) {
-      skipped = skipped | zero.holds(experts);
-    }
+    if (!zero.is_empty()) skipped = skipped | zero.holds(experts);
     at::Tensor itself;
     if (!copy.is_empty() || !constant.is_empty()) {
       itself = wide(given("xOptional", xOptional, expandedX, {tokens, hidden})).unsqueeze(1);
@@ -182,8 +182,10 @@ ACLNN(MoeFinalizeRoutingV4, (Floating<In>, expandedX), (IndexIn, expandedRowIdx)
                   of_kind("alpha2Optional", alpha2Optional) * of_kind("vOptional", vOptional));
     }
   }
-  results = with_bias(results, biasOptional, "expertIdxOptional", expertIdxOptional);
-  const at::Tensor sum = scaled_sum(results.masked_fill(skipped.unsqueeze(-1), 0), scalesOptional);
+  results =
+      with_bias(results, {"biasOptional", biasOptional}, {"expertIdxOptional", expertIdxOptional});
+  const at::Tensor sum =
+      scaled_sum(results.masked_fill(skipped.unsqueeze(-1), 0), {"scalesOptional", scalesOptional});
   out = plus(plus(sum, "x1Optional", x1Optional), "x2Optional", x2Optional);
 }
 ACLNN(MoeFinalizeRoutingV2Grad, (Floating<In>, gradY), (IndexIn, expandedRowIdx),
@@ -206,8 +208,7 @@ ACLNN(MoeFinalizeRoutingV2Grad, (Floating<In>, gradY), (IndexIn, expandedRowIdx)
             : std::vector<int64_t>{activeNum > 0 ? std::min(activeNum.value(), all) : all, hidden};
   expect_shape("gradExpandedXOut", gradExpandedXOut, shape);
   const int64_t rows = drops ? shape[0] * shape[1] : shape[0];
-  check_bounds(drops ? "expandedRowIdx + 1" : "expandedRowIdx",
-               drops ? expandedRowIdx + 1 : expandedRowIdx, drops ? rows + 1 : all);
+  check_bounds("expandedRowIdx", expandedRowIdx, drops ? rows : all, /*least=*/drops ? -1 : 0);
   const at::Tensor gradient = wide(gradY).unsqueeze(1).expand({tokens, count, hidden});
   if (!scalesOptional) {
     gradExpandedXOut = placed(gradient.flatten(0, 1), expandedRowIdx, rows).view(shape);
@@ -217,16 +218,12 @@ ACLNN(MoeFinalizeRoutingV2Grad, (Floating<In>, gradY), (IndexIn, expandedRowIdx)
   EXPECT(expandedXOptional, "expandedXOptional is null, expected a tensor as scalesOptional is");
   expect_shape("expandedXOptional", *expandedXOptional, shape);
   const at::Tensor scaled = gradient * wide(*scalesOptional).unsqueeze(-1);
-  at::Tensor results = rows_at(wide(*expandedXOptional).reshape({rows, hidden}), expandedRowIdx);
-  if (biasOptional) {
-    EXPECT(expertIdxOptional, "expertIdxOptional is null, expected a tensor as biasOptional is");
-    expect_shape("expertIdxOptional", *expertIdxOptional, {tokens, count});
-    const at::Tensor experts = expertIdxOptional->to(at::kLong).flatten();
-    expect_shape("biasOptional", *biasOptional, {biasOptional->size(0), hidden});
-    check_bounds("expertIdxOptional", experts, biasOptional->size(0));
-    results = results + rows_at(wide(*biasOptional), experts);
-  }
-  const at::Tensor scales_gradient = (results.unflatten(0, {tokens, count}) * gradient).sum(-1);
+  const at::Tensor rows_of_pairs =
+      rows_at(wide(*expandedXOptional).reshape({rows, hidden}), expandedRowIdx);
+  const at::Tensor results =
+      with_bias(rows_of_pairs.unflatten(0, {tokens, count}), {"biasOptional", biasOptional},
+                {"expertIdxOptional", expertIdxOptional});
+  const at::Tensor scales_gradient = (results * gradient).sum(-1);
   gradExpandedXOut = placed(scaled.flatten(0, 1), expandedRowIdx, rows).view(shape);
   gradScalesOut = scales_gradient;
 }

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/experts/experts.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::experts_gating_rows {
@@ -29,7 +29,7 @@ at::Tensor best(const at::Tensor& scores, int64_t k) {
 // The function that makes scores of the elements of x.
 enum Norm : int64_t { kSoftmax, kSigmoid, kRootOfSoftplus };
 
-// The attributes of a call.
+// The attributes that all versions have.
 struct Gating {
   int64_t k;
   int64_t chosen_groups;
@@ -40,6 +40,12 @@ struct Gating {
   double factor;
   double epsilon;
 };
+// `row` is the struct of a version.
+template <class Version>
+Gating gating_of(const Version& row) {
+  return {row.k,      row.kGroup,   row.groupCount,          row.groupSelectMode,
+          row.renorm, row.normType, row.routedScalingFactor, row.eps};
+}
 
 // Checks that each group has at least `least` experts, and returns the number of experts of a
 // group.
@@ -96,75 +102,69 @@ at::Tensor gates(const at::Tensor& scores, const at::Tensor& experts, const Gati
   return result * gating.factor;
 }
 
-void expect_integers(const char* name, const at::Tensor& tensor) {
-  EXPECT(tensor.scalar_type() == at::kInt || tensor.scalar_type() == at::kLong, name, " has dtype ",
-         dtype_text(tensor.scalar_type()), ", expected INT32 or INT64");
-}
-
-void write_scores(const at::Tensor& scores, bool is_wanted, OptionalOutput& out) {
-  EXPECT(!is_wanted || out, "outFlag is true and outOut is null, expected a tensor");
-  if (is_wanted) out = scores;
+// Writes the results of a version.
+template <class Version>
+void write(Version& row, const at::Tensor& scores, const at::Tensor& experts) {
+  row.yOut = gates(scores, experts, gating_of(row));
+  row.expertIdxOut = experts;
+  EXPECT(!row.outFlag || row.outOut, "outFlag is true and outOut is null, expected a tensor");
+  if (row.outFlag) row.outOut = scores;
 }
 
 }  // namespace
 
-ACLNN(MoeGatingTopK, (Floating<In>, x), (Optional<In>, biasOptional), (int64_t, k),
-      (int64_t, kGroup), (int64_t, groupCount), (int64_t, groupSelectMode), (int64_t, renorm),
-      (int64_t, normType), (bool, outFlag), (double, routedScalingFactor), (double, eps),
-      (SameDtype<Out>, yOut, "x"), (Out, expertIdxOut), (Optional<Out>, outOut)) {
+ACLNN_STRUCT(MoeGatingTopK, (Floating<In>, x), (Optional<In>, biasOptional), (int64_t, k),
+             (int64_t, kGroup), (int64_t, groupCount), (int64_t, groupSelectMode),
+             (int64_t, renorm), (int64_t, normType), (bool, outFlag), (double, routedScalingFactor),
+             (double, eps), (SameDtype<Out>, yOut, "x"), (Out, expertIdxOut),
+             (Optional<Out>, outOut)) {
   EXPECT(x.dim() > 0, "x has no dimensions, expected 1 or more");
-  const Gating gating = {k,      kGroup,   groupCount,          groupSelectMode,
-                         renorm, normType, routedScalingFactor, eps};
+  const Gating gating = gating_of(*this);
   const int64_t members = check_groups(gating, x.size(-1), /*least=*/3);
   expect_range("renorm", renorm, 0, 0);
   expect_range("normType", normType, kSoftmax, kSigmoid);
   const at::Tensor scores = scores_of(x, normType);
-  const at::Tensor experts = best_experts(scores, x, biasOptional, gating, members);
-  yOut = gates(scores, experts, gating);
-  expertIdxOut = experts;
-  write_scores(scores, outFlag, outOut);
+  write(*this, scores, best_experts(scores, x, biasOptional, gating, members));
 }
 // With inputIds, the experts of a token are a row of the table tid2eid, and no selection takes
 // place.
 // Behaviour of MoeGatingTopKV2: yOut is divided by the sum of the chosen scores in both modes, as
 // torch_npu's tests have it. The document sums all scores in one of them.
-ACLNN(MoeGatingTopKV2, (Floating<In>, x), (Optional<In>, biasOptional),
-      (Optional<In>, inputIdsOptional), (Optional<In>, tid2eidOptional), (int64_t, k),
-      (int64_t, kGroup), (int64_t, groupCount), (int64_t, groupSelectMode), (int64_t, renorm),
-      (int64_t, normType), (bool, outFlag), (double, routedScalingFactor), (double, eps),
-      (SameDtype<Out>, yOut, "x"), (Out, expertIdxOut), (Optional<Out>, outOut)) {
+ACLNN_STRUCT(MoeGatingTopKV2, (Floating<In>, x), (Optional<In>, biasOptional),
+             (Optional<In>, inputIdsOptional), (Optional<In>, tid2eidOptional), (int64_t, k),
+             (int64_t, kGroup), (int64_t, groupCount), (int64_t, groupSelectMode),
+             (int64_t, renorm), (int64_t, normType), (bool, outFlag), (double, routedScalingFactor),
+             (double, eps), (SameDtype<Out>, yOut, "x"), (Out, expertIdxOut),
+             (Optional<Out>, outOut)) {
   expect_dims("x", x, 2);
-  const Gating gating = {k,      kGroup,   groupCount,          groupSelectMode,
-                         renorm, normType, routedScalingFactor, eps};
+  const Gating gating = gating_of(*this);
   const int64_t count = x.size(-1);
   const int64_t members = check_groups(gating, count, /*least=*/groupSelectMode == 1 ? 2 : 1);
   expect_range("renorm", renorm, 0, 1);
   expect_range("normType", normType, kSoftmax, kRootOfSoftplus);
   expect_dtype("expertIdxOut", expertIdxOut, at::kInt);
   const at::Tensor scores = scores_of(x, normType);
-  at::Tensor experts;
-  if (inputIdsOptional && tid2eidOptional) {
-    constexpr int64_t kMostHashed = 64;
-    expect_range("k", k, 1, kMostHashed);
-    EXPECT(kGroup == groupCount || groupCount == count, "kGroup is ", kGroup.value(), ", expected ",
-           groupCount.value(), ", groupCount, as inputIdsOptional is given");
-    expect_integers("inputIdsOptional", *inputIdsOptional);
-    expect_shape("inputIdsOptional", *inputIdsOptional, {x.size(0)});
-    expect_integers("tid2eidOptional", *tid2eidOptional);
-    expect_dims("tid2eidOptional", *tid2eidOptional, 2);
-    expect_shape("tid2eidOptional", *tid2eidOptional, {tid2eidOptional->size(0), k.value()});
-    if (!is_rehearsed()) {
-      check_bounds("inputIdsOptional", *inputIdsOptional, tid2eidOptional->size(0));
-      check_bounds("tid2eidOptional", *tid2eidOptional, count);
-    }
-    experts = is_rehearsed() ? at::zeros({x.size(0), k.value()}, x.options().dtype(at::kLong))
-                             : tid2eidOptional->to(at::kLong).index_select(0, *inputIdsOptional);
-  } else {
-    experts = best_experts(scores, x, biasOptional, gating, members);
+  if (!inputIdsOptional || !tid2eidOptional) {
+    write(*this, scores, best_experts(scores, x, biasOptional, gating, members));
+    return;
   }
-  yOut = gates(scores, experts, gating);
-  expertIdxOut = experts;
-  write_scores(scores, outFlag, outOut);
+  constexpr int64_t kMostHashed = 64;
+  expect_range("k", k, 1, kMostHashed);
+  EXPECT(kGroup == groupCount || groupCount == count, "kGroup is ", kGroup.value(), ", expected ",
+         groupCount.value(), ", groupCount, as inputIdsOptional is given");
+  const at::Tensor &ids = *inputIdsOptional, &table = *tid2eidOptional;
+  expect_dtype("inputIdsOptional", ids, {at::kInt, at::kLong});
+  expect_shape("inputIdsOptional", ids, {x.size(0)});
+  expect_dtype("tid2eidOptional", table, {at::kInt, at::kLong});
+  expect_dims("tid2eidOptional", table, 2);
+  expect_shape("tid2eidOptional", table, {table.size(0), k.value()});
+  if (is_rehearsed()) {
+    write(*this, scores, at::zeros({x.size(0), k.value()}, x.options().dtype(at::kLong)));
+    return;
+  }
+  check_bounds("inputIdsOptional", ids, table.size(0));
+  check_bounds("tid2eidOptional", table, count);
+  write(*this, scores, table.to(at::kLong).index_select(0, ids));
 }
 // The gradient of x, for sigmoid scores of which those of the selected experts are divided by their
 // sum.
@@ -200,8 +200,8 @@ void expect_gating(const at::Tensor& x, const std::optional<at::Tensor>& finishe
   expect_range("k", k, 0, std::min<int64_t>(x.size(-1), 1024));
   std::vector<int64_t> shape = x.sizes().vec();
   if (finished) {
-    expect_dtype("finishedOptional", *finished, at::kBool);
-    expect_shape("finishedOptional", *finished, at::IntArrayRef(shape).slice(0, shape.size() - 1));
+    expect_tensor("finishedOptional", *finished, at::kBool,
+                  at::IntArrayRef(shape).slice(0, shape.size() - 1));
   }
   shape.back() = k;
   expect_shape("yOut", y, shape);
@@ -242,8 +242,7 @@ ACLNN(MoeGatingTopKSoftmaxV2, (Floating<In>, x), (Optional<In>, finishedOptional
   expertIdxOut = unless_finished(chosen, finishedOptional, x.size(-1));
   if (renorm == 1 || !outputSoftmaxResultFlag) return;
   EXPECT(softmaxResultOutOptional,
-         "softmaxResultOutOptional is null, expected a tensor as outputSoftmaxResultFlag is "
-         "true");
+         "softmaxResultOutOptional is null, expected a tensor as outputSoftmaxResultFlag is true");
   expect_dtype("softmaxResultOutOptional", *softmaxResultOutOptional, at::kFloat);
   softmaxResultOutOptional = scores;
 }

@@ -1,10 +1,9 @@
 #include "cann/rows/experts/grouped_lists.h"
 
-#include <algorithm>
-#include <string>
+#include <iterator>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {
@@ -26,15 +25,9 @@ void expect_some(const char* name, const Tensors& list) {
 }
 
 void expect_dtypes(const char* name, const Tensors& list,
-                   std::initializer_list<at::ScalarType> expected) {
+                   std::initializer_list<at::ScalarType> accepted) {
   for (const at::Tensor& each : list) {
-    std::string names;
-    for (const at::ScalarType type : expected) {
-      names += (names.empty() ? "" : " or ") + std::string(dtype_text(type));
-    }
-    EXPECT(std::ranges::find(expected, each.scalar_type()) != expected.end(), name, " has dtype ",
-           dtype_text(each.scalar_type()), ", expected ", names,
-           " for these dtypes of x and weight");
+    expect_dtype(name, each, accepted, " for these dtypes of x and weight");
   }
 }
 
@@ -44,17 +37,13 @@ at::Tensor activated(const at::Tensor& values, int64_t type) {
     case 1: return at::relu(values);
     case 2: return at::gelu(values, "tanh");
     case 4: return values * at::sigmoid(values * 1.702);
-    case 5: return at::silu(values);
-    default: EXPECT(false, "actType is ", type, ", expected 0, 1, 2, 4 or 5");
+    default: return at::silu(values);  // 5
   }
 }
 
 // A part of an output, as an output.
 Output part_of(const Output& out, const at::Tensor& part) {
   return Output(out.name(), part, out.is_written());
-}
-const at::Tensor& memory_of(const Output& out) {
-  return out;
 }
 
 class Computation {
@@ -90,36 +79,30 @@ class Computation {
 
  private:
   GroupedKind checked_kind() const {
-    constexpr size_t kMostTensors = 128;
-    EXPECT(!call_.x.empty() && call_.x.size() <= kMostTensors, "x has ", call_.x.size(),
-           " tensors, expected 1 to ", kMostTensors);
-    EXPECT(!call_.weight.empty() && call_.weight.size() <= kMostTensors, "weight has ",
-           call_.weight.size(), " tensors, expected 1 to ", kMostTensors);
-    EXPECT(!out_.empty(), "the output has no tensors, expected some");
-    for (const StoredTensor& each : call_.weight)
+    constexpr int64_t kMostTensors = 128;
+    expect_range("the number of tensors of x", std::ssize(call_.x), 1, kMostTensors);
+    expect_range("the number of tensors of weight", std::ssize(call_.weight), 1, kMostTensors);
+    EXPECT(!out_.empty(), "the list of outputs has no tensors, expected some");
+    for (const StoredTensor& each : call_.weight) {
       expect_format("weight", each, /*or_blocked=*/true);
+    }
     return grouped_kind(call_.x[0].dtype, call_.weight[0].dtype);
   }
 
   Tensors rows_of_x() const {
     Tensors all;
     for (const StoredTensor& x : call_.x) {
-      EXPECT(x.dtype == call_.x[0].dtype, "x has dtypes ", dtype_name(call_.x[0].dtype), " and ",
-             dtype_name(x.dtype), ", expected one");
+      expect_type("x", x, {call_.x[0].dtype}, " as the first tensor of x has");
       expect_format("x", x);
       expect_dims("x", x.elements, 2, 6);
       const at::Tensor elements = x.dtype == ACL_INT32 ? unpacked_rows(x.elements) : x.elements;
-      const at::IntArrayRef sizes = elements.sizes();
-      const int64_t rows = c10::multiply_integers(sizes.begin(), sizes.end() - 1);
-      all.push_back(elements.reshape({rows, sizes.back()}));
+      all.push_back(elements.flatten(0, -2));
     }
     return all;
   }
 
   void expect_outputs(std::initializer_list<at::ScalarType> types) const {
-    Tensors memory;
-    for (const Output& each : out_) memory.push_back(memory_of(each));
-    expect_dtypes(out_[0].name(), memory, types);
+    expect_dtypes(out_[0].name(), Tensors(out_.begin(), out_.end()), types);
   }
 
   void check_types() const {
@@ -177,11 +160,11 @@ class Computation {
 
   void check_activation() const {
     const int64_t type = call_.activation;
-    EXPECT(type >= 0 && type <= 5 && type != 3, "actType is ", type, ", expected 0, 1, 2, 4 or 5");
+    expect_one_of("actType", type, {0, 1, 2, 4, 5});
     EXPECT(type == 0 ||
                (kind_ == GroupedKind::kInt8 && at::isReducedFloatingType(out_[0]->scalar_type())),
-           "actType is ", type,
-           ", expected 0 unless x and weight are INT8 and the output is FLOAT16 or BFLOAT16");
+           "actType is ", type, ", expected 0 unless x and weight are INT8 and ", out_[0].name(),
+           " is FLOAT16 or BFLOAT16");
   }
 
   void expect_number_of_outputs(bool is_one) const {
@@ -223,7 +206,7 @@ class Computation {
     if (list.empty()) return std::nullopt;
     EXPECT(list.size() == 1 && x_.size() == 1 && out_.size() == 1,
            "perTokenScaleOptional is given for ", x_.size(), " tensors of x and ", out_.size(),
-           " of the output, expected one of each");
+           " of ", out_[0].name(), ", expected one of each");
     const bool is_column = list[0].dim() == 2 && list[0].size(1) == 1;
     const at::Tensor scale = is_column ? list[0].select(1, 0) : list[0];
     expect_shape("perTokenScaleOptional", scale, {x_[0].size(0)});
@@ -308,8 +291,7 @@ class Computation {
       if (group.size == 0 && out_[0].is_written()) continue;
       const at::Tensor x = is_one_x ? x_[0].narrow(0, group.begin, group.size) : x_[i];
       const Output& out = has_many_outputs ? out_[i] : out_[0];
-      const at::Tensor& memory = memory_of(out);
-      part_of(out, has_many_outputs ? memory : memory.narrow(0, group.begin, group.size)) =
+      part_of(out, has_many_outputs ? out : out->narrow(0, group.begin, group.size)) =
           product(x, group.matrix, group.begin);
     }
   }
@@ -335,8 +317,7 @@ class Computation {
     if (call_.weight.size() == 1) return run_columns_of_one(x, wide(call_.weight[0].elements));
     expect_number_of_outputs(false);
     EXPECT(!call_.group_list,
-           "groupListOptional is a list, expected null as each weight is a "
-           "tensor of its own");
+           "groupListOptional is a list, expected null as each weight is a tensor of its own");
     int64_t begin = 0;
     for (size_t i = 0; i < out_.size(); ++i) {
       const at::Tensor weight = wide(call_.weight[i].elements);
@@ -348,12 +329,12 @@ class Computation {
   }
   void run_columns_of_one(const at::Tensor& x, const at::Tensor& weight) const {
     expect_number_of_outputs(true);
-    const at::Tensor& memory = memory_of(out_[0]);
-    expect_dims(out_[0].name(), memory, 3);
+    const Output& out = out_[0];
+    expect_dims(out.name(), out, 3);
     expect_shape("weight", weight, {x.size(1), weight.size(1)});
-    expect_shape(out_[0].name(), memory, {memory.size(0), x.size(0), weight.size(1)});
-    for (const Group& group : listed_groups(memory.size(0), x.size(1))) {
-      part_of(out_[0], memory.select(0, group.matrix)) = at::matmul(
+    expect_shape(out.name(), out, {out->size(0), x.size(0), weight.size(1)});
+    for (const Group& group : listed_groups(out->size(0), x.size(1))) {
+      part_of(out, out->select(0, group.matrix)) = at::matmul(
           x.narrow(1, group.begin, group.size), weight.narrow(0, group.begin, group.size));
     }
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/experts/grouped_lists.h"
 #include "cann/rows/quantized/quantized_product.h"
 #include "cann/rows/row.h"
@@ -11,8 +10,6 @@
 namespace aclnn_host::experts_grouped_matmul_rows {
 
 namespace {
-
-using Tensors = std::vector<at::Tensor>;
 
 // The first versions take the group list from the host.
 std::optional<at::Tensor> tensor_of(at::OptionalIntArrayRef list) {
@@ -22,7 +19,7 @@ std::optional<at::Tensor> tensor_of(const std::optional<at::Tensor>& list) {
   return list;
 }
 
-// Checks the additional arguments of the later versions.
+// Refuses tensors in the reserved lists of the later versions; empty lists are accepted.
 template <class Version>
 void expect_no_activation_tensors(const Version& row) {
   const auto expect_empty = [](const char* name, const auto& list) {
@@ -35,23 +32,19 @@ void expect_no_activation_tensors(const Version& row) {
   expect_empty("dynQuantScaleOutOptional", row.dynQuantScaleOutOptional);
 }
 
-// The first number is the expected number of rows of a group; the second one selects a weight in a
-// different memory order.
+// The second number of the configuration selects a weight in a different memory order.
 void check_tuning(at::OptionalIntArrayRef config, const std::vector<StoredTensor>& x,
                   const std::vector<StoredTensor>& weight) {
-  if (!config || config->empty()) return;
-  int64_t most = 0;
+  int64_t rows = 0;
   for (const StoredTensor& each : x) {
-    if (each.elements.dim() > 0) most = std::max(most, each.elements.size(0));
+    if (each.elements.dim() > 0) rows = std::max(rows, each.elements.size(0));
   }
-  EXPECT((*config)[0] >= 0 && (*config)[0] <= most, "tuningConfigOptional has ", (*config)[0],
-         ", expected 0 to ", most, ", the number of rows of x");
-  const bool is_reordered = config->size() > 1 && (*config)[1] == 1 && !x.empty() &&
+  expect_tuning("tuningConfigOptional", config, rows);
+  const bool is_reordered = config && config->size() > 1 && (*config)[1] == 1 && !x.empty() &&
                             !weight.empty() && x[0].dtype == ACL_INT8 && is_int4(weight[0].dtype);
   EXPECT(!is_reordered,
-         "tuningConfigOptional has 1 as its second number, expected 0; the host "
-         "CANN does not emulate weights that are transposed before they are "
-         "converted to FRACTAL_NZ");
+         "tuningConfigOptional has 1 as its second number, expected 0; the host CANN does not "
+         "emulate weights that are transposed before they are converted to FRACTAL_NZ");
 }
 
 template <class Version>

@@ -3,10 +3,9 @@
 #include <string>
 
 #include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
-#include "cann/rows/engine/stored.h"
 #include "cann/rows/experts/grouped_product.h"
 #include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::experts_grouped_matmul_fused_rows {
@@ -45,53 +44,43 @@ void expect_type(const std::string& name, const OptionalTensor& tensor, at::Scal
   if (tensor) expect_dtype(name.c_str(), *tensor, type);
 }
 
-void check_weight(const FinalizeRouting& call, GroupedKind kind) {
+void check_weight(const FinalizeRouting& call) {
   const StoredTensor& weight = call.weight;
-  const bool is_int8 = kind == GroupedKind::kInt8;
-  const bool is_wanted =
-      (is_int8 && call.weights != Weights::kInt4) ||
-      (kind == GroupedKind::kInt8ByInt4 && call.weights != Weights::kBlockedInt8);
-  EXPECT(is_wanted, call.weight_name, " has dtype ", dtype_name(weight.dtype), ", expected ",
-         call.weights == Weights::kInt4          ? "INT4 or INT32"
-         : call.weights == Weights::kBlockedInt8 ? "INT8"
-                                                 : "INT8, INT4 or INT32");
-  if (call.weights == Weights::kInt4) {
-    expect_format(call.weight_name, weight);
-  } else {
-    expect_blocked_matrix(call.weight_name, weight);
+  switch (call.weights) {
+    case Weights::kInt4:
+      expect_type(call.weight_name, weight, {ACL_INT4, ACL_INT32});
+      expect_format(call.weight_name, weight);
+      break;
+    case Weights::kBlockedInt8: expect_type(call.weight_name, weight, {ACL_INT8}); [[fallthrough]];
+    case Weights::kBlocked:
+      expect_type(call.weight_name, weight, {ACL_INT8, ACL_INT4, ACL_INT32});
+      expect_blocked_matrix(call.weight_name, weight);
   }
-  EXPECT(has_all_matrices({weight}), call.weight_name, " has shape ", weight.elements.sizes(),
-         ", expected (experts, k, n)");
+  expect_all_matrices(call.weight_name, weight);
 }
 
 void check_types(const FinalizeRouting& call, GroupedKind kind, const Output& out) {
-  EXPECT(call.dtype == 0, "dtype is ", call.dtype, ", expected 0 (FLOAT)");
+  expect_one_of("dtype", call.dtype, {0}, " (FLOAT)");
   EXPECT(!call.transpose_x && !call.transpose_weight, "the flag that transposes ",
          call.transpose_x ? call.x_name : call.weight_name, " is true, expected false");
-  EXPECT(call.list_type == kGroupEnds || call.list_type == kGroupSizes, "groupListType is ",
-         call.list_type, ", expected 0 or 1");
+  expect_list_type(call.list_type);
   expect_dtype(out.name(), out, at::kFloat);
   expect_type(call.named("bias"), call.bias, at::kFloat);
   expect_type("offsetOptional", call.offset, at::kFloat);
   expect_type("pertokenScaleOptional", call.token_scale, at::kFloat);
   expect_type(call.named("sharedInput"), call.shared_input, at::kBFloat16);
   expect_type(call.named("logit"), call.logit, at::kFloat);
-  EXPECT(call.row_index.scalar_type() == at::kLong || call.row_index.scalar_type() == at::kInt,
-         call.named("rowIndex"), " has dtype ", dtype_text(call.row_index.scalar_type()),
-         ", expected INT64 or INT32");
-  const at::ScalarType scale = call.scale.scalar_type();
+  expect_dtype(call.named("rowIndex").c_str(), call.row_index, {at::kLong, at::kInt});
   if (kind == GroupedKind::kInt8) {
-    EXPECT(scale == at::kFloat || scale == at::kBFloat16 || holds_bits(call.scale),
-           call.named("scale"), " has dtype ", dtype_text(scale),
-           ", expected FLOAT, BFLOAT16 or INT64");
+    expect_dtype(call.named("scale").c_str(), call.scale,
+                 {at::kFloat, at::kBFloat16, at::kLong, at::kUInt64});
     expect_absent(call.named("bias").c_str(), call.bias);
     expect_absent("offsetOptional", call.offset);
   } else {
-    EXPECT(holds_bits(call.scale), call.named("scale"), " has dtype ", dtype_text(scale),
-           ", expected INT64");
+    expect_dtype(call.named("scale").c_str(), call.scale, {at::kLong, at::kUInt64});
     EXPECT(call.bias && call.token_scale && call.logit, call.named("bias"),
-           ", pertokenScaleOptional or ", call.named("logit"),
-           " is null, expected tensors as the weight is INT4");
+           ", pertokenScaleOptional or ", call.named("logit"), " is null, expected tensors as ",
+           call.weight_name, " is INT4");
   }
 }
 
@@ -106,11 +95,11 @@ at::Tensor of_matrices(const char* name, const at::Tensor& numbers, int64_t coun
 void finalize_routing(const FinalizeRouting& call, Output& out) {
   expect_dims(call.x_name, call.x, 2);
   expect_dtype(call.x_name, call.x, at::kChar);
+  check_weight(call);
   const GroupedKind kind = grouped_kind(ACL_INT8, call.weight.dtype);
-  check_weight(call, kind);
   check_types(call, kind, out);
-  EXPECT(call.x.numel() > 0 && call.weight.elements.numel() > 0,
-         "a matrix is empty, expected elements in each");
+  expect_elements(call.x_name, call.x);
+  expect_elements(call.weight_name, call.weight.elements);
   const Matrices weight(call.weight_name, {call.weight}, true);
   const int64_t rows = call.x.size(0), k = call.x.size(1), count = weight.count();
   expect_dims(out.name(), out, 2);
@@ -152,17 +141,11 @@ void finalize_routing(const FinalizeRouting& call, Output& out) {
     EXPECT(result.size(1) == n, call.weight_name, " has ", result.size(1), " columns, expected ", n,
            " as ", out.name(), " has");
     if (call.logit) result = result * part(call.logit)->unsqueeze(1);
-    const at::Tensor places = part(call.row_index)->to(at::kLong);
-    check_bounds(call.named("rowIndex").c_str(), places, sums.size(0));
-    sums.index_add_(0, places, result);
+    const at::Tensor indices = part(call.row_index)->to(at::kLong);
+    check_bounds(call.named("rowIndex").c_str(), indices, sums.size(0));
+    sums.index_add_(0, indices, result);
   }
   out = sums;
-}
-
-void check_tuning(at::OptionalIntArrayRef config, const at::Tensor& x) {
-  if (!config || config->empty() || x.dim() == 0) return;
-  EXPECT((*config)[0] >= 0 && (*config)[0] <= x.size(0), "tuningConfigOptional has ", (*config)[0],
-         ", expected 0 to ", x.size(0), ", the number of rows");
 }
 
 template <class Version>
@@ -208,7 +191,8 @@ void route(Version& row, Weights weights) {
     call.offset = row.offsetOptional;
   }
   if constexpr (requires { row.tuningConfigOptional; }) {
-    check_tuning(row.tuningConfigOptional, call.x);
+    expect_tuning("tuningConfigOptional", row.tuningConfigOptional,
+                  call.x.dim() > 0 ? call.x.size(0) : 0);
   }
   if constexpr (requires { row.out; }) {
     finalize_routing(call, row.out);

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/experts/grouped_product.h"
 #include "cann/rows/quantized/mx_blocks.h"
@@ -23,11 +22,11 @@ struct SwigluQuant {
   std::vector<StoredTensor> weight;
   std::vector<StoredTensor> weight_scale;
   const char* assist_name;
-  std::vector<at::Tensor> assist;  // corrects the offset of x with an INT4 weight
+  std::vector<at::Tensor> assist{};  // corrects the offset of x with an INT4 weight
   StoredTensor x_scale;
-  OptionalTensor smooth;
+  OptionalTensor smooth{};
   at::Tensor group_list;
-  int64_t list_type;
+  int64_t list_type = kGroupEnds;
 };
 
 // A weight whose elements, in the order of its shape, are the blocks of FRACTAL_NZ, whatever its
@@ -52,13 +51,13 @@ class SwigluProduct {
         is_one_tensor_(has_all_matrices(call_.weight)),
         matrices_("weight", call_.weight, is_one_tensor_),
         scales_(scales_of(call_)) {
-    EXPECT(!call_.weight.empty(), "weight has no tensors, expected one or more");
     EXPECT(call_.weight_scale.size() == call_.weight.size(), "weightScale has ",
            call_.weight_scale.size(), " tensors, expected ", call_.weight.size(), " as weight has");
     expect_dims("x", call_.x.elements, 2);
     expect_format("x", call_.x);
-    for (const StoredTensor& each : call_.weight)
+    for (const StoredTensor& each : call_.weight) {
       expect_format("weight", each, /*or_blocked=*/true);
+    }
     if (call_.x.dtype == ACL_INT32) call_.x.elements = unpacked_rows(call_.x.elements);
     check_scales();
     check_columns();
@@ -70,7 +69,7 @@ class SwigluProduct {
     if (scales_ == Scales::kIntegers) {
       check_integers();
     } else {
-      for (const auto& each : call_.assist) expect_absent(call_.assist_name, each);
+      expect_no_assist();
       expect_absent("smoothScale", call_.smooth);
     }
   }
@@ -141,46 +140,39 @@ class SwigluProduct {
     if (scales_ == Scales::kMx) {
       constexpr int64_t kPair = 2 * kMxBlock;
       const int64_t pairs = (k() + kPair - 1) / kPair;
-      expect_dims("a matrix's weightScale", first, 3);
+      expect_dims("weightScale of a matrix", first, 3);
       n_ = first.size(1);
       expect_scales({pairs, n_, 2});
-      expect_stored("xScale", call_.x_scale, ACL_FLOAT8_E8M0);
+      expect_type("xScale", call_.x_scale, {ACL_FLOAT8_E8M0});
       expect_shape("xScale", call_.x_scale.elements, {rows(), pairs, 2});
       return;
     }
-    expect_dims("a matrix's weightScale", first, 1, may_have_groups ? 2 : 1);
+    expect_dims("weightScale of a matrix", first, 1, may_have_groups ? 2 : 1);
     n_ = first.size(-1);
     has_groups_ = first.dim() == 2;
     expect_scales(first.sizes().vec());
     const int64_t groups = has_groups_ ? first.size(0) : 1;
     EXPECT(groups > 0 && k() % groups == 0, "weightScale has ", groups,
            " groups, expected a divisor of ", k(), ", the number of columns of x");
-    expect_stored("xScale", call_.x_scale, ACL_FLOAT);
+    expect_type("xScale", call_.x_scale, {ACL_FLOAT});
     expect_shape("xScale", call_.x_scale.elements, {rows()});
-    const at::ScalarType type = first.scalar_type();
     if (may_have_groups) {
-      EXPECT(holds_bits(first), "weightScale has dtype ", dtype_text(type), ", expected UINT64");
+      expect_dtype("weightScale", first, {at::kUInt64, at::kLong});
+    } else if (scales_ == Scales::kIntegers) {
+      expect_dtype("weightScale", first, {at::kFloat, at::kHalf, at::kBFloat16});
     } else {
-      const bool is_int8 = scales_ == Scales::kIntegers;
-      EXPECT(type == at::kFloat || type == at::kBFloat16 || (is_int8 && type == at::kHalf),
-             "weightScale has dtype ", dtype_text(type), ", expected FLOAT, ",
-             is_int8 ? "FLOAT16 " : "", "or BFLOAT16");
+      expect_dtype("weightScale", first, {at::kFloat, at::kBFloat16});
     }
   }
   void expect_scales(at::IntArrayRef shape) const {
     for (int64_t i = 0; i < matrices_.count(); ++i) {
-      expect_shape("a matrix's weightScale", scale(i), shape);
+      expect_shape("weightScale of a matrix", scale(i), shape);
       if (!is_one_tensor_) {
-        expect_stored("weightScale", call_.weight_scale[static_cast<size_t>(i)],
-                      call_.weight_scale[0].dtype);
+        expect_type("weightScale", call_.weight_scale[static_cast<size_t>(i)],
+                    {call_.weight_scale[0].dtype}, " as its first tensor has");
       }
     }
   }
-  static void expect_stored(const char* name, const StoredTensor& tensor, aclDataType dtype) {
-    EXPECT(tensor.dtype == dtype, name, " has dtype ", dtype_name(tensor.dtype), ", expected ",
-           dtype_name(dtype));
-  }
-
   void check_columns() const {
     constexpr int64_t kMostColumns = 10240, kMostByInt8 = 65535, kMostByInt4 = 19999;
     const bool has_float4 = call_.x.dtype == ACL_FLOAT4_E2M1;
@@ -195,30 +187,26 @@ class SwigluProduct {
     EXPECT(k() <= most, "x has ", k(), " columns, expected at most ", most);
   }
 
+  void expect_no_assist() const {
+    for (const at::Tensor& each : call_.assist) expect_absent(call_.assist_name, each);
+  }
   void check_integers() const {
     const int64_t count = matrices_.count();
     if (kind() == GroupedKind::kInt8ByInt4) {
       EXPECT(call_.assist.size() == call_.weight.size(), call_.assist_name, " has ",
              call_.assist.size(), " tensors, expected ", call_.weight.size(), " as weight is INT4");
-      for (const auto& each : call_.assist) {
-        expect_dtype(call_.assist_name, each, at::kFloat);
-        if (is_one_tensor_) {
-          expect_shape(call_.assist_name, each, {count, n_});
-        } else {
-          expect_shape(call_.assist_name, each, {n_});
-        }
+      const std::vector<int64_t> shape = is_one_tensor_ ? std::vector{count, n_} : std::vector{n_};
+      for (const at::Tensor& each : call_.assist) {
+        expect_tensor(call_.assist_name, each, at::kFloat, shape);
       }
     } else {
-      for (const auto& each : call_.assist) expect_absent(call_.assist_name, each);
+      expect_no_assist();
     }
     if (is_absent(call_.smooth)) return;
     EXPECT(kind() == GroupedKind::kInt4, "smoothScale is given, expected null as x is INT8");
-    expect_dtype("smoothScale", *call_.smooth, at::kFloat);
-    if (call_.smooth->dim() == 1) {
-      expect_shape("smoothScale", *call_.smooth, {count});
-    } else {
-      expect_shape("smoothScale", *call_.smooth, {count, n_ / 2});
-    }
+    expect_dims("smoothScale", *call_.smooth, 1, 2);
+    expect_tensor("smoothScale", *call_.smooth, at::kFloat,
+                  call_.smooth->dim() == 1 ? std::vector{count} : std::vector{count, n_ / 2});
   }
 
   // The product of one group.
@@ -266,35 +254,30 @@ void write_int8(const SwigluProduct::Activated& activated, const Output& out,
 }
 
 void expect_int8_results(const SwigluProduct& product, const Output& out, const Output& out_scale) {
-  expect_dtype("output", out, at::kChar);
-  expect_dtype("outputScale", out_scale, at::kFloat);
-  expect_shape("output", out, {product.rows(), product.n() / 2});
-  expect_shape("outputScale", out_scale, {product.rows()});
+  expect_tensor("output", out, at::kChar, {product.rows(), product.n() / 2});
+  expect_tensor("outputScale", out_scale, at::kFloat, {product.rows()});
 }
 
 // The first versions, which take INT8 in FRACTAL_NZ and INT4. The published check of an offset, an
-// outputOffset, and a bias with INT8 only warns: they have no effect.
-void swiglu_quant(const at::Tensor& x, const StoredTensor& weight, const OptionalTensor& bias,
-                  const at::Tensor& weight_scale, const at::Tensor& x_scale,
-                  const at::Tensor& group_list, Output& out, Output& out_scale) {
-  expect_dtype("x", x, at::kChar);
+// outputOffset, and a bias with INT8 only warns: they have no effect. `row` is the struct of a
+// version.
+template <class Version>
+void swiglu_quant(Version& row, const StoredTensor& weight) {
+  expect_dtype("x", row.x, at::kChar);
   EXPECT(weight.dtype != ACL_INT8 || is_private(weight.format), "weight has format ",
          static_cast<int>(weight.format), ", expected FRACTAL_NZ (",
          static_cast<int>(ACL_FORMAT_FRACTAL_NZ), ") as it is INT8");
-  EXPECT(has_all_matrices({weight}), "weight has shape ", weight.elements.sizes(),
-         ", expected (experts, k, n)");
-  const bool uses_bias = bias && weight.dtype != ACL_INT8;
-  const SwigluProduct product({as_stored(x),
-                               {weight},
-                               {as_stored(weight_scale)},
-                               "bias",
-                               uses_bias ? std::vector{*bias} : std::vector<at::Tensor>(),
-                               as_stored(x_scale),
-                               std::nullopt,
-                               group_list,
-                               kGroupEnds});
-  expect_int8_results(product, out, out_scale);
-  write_int8(product.activated(at::kDouble), out, out_scale);
+  expect_all_matrices("weight", weight);
+  SwigluQuant call{.x = as_stored(row.x),
+                   .weight = {weight},
+                   .weight_scale = {as_stored(row.weightScale)},
+                   .assist_name = "bias",
+                   .x_scale = as_stored(row.xScale),
+                   .group_list = row.groupList};
+  if (row.bias && weight.dtype != ACL_INT8) call.assist = {*row.bias};
+  const SwigluProduct product(std::move(call));
+  expect_int8_results(product, row.output, row.outputScale);
+  write_int8(product.activated(at::kDouble), row.output, row.outputScale);
 }
 
 at::ScalarType product_type(int64_t dtype) {
@@ -304,65 +287,62 @@ at::ScalarType product_type(int64_t dtype) {
   return dtype == 1 ? at::kHalf : at::kBFloat16;
 }
 
-void swiglu_quant(const SwigluQuant& call, const OptionalTensor& bias, int64_t dequant_mode,
-                  int64_t dequant_dtype, int64_t quant_mode, at::OptionalIntArrayRef tuning,
-                  StoredOutput& out, StoredOutput& out_scale) {
+// The second versions. `row` is the struct of a version.
+template <class Version>
+void swiglu_quant_lists(Version& row, const std::vector<StoredTensor>& weight) {
   constexpr int64_t kMostGroups = 1024, kByMx = 2;
-  const bool is_int8 = !call.weight.empty() && call.weight[0].dtype == ACL_INT8;
-  if (!is_int8) expect_absent("bias", bias);  // with INT8 the published check only warns
-  EXPECT(call.list_type == kGroupEnds || call.list_type == kGroupSizes, "groupListType is ",
-         call.list_type, ", expected 0 (where groups end) or 1 (their sizes)");
-  const SwigluProduct product(call);
-  if (tuning && !tuning->empty()) {
-    EXPECT((*tuning)[0] >= 0 && (*tuning)[0] <= product.rows(), "tuningConfig has ", (*tuning)[0],
-           ", expected 0 to ", product.rows(), ", the number of rows");
-  }
+  const int64_t dequant_mode = row.dequantMode, dequant_dtype = row.dequantDtype;
+  StoredOutput &out = row.output, &out_scale = row.outputScale;
+  const bool is_int8 = !weight.empty() && weight[0].dtype == ACL_INT8;
+  if (!is_int8) expect_absent("bias", row.bias);  // with INT8 the published check only warns
+  expect_list_type(row.groupListType);
+  const SwigluProduct product({row.x, weight, row.weightScale, "weightAssistMatrix",
+                               row.weightAssistMatrix, row.xScale, row.smoothScale, row.groupList,
+                               row.groupListType});
+  expect_tuning("tuningConfig", row.tuningConfig, product.rows());
   const int64_t mode = product.scales() == Scales::kMx ? kByMx : product.has_groups() ? 1 : 0;
   EXPECT(dequant_mode == mode, "dequantMode is ", dequant_mode, ", expected ", mode,
          " as the dtypes and the shape of weightScale say");
   if (product.scales() == Scales::kIntegers) {
-    EXPECT(out.dtype() == ACL_INT8 && out_scale.dtype() == ACL_FLOAT, "output has dtype ",
-           dtype_name(out.dtype()), " and outputScale ", dtype_name(out_scale.dtype()),
-           ", expected INT8 and FLOAT as x is INT8 or INT4");
+    expect_type(out, {ACL_INT8}, " as x is INT8 or INT4");
     expect_int8_results(product, out, out_scale);
     write_int8(product.activated(product_type(dequant_dtype)), out, out_scale);
     return;
   }
-  EXPECT(quant_mode == mode, "quantMode is ", quant_mode, ", expected ", mode, " as dequantMode");
-  EXPECT(call.group_list.numel() <= kMostGroups, "groupList has ", call.group_list.numel(),
+  expect_one_of("quantMode", row.quantMode, {mode}, " as dequantMode");
+  EXPECT(row.groupList.numel() <= kMostGroups, "groupList has ", row.groupList.numel(),
          " elements, expected at most ", kMostGroups);
   expect_shape("output", out, {product.rows(), product.n() / 2});
   if (mode == kByMx) {
-    EXPECT(dequant_dtype == 0, "dequantDtype is ", dequant_dtype, ", expected 0 (FLOAT)");
-    EXPECT(out.dtype() != ACL_FLOAT4_E2M1 || call.x.dtype == ACL_FLOAT4_E2M1,
+    expect_one_of("dequantDtype", dequant_dtype, {0}, " (FLOAT)");
+    EXPECT(out.dtype() != ACL_FLOAT4_E2M1 || row.x.dtype == ACL_FLOAT4_E2M1,
            "output has dtype FLOAT4_E2M1, expected FLOAT8 as x is");
     const at::Tensor values = product.activated(at::kDouble).values.to(at::kFloat);
     const MxRule rule = mx_rule(values, "rint", out.dtype(), 0, 0, out);
     quantize_mx(values, 1, kMxBlock, rule, out, out_scale);
     return;
   }
-  expect_quantized(out, {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2});
-  expect_dtype("outputScale", out_scale, at::kFloat);
-  expect_shape("outputScale", out_scale, {product.rows()});
+  expect_type(out, {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2});
+  expect_tensor("outputScale", out_scale, at::kFloat, {product.rows()});
   const at::Tensor values = product.activated(product_type(dequant_dtype)).values;
-  if (const auto scale = quantize_rows(out, values)) out_scale = scale->squeeze(1);
+  out_scale = quantize_rows(out, values);
 }
 
 }  // namespace
 
 // Behaviour of GroupedMatmulSwigluQuant, GroupedMatmulSwigluQuantWeightNZ: A bias beside weights of
 // INT8 has no effect.
-ACLNN(GroupedMatmulSwigluQuant, (In, x), (Stored<In>, weight), (Optional<In>, bias),
-      (Unused<Optional<In>>, offset, "reserved: CANN warns and does not read it"),
-      (In, weightScale), (In, xScale), (In, groupList), (Out, output), (Out, outputScale),
-      (Unused<Optional<Out>>, outputOffset, "reserved: CANN warns and leaves it as it is")) {
-  swiglu_quant(x, weight, bias, weightScale, xScale, groupList, output, outputScale);
+ACLNN_STRUCT(GroupedMatmulSwigluQuant, (In, x), (Stored<In>, weight), (Optional<In>, bias),
+             (Unused<Optional<In>>, offset, "reserved: CANN warns and does not read it"),
+             (In, weightScale), (In, xScale), (In, groupList), (Out, output), (Out, outputScale),
+             (Unused<Optional<Out>>, outputOffset, "reserved: CANN warns and leaves it as it is")) {
+  swiglu_quant(*this, weight);
 }
-ACLNN(GroupedMatmulSwigluQuantWeightNZ, (In, x), (Stored<In>, weight), (Optional<In>, bias),
-      (Unused<Optional<In>>, offset, "reserved: CANN warns and does not read it"),
-      (In, weightScale), (In, xScale), (In, groupList), (Out, output), (Out, outputScale),
-      (Unused<Optional<Out>>, outputOffset, "reserved: CANN warns and leaves it as it is")) {
-  swiglu_quant(x, as_blocked(weight), bias, weightScale, xScale, groupList, output, outputScale);
+ACLNN_STRUCT(GroupedMatmulSwigluQuantWeightNZ, (In, x), (Stored<In>, weight), (Optional<In>, bias),
+             (Unused<Optional<In>>, offset, "reserved: CANN warns and does not read it"),
+             (In, weightScale), (In, xScale), (In, groupList), (Out, output), (Out, outputScale),
+             (Unused<Optional<Out>>, outputOffset, "reserved: CANN warns and leaves it as it is")) {
+  swiglu_quant(*this, as_blocked(weight));
 }
 
 // The second versions take lists, counts, INT4 for both matrices, and FLOAT8 and FLOAT4.
@@ -370,25 +350,23 @@ ACLNN(GroupedMatmulSwigluQuantWeightNZ, (In, x), (Stored<In>, weight), (Optional
 // group stay as they are in INT8, and are 0 in FLOAT8 and FLOAT4.
 // Limit of GroupedMatmulSwigluQuantV2, GroupedMatmulSwigluQuantWeightNzV2: Of the documented types,
 // HIFLOAT8 and FLOAT4_E1M2 are not computed.
-ACLNN(GroupedMatmulSwigluQuantV2, (Stored<In>, x), (Stored<Ins>, weight),
-      (Stored<Ins>, weightScale), (Optional<Ins>, weightAssistMatrix), (Optional<In>, bias),
-      (Stored<In>, xScale), (Optional<In>, smoothScale), (In, groupList), (int64_t, dequantMode),
-      (int64_t, dequantDtype), (int64_t, quantMode), (int64_t, groupListType),
-      (Optional<Ints>, tuningConfig), (Stored<Out>, output), (Stored<Out>, outputScale)) {
-  swiglu_quant({x, weight, weightScale, "weightAssistMatrix", weightAssistMatrix, xScale,
-                smoothScale, groupList, groupListType},
-               bias, dequantMode, dequantDtype, quantMode, tuningConfig, output, outputScale);
+ACLNN_STRUCT(GroupedMatmulSwigluQuantV2, (Stored<In>, x), (Stored<Ins>, weight),
+             (Stored<Ins>, weightScale), (Optional<Ins>, weightAssistMatrix), (Optional<In>, bias),
+             (Stored<In>, xScale), (Optional<In>, smoothScale), (In, groupList),
+             (int64_t, dequantMode), (int64_t, dequantDtype), (int64_t, quantMode),
+             (int64_t, groupListType), (Optional<Ints>, tuningConfig), (Stored<Out>, output),
+             (Stored<Out>, outputScale)) {
+  swiglu_quant_lists(*this, weight);
 }
-ACLNN(GroupedMatmulSwigluQuantWeightNzV2, (Stored<In>, x), (Stored<Ins>, weight),
-      (Stored<Ins>, weightScale), (Optional<Ins>, weightAssistMatrix), (Optional<In>, bias),
-      (Stored<In>, xScale), (Optional<In>, smoothScale), (In, groupList), (int64_t, dequantMode),
-      (int64_t, dequantDtype), (int64_t, quantMode), (int64_t, groupListType),
-      (Optional<Ints>, tuningConfig), (Stored<Out>, output), (Stored<Out>, outputScale)) {
+ACLNN_STRUCT(GroupedMatmulSwigluQuantWeightNzV2, (Stored<In>, x), (Stored<Ins>, weight),
+             (Stored<Ins>, weightScale), (Optional<Ins>, weightAssistMatrix), (Optional<In>, bias),
+             (Stored<In>, xScale), (Optional<In>, smoothScale), (In, groupList),
+             (int64_t, dequantMode), (int64_t, dequantDtype), (int64_t, quantMode),
+             (int64_t, groupListType), (Optional<Ints>, tuningConfig), (Stored<Out>, output),
+             (Stored<Out>, outputScale)) {
   std::vector<StoredTensor> blocked;
   for (const StoredTensor& each : weight) blocked.push_back(as_blocked(each));
-  swiglu_quant({x, blocked, weightScale, "weightAssistMatrix", weightAssistMatrix, xScale,
-                smoothScale, groupList, groupListType},
-               bias, dequantMode, dequantDtype, quantMode, tuningConfig, output, outputScale);
+  swiglu_quant_lists(*this, blocked);
 }
 
 }  // namespace aclnn_host::experts_grouped_matmul_swiglu_rows

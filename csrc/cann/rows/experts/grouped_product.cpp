@@ -1,7 +1,8 @@
 #include "cann/rows/experts/grouped_product.h"
 
-#include "cann/rows/checks.h"
+#include "cann/rows/integers.h"
 #include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {
@@ -33,7 +34,7 @@ at::Tensor of_groups(const char* name, const at::Tensor& numbers, const at::Tens
   expect_dims(name, groups, 2);
   expect_shape(name, groups, {groups.size(0), weight.size(1)});
   EXPECT(groups.size(0) > 0 && weight.size(0) % groups.size(0) == 0, name, " has ", groups.size(0),
-         " groups, expected a divisor of ", weight.size(0), ", the number of rows of the weight");
+         " groups, expected a divisor of ", weight.size(0), ", the number of rows of a matrix");
   return groups;
 }
 
@@ -91,7 +92,7 @@ at::Tensor product_of_int8_by_int4(const GroupOperands& operands) {
   if (operands.offset) {
     const at::Tensor offset = of_groups("offsetOptional", *operands.offset, operands.weight);
     EXPECT(offset.size(0) == 1, "offsetOptional has ", offset.size(0),
-           " groups of rows of the weight, expected 1");
+           " groups of rows of a matrix, expected 1");
     product = product + operands.x.to(at::kLong).sum(1, /*keepdim=*/true) * offset;
   }
   return with_token_scale(product, operands);
@@ -110,24 +111,23 @@ int64_t width_of_blocks(aclDataType dtype) {
 
 std::vector<Group> groups_of(const char* name, const at::Tensor& list, bool is_on_device,
                              int64_t type, int64_t matrices, int64_t limit) {
-  EXPECT(type >= kGroupEnds && type <= kGroupPairs, "groupListType is ", type,
-         ", expected 0, 1 or 2");
+  expect_range("groupListType", type, kGroupEnds, kGroupPairs);
   expect_dtype(name, list, at::kLong);
   const bool has_pairs = type == kGroupPairs;
   EXPECT(list.dim() == (has_pairs ? 2 : 1) && (!has_pairs || list.size(1) == 2), name,
          " has shape ", list.sizes(), ", expected (", matrices, has_pairs ? ", 2)" : ")");
   EXPECT(list.size(0) > 0 && list.size(0) <= matrices, name, " has ", list.size(0),
-         " groups, expected 1 to ", matrices, ", as the weight has matrices");
+         " groups, expected 1 to ", matrices, ", the number of matrices");
   if (is_on_device && !has_values(list)) return {{0, 0, limit}};
   std::vector<Group> groups;
-  const at::Tensor memory = list.contiguous();
-  const int64_t* const values = memory.const_data_ptr<int64_t>();
+  const std::vector<int64_t> values = integers_in(list);
+  const size_t step = has_pairs ? 2 : 1;
   int64_t begin = 0;
-  for (int64_t i = 0; i < list.size(0); ++i) {
-    const int64_t matrix = has_pairs ? values[2 * i] : i;
+  for (size_t i = 0; i < values.size(); i += step) {
+    const int64_t matrix = has_pairs ? values[i] : static_cast<int64_t>(i);
     EXPECT(matrix >= 0 && matrix < matrices, name, " has the group ", matrix, ", expected 0 to ",
            matrices - 1);
-    const int64_t value = has_pairs ? values[2 * i + 1] : values[i];
+    const int64_t value = values[i + step - 1];
     // Checks the value before it is added, so that the sum cannot overflow.
     EXPECT(value >= 0 && value <= limit, name, " has the value ", value, ", expected 0 to ", limit,
            ", the size of the dimension that has the groups");
@@ -143,8 +143,7 @@ std::vector<Group> groups_of(const char* name, const at::Tensor& list, bool is_o
 Matrices::Matrices(const char* name, std::vector<StoredTensor> weight, bool is_one_tensor)
     : name_(name), weight_(std::move(weight)), is_one_tensor_(is_one_tensor) {
   for (const StoredTensor& each : weight_) {
-    EXPECT(each.dtype == dtype(), name_, " has dtypes ", dtype_name(dtype()), " and ",
-           dtype_name(each.dtype), ", expected one");
+    expect_type(name_, each, {dtype()}, " as the first tensor of the list has");
   }
 }
 
@@ -166,6 +165,22 @@ at::Tensor Matrices::at(int64_t i, int64_t k) const {
 bool has_all_matrices(const std::vector<StoredTensor>& weight) {
   const int64_t dims = weight.size() == 1 ? weight[0].elements.dim() : 0;
   return dims == 3 || dims == 1 + kDimsOfBlocks;
+}
+
+void expect_all_matrices(const char* name, const StoredTensor& weight) {
+  EXPECT(has_all_matrices({weight}), name, " has shape ", weight.elements.sizes(),
+         ", expected (experts, k, n)");
+}
+
+void expect_list_type(int64_t type) {
+  EXPECT(type == kGroupEnds || type == kGroupSizes, "groupListType is ", type,
+         ", expected 0 (where groups end) or 1 (their sizes)");
+}
+
+void expect_tuning(const char* name, at::OptionalIntArrayRef config, int64_t rows) {
+  if (!config || config->empty()) return;
+  EXPECT((*config)[0] >= 0 && (*config)[0] <= rows, name, " has ", (*config)[0], ", expected 0 to ",
+         rows, ", the number of rows of x");
 }
 
 GroupedKind grouped_kind(aclDataType x, aclDataType weight) {

@@ -27,6 +27,9 @@ constexpr int64_t kGroupPairs = 2;
 std::vector<Group> groups_of(const char* name, const at::Tensor& list, bool is_on_device,
                              int64_t type, int64_t matrices, int64_t limit);
 
+// Checks groupListType where pairs are not accepted.
+void expect_list_type(int64_t type);
+
 // The matrices of a weight: one tensor (matrices, k, n), or a list of tensors (k, n). INT32 holds
 // eight INT4. The shape may also be that of a private format: [matrices,] n1, k1, 16, n0.
 class Matrices {
@@ -51,6 +54,11 @@ int64_t width_of_blocks(aclDataType dtype);
 
 // True if a weight is one tensor with all matrices.
 bool has_all_matrices(const std::vector<StoredTensor>& weight);
+void expect_all_matrices(const char* name, const StoredTensor& weight);
+
+// Checks a tuningConfig, whose first number is the expected number of rows of a group, at most
+// `rows`.
+void expect_tuning(const char* name, at::OptionalIntArrayRef config, int64_t rows);
 
 enum class GroupedKind {
   kPlain,       // both operands of one floating-point type

@@ -29,11 +29,10 @@ ActiveExperts active_experts(at::OptionalIntArrayRef range, int64_t experts) {
   return {(*range)[0], (*range)[1]};
 }
 
-// The number of tokens of each active expert; in `experts`, `active.count()` stands for all other
-// experts.
-at::Tensor tokens_of(const at::Tensor& experts, ActiveExperts active) {
-  const at::Tensor none = at::zeros({active.count() + 1}, experts.options());
-  return none.scatter_add(0, experts, at::ones_like(experts)).narrow(0, 0, active.count());
+// The number of pairs of each of `count` experts.
+at::Tensor counts_of(const at::Tensor& experts, int64_t count) {
+  const at::Tensor none = at::zeros({count}, experts.options());
+  return none.scatter_add(0, experts, at::ones_like(experts));
 }
 
 // Pairs of an expert and its number of tokens, for experts with tokens; then zeros.
@@ -106,7 +105,7 @@ struct NamedRows {
       : sorted(experts) {
     expect_dims("x", x, 2);
     expect_dims("expertIdx", experts, 2);
-    EXPECT(active >= 0, "activeNum is ", active, ", expected 0 or more");
+    expect_at_least("activeNum", active, 0);
     const int64_t tokens = x.size(0), all = experts.numel();
     const int64_t count = experts_per_token("expertIdx", experts, x);
     check_bounds("rowIdx", row_index, all);
@@ -123,10 +122,6 @@ struct NamedRows {
   at::Tensor names;           // of the pairs, in sorted order
   at::Tensor tokens_of_rows;  // the token whose row is copied to each row
 };
-
-at::Tensor as_int8(const at::Tensor& values) {
-  return saturated(at::round(values), -128, 127).to(at::kChar);
-}
 
 // The attributes of aclnnMoeInitRoutingV2.
 struct Routing {
@@ -155,15 +150,10 @@ struct Routing {
   int64_t rows(int64_t all) const { return active > 0 ? std::min(active, all) : all; }
 };
 
-at::Tensor tokens_of_experts(const Sorted& sorted, int64_t experts) {
-  const at::Tensor none = at::zeros({experts}, sorted.experts.options());
-  return none.scatter_add(0, sorted.experts, at::ones_like(sorted.experts));
-}
-
 // The positions of the sorted pairs, with room for `capacity` pairs of each expert; -1 for the
 // others.
 at::Tensor places_within(const Sorted& sorted, int64_t experts, int64_t capacity) {
-  const at::Tensor counts = tokens_of_experts(sorted, experts);
+  const at::Tensor counts = counts_of(sorted.experts, experts);
   const at::Tensor firsts = counts.cumsum(0) - counts;
   const at::Tensor rank = at::arange(sorted.experts.size(0), sorted.experts.options()) -
                           firsts.index_select(0, sorted.experts);
@@ -172,19 +162,17 @@ at::Tensor places_within(const Sorted& sorted, int64_t experts, int64_t capacity
 
 // The source and the destination of each routed row.
 struct Routed {
-  Routed(const Routing& asked, const at::Tensor& x, const at::Tensor& of_tokens)
-      : routing(asked), sorted(of_tokens) {
+  Routed(const Routing& attributes, const at::Tensor& x, const at::Tensor& of_tokens)
+      : routing(attributes), sorted(of_tokens) {
     const int64_t count = experts_per_token("expertIdx", of_tokens, x);
     from = sorted.order.floor_divide(count);
     if (!routing.drops) from = from.narrow(0, 0, routing.rows(of_tokens.numel()));
   }
   // Refuses an output with another number of rows. This bounds the sizes of later temporaries.
   void expect_rows(const Output& out, int64_t width) const {
-    if (routing.drops) {
-      expect_shape(out.name(), out, {routing.experts, routing.capacity, width});
-    } else {
-      expect_shape(out.name(), out, {from.size(0), width});
-    }
+    expect_shape(out.name(), out,
+                 routing.drops ? std::vector{routing.experts, routing.capacity, width}
+                               : std::vector{from.size(0), width});
   }
   void place() {
     if (routing.drops) places = places_within(sorted, routing.experts, routing.capacity);
@@ -200,10 +188,10 @@ struct Routed {
   void count(int64_t mode, bool before, OptionalOutput& counts_out,
              OptionalOutput& before_out) const {
     if (routing.drops) {
-      if (before && before_out) before_out = tokens_of_experts(sorted, routing.experts);
+      if (before && before_out) before_out = counts_of(sorted.experts, routing.experts);
     } else if (mode != 0 && counts_out) {
       expect_shape((*counts_out).name(), *counts_out, {routing.experts});
-      const at::Tensor counts = tokens_of_experts(sorted, routing.experts);
+      const at::Tensor counts = counts_of(sorted.experts, routing.experts);
       counts_out = mode == 1 ? counts.cumsum(0) : counts;
     }
   }
@@ -242,7 +230,7 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (Optional<In>, scaleOptio
   expect_dims("expertIdx", expertIdx, 2);
   EXPECT(expertIdx.size(0) == x.size(0) && expertIdx.size(1) > 0, "expertIdx has shape ",
          expertIdx.sizes(), ", expected ", x.size(0), " rows, as x has, of 1 or more");
-  EXPECT(activeNum >= 0, "activeNum is ", activeNum.value(), ", expected 0 or more");
+  expect_at_least("activeNum", activeNum, 0);
   const bool has_keys = expertTokensNumType == 2;
   expect_range("expertNum", expertNum, 1, has_keys ? 5120 : 10240);
   const ActiveExperts active = active_experts(activeExpertRangeOptional, expertNum);
@@ -261,7 +249,8 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (Optional<In>, scaleOptio
   // The active experts come first, those with smaller numbers last.
   const at::Tensor is_before = expertIdx < active.first;
   const Sorted sorted(expertIdx.masked_fill(is_before, std::numeric_limits<int64_t>::max()));
-  const at::Tensor counts = tokens_of(experts, active);
+  // `active.count()` stands for all inactive experts.
+  const at::Tensor counts = counts_of(experts, active.count() + 1).narrow(0, 0, active.count());
   const at::Tensor places = places_of(experts, sorted, counts, active.count(), layout);
   const at::Tensor source = layout.sources(places, experts.numel());
   const at::Tensor is_padding = source < 0;
@@ -293,7 +282,7 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (Optional<In>, scaleOptio
            " is null, expected a tensor where quantMode is 0");
     expect_shape("scaleOptional", *scaleOptional, {1});
     expect_shape("offsetOptional", *offsetOptional, {1});
-    expandedXOut = as_int8(rows * wide(*scaleOptional) + wide(*offsetOptional))
+    expandedXOut = to_int8(rows * wide(*scaleOptional) + wide(*offsetOptional))
                        .masked_fill(is_padding.unsqueeze(1), 0)
                        .view(shape);
     return;
@@ -308,7 +297,7 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (Optional<In>, scaleOptio
   if (x.numel() == 0) return;
   const at::Tensor scale = at::amax(rows.abs(), 1) / 127;
   expandedXOut =
-      as_int8(rows / scale.unsqueeze(1)).masked_fill(is_padding.unsqueeze(1), 0).view(shape);
+      to_int8(rows / scale.unsqueeze(1)).masked_fill(is_padding.unsqueeze(1), 0).view(shape);
   expandedScaleOut = scale.masked_fill(is_padding, 0);
 }
 // rowIdx numbers the tokens of all first experts, then those of all second ones.
@@ -346,7 +335,7 @@ ACLNN(MoeInitRoutingV2Grad, (Floating<In>, gradExpandedX), (IndexIn, expandedRow
       (int64_t, topK), (int64_t, dropPadMode), (int64_t, activeNum),
       (SameDtype<Out>, out, "gradExpandedX")) {
   expect_range("dropPadMode", dropPadMode, 0, 1);
-  EXPECT(activeNum >= 0, "activeNum is ", activeNum.value(), ", expected 0 or more");
+  expect_at_least("activeNum", activeNum, 0);
   expect_dims("gradExpandedX", gradExpandedX, dropPadMode == 1 ? 3 : 2);
   expect_dims("expandedRowIdx", expandedRowIdx, 1);
   const int64_t all = expandedRowIdx.numel();
@@ -355,7 +344,7 @@ ACLNN(MoeInitRoutingV2Grad, (Floating<In>, gradExpandedX), (IndexIn, expandedRow
   at::Tensor rows = wide(gradExpandedX);
   if (dropPadMode == 1) {
     rows = rows.flatten(0, 1);
-    check_bounds("expandedRowIdx + 1", expandedRowIdx + 1, rows.size(0) + 1);
+    check_bounds("expandedRowIdx", expandedRowIdx, rows.size(0), /*least=*/-1);
   } else {
     const int64_t count = activeNum > 0 ? std::min(activeNum.value(), all) : all;
     EXPECT(rows.size(0) == count, "gradExpandedX has ", rows.size(0), " rows, expected ", count);
@@ -370,7 +359,7 @@ ACLNN(MoeInitRoutingQuant, (Floating<In>, x), (SameShape<IndexIn>, rowIdx, "expe
       (Out, expandedXOut), (Out, expandedRowIdxOut), (Out, expandedExpertIdxOut)) {
   const NamedRows rows(x, rowIdx, expertIdx, activeNum);
   expect_dtype("expandedXOut", expandedXOut, at::kChar);
-  const at::Tensor quantized = as_int8(wide(x) * scale.value() + offset.value());
+  const at::Tensor quantized = to_int8(wide(x) * scale.value() + offset.value());
   expandedXOut = quantized.index_select(0, rows.tokens_of_rows);
   expandedRowIdxOut = rows.places();
   expandedExpertIdxOut = rows.sorted.experts;
@@ -415,7 +404,7 @@ ACLNN(MoeInitRoutingQuantV2, (Floating<In>, x), (IndexIn, expertIdx), (Optional<
       dynamicQuantScaleOutOptional = routed.routed(scale).flatten();
     }
   }
-  expandedXOut = routed.routed(as_int8(rows)).view(expandedXOut->sizes());
+  expandedXOut = routed.routed(to_int8(rows)).view(expandedXOut->sizes());
   expandedRowIdxOut = routed.row_index();
   routed.count(expertTokensCountOrCumsumFlag, expertTokensBeforeCapacityFlag,
                expertTokensCountOrCumsumOutOptional, expertTokensBeforeCapacityOutOptional);

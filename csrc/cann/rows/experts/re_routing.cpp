@@ -4,6 +4,7 @@
 
 #include "cann/rows/checks.h"
 #include "cann/rows/experts/experts.h"
+#include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::experts_re_routing_rows {
@@ -13,28 +14,26 @@ namespace {
 // The source of each token of the result: the tokens of all ranks for the first expert, then for
 // the second one. `counts` has the number of tokens of each rank (a row) for each expert.
 at::Tensor sources_of(const at::Tensor& counts, int64_t tokens) {
-  const at::Tensor flat = counts.to(at::kLong).contiguous();
-  const int64_t* const of = flat.const_data_ptr<int64_t>();
+  const std::vector<int64_t> values = integers_in(counts);
   const int64_t ranks = counts.size(0), experts = counts.size(1);
   std::vector<int64_t> starts;
   int64_t left = tokens;
-  for (int64_t i = 0; i < ranks * experts; ++i) {
+  for (const int64_t value : values) {
     starts.push_back(tokens - left);
-    EXPECT(of[i] >= 0 && of[i] <= left, "expertTokenNumPerRank has ", of[i],
+    EXPECT(value >= 0 && value <= left, "expertTokenNumPerRank has ", value,
            ", expected numbers of 0 or more with the sum ", tokens, ", as there are tokens");
-    left -= of[i];
+    left -= value;
   }
   EXPECT(left == 0, "expertTokenNumPerRank has the sum ", tokens - left, ", expected ", tokens,
          ", as there are tokens");
-  at::Tensor sources = at::empty({tokens}, flat.options());
-  int64_t* source = sources.data_ptr<int64_t>();
+  std::vector<int64_t> sources;
   for (int64_t expert = 0; expert < experts; ++expert) {
     for (int64_t rank = 0; rank < ranks; ++rank) {
-      const int64_t i = rank * experts + expert;
-      for (int64_t token = 0; token < of[i]; ++token) *source++ = starts[i] + token;
+      const auto i = static_cast<size_t>(rank * experts + expert);
+      for (int64_t token = 0; token < values[i]; ++token) sources.push_back(starts[i] + token);
     }
   }
-  return sources;
+  return at::tensor(sources, counts.options().dtype(at::kLong));
 }
 
 }  // namespace
@@ -51,10 +50,7 @@ ACLNN(MoeReRouting, (In, tokens), (In, expertTokenNumPerRank),
   expect_dims("tokens", tokens, 2);
   const int64_t count = tokens.size(0);
   expect_dims("expertTokenNumPerRank", expertTokenNumPerRank, 2);
-  EXPECT(expertTokenNumPerRank.scalar_type() == at::kInt ||
-             expertTokenNumPerRank.scalar_type() == at::kLong,
-         "expertTokenNumPerRank has dtype ", dtype_text(expertTokenNumPerRank.scalar_type()),
-         ", expected INT32 or INT64");
+  expect_dtype("expertTokenNumPerRank", expertTokenNumPerRank, {at::kInt, at::kLong});
   expect_dtype("permuteTokenIdxOut", permuteTokenIdxOut, at::kInt);
   const at::Tensor sources = has_values(tokens)
                                  ? sources_of(expertTokenNumPerRank, count)
@@ -72,12 +68,11 @@ ACLNN(MoeReRouting, (In, tokens), (In, expertTokenNumPerRank),
     expect_dtype("permutePerTokenScalesOut", *permutePerTokenScalesOut, at::kFloat);
     scales = perTokenScalesOptional->index_select(0, sources);
   }
-  const at::Tensor sums = expertTokenNumPerRank.sum(0);
+  const at::Tensor counts = expertTokenNumPerRank.sum(0);
   permuteTokensOut = result;
   if (perTokenScalesOptional) permutePerTokenScalesOut = scales;
-  permuteTokenIdxOut =
-      (idxType == 0 ? sources : at::argsort(sources, /*stable=*/true, 0, false)).to(at::kInt);
-  expertTokenNumOut = sums.to(expertTokenNumPerRank.scalar_type());
+  permuteTokenIdxOut = idxType == 0 ? sources : at::argsort(sources, /*stable=*/true, 0, false);
+  expertTokenNumOut = counts;
 }
 
 }  // namespace aclnn_host::experts_re_routing_rows

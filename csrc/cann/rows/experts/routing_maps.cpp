@@ -16,8 +16,7 @@ constexpr int64_t kMostExpertsOfToken = 512;
 // The map as INT8, 1 for the experts of a token.
 at::Tensor marks(const char* name, const at::Tensor& map) {
   expect_dims(name, map, 2);
-  EXPECT(map.scalar_type() == at::kChar || map.scalar_type() == at::kBool, name, " has dtype ",
-         dtype_name(acl_type(map.scalar_type())), ", expected INT8 or BOOL");
+  expect_dtype(name, map, {at::kChar, at::kBool});
   constexpr int64_t kLimit = 16777215;
   EXPECT(map.size(0) < kLimit && map.size(1) < kLimit, name, " has shape ", map.sizes(),
          ", expected sizes below ", kLimit);
@@ -27,6 +26,12 @@ at::Tensor marks(const char* name, const at::Tensor& map) {
 // The number of rows of each of `parts` parts of equal size.
 int64_t share(int64_t rows, int64_t parts) {
   return parts > 0 ? rows / parts : 0;
+}
+// As share(), for the rows of an argument, which must be a multiple of the parts.
+int64_t share(const char* name, int64_t rows, int64_t parts) {
+  EXPECT(parts > 0 ? rows % parts == 0 : rows == 0, name, " has ", rows,
+         " rows, expected a multiple of ", parts);
+  return share(rows, parts);
 }
 
 // The positions of the first `count` marks that are 1. If there are fewer, as in the vendor's
@@ -111,23 +116,21 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad)
   expect_shape("sortedIndices", sortedIndices, {rows});
   expect_shape("tokensGradOut", tokensGradOut, {tokensNum, permutedTokenOutputGrad.size(1)});
   const int64_t parts = dropAndPad ? numExperts.value() : tokensNum.value();
-  EXPECT(rows % parts == 0, "permutedTokenOutputGrad has ", rows, " rows, expected a multiple of ",
-         parts);
+  const int64_t each = share("permutedTokenOutputGrad", rows, parts);
   const at::Tensor gradient = wide(permutedTokenOutputGrad);
   if (dropAndPad) {
     check_bounds("sortedIndices", sortedIndices, tokensNum);
     tokensGradOut = summed(gradient, sortedIndices, tokensNum);
   } else {
     // A position that is out of range belongs to an expert that the token does not have.
-    tokensGradOut = rows_at(gradient, sortedIndices).unflatten(0, {tokensNum, rows / parts}).sum(1);
+    tokensGradOut = rows_at(gradient, sortedIndices).unflatten(0, {tokensNum, each}).sum(1);
   }
   if (!permutedProbsOutputGradOptional) return;
   expect_shape("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional, {rows});
   expect_dtype("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional,
                permutedTokenOutputGrad);
   EXPECT(routingMapOptional,
-         "routingMapOptional is null, expected a tensor as "
-         "permutedProbsOutputGradOptional is");
+         "routingMapOptional is null, expected a tensor as permutedProbsOutputGradOptional is");
   expect_shape("routingMapOptional", *routingMapOptional, {tokensNum, numExperts});
   if (!probsGradOutOptional) return;
   expect_dtype(*probsGradOutOptional, permutedTokenOutputGrad);
@@ -136,10 +139,10 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad)
   const at::Tensor& by_pair = *permutedProbsOutputGradOptional;
   const at::Tensor none = at::zeros({map.numel()}, by_pair.options());
   if (dropAndPad) {
-    const at::Tensor pairs = pairs_of(sortedIndices, rows / parts, numExperts);
+    const at::Tensor pairs = pairs_of(sortedIndices, each, numExperts);
     probsGradOutOptional = none.scatter(0, pairs, by_pair).view(map.sizes());
   } else {
-    const at::Tensor pairs = marked_pairs(map, rows / parts);
+    const at::Tensor pairs = marked_pairs(map, each);
     probsGradOutOptional =
         none.scatter(0, pairs, by_pair).view({numExperts, tokensNum}).t().contiguous();
   }
@@ -170,11 +173,7 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn,
     expect_shape("probsOptional", *probsOptional, {tokens, probsOptional->size(1)});
     if (paddedMode) parts = probsOptional->size(1);
   }
-  if (!paddedMode || probsOptional) {
-    EXPECT(parts > 0 ? rows % parts == 0 : rows == 0, "permutedTokens has ", rows,
-           " rows, expected a multiple of ", parts);
-  }
-  const int64_t each = share(rows, parts);
+  const int64_t each = !paddedMode || probsOptional ? share("permutedTokens", rows, parts) : 0;
   if (paddedMode) check_bounds("sortedIndices", sortedIndices, tokens);
   std::optional<at::Tensor> weights;  // of the rows; without padding, of the positions
   if (probsOptional) {
@@ -245,11 +244,7 @@ ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (Floating<In>, unpermutedTokensGrad),
          "tensors as probsOptional is");
   expect_like("permutedTokensOptional", *permutedTokensOptional, permutedTokensGradOut);
   const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
-  const int64_t parts = dropAndPad ? experts : tokens;  // the number of parts with equal numbers of
-                                                        // rows
-  EXPECT(parts > 0 ? rows % parts == 0 : rows == 0, "outIndex has ", rows,
-         " elements, expected a multiple of ", parts);
-  const int64_t each = share(rows, parts);
+  const int64_t each = share("outIndex", rows, dropAndPad ? experts : tokens);
   const at::Tensor of_rows = (gradient * wide(*permutedTokensOptional)).sum(1);
   const at::Tensor none = at::zeros({map.numel()}, of_rows.options());
   if (dropAndPad) {

@@ -38,6 +38,16 @@ at::Tensor tokens_of(const at::Tensor& tokens, const at::Tensor& pairs, int64_t 
   return moved(tokens, [&](const at::Tensor& x) { return x.index_select(0, from); });
 }
 
+// aclnnMoeTokenPermute. `row` is the struct of a function.
+template <class Row>
+void permute(Row& row) {
+  const int64_t count = expect_permutable(row.tokens, row.indices, row.paddedMode);
+  const Sorted sorted(row.indices);
+  const int64_t rows = rows_left(row.numOutTokens, row.indices.numel());
+  row.permuteTokensOut = tokens_of(row.tokens, sorted.order.narrow(0, 0, rows), count);
+  row.sortedIndicesOut = sorted.places;
+}
+
 // The kernels skip positions after the last row, and with a range all positions outside it. Without
 // a range they would access memory before the first row at a negative position, unless its
 // probability is 0.
@@ -67,11 +77,15 @@ struct Range {
   Range(at::IntArrayRef range, int64_t all) {
     EXPECT(range.size() == 2 && range[0] >= 0 && range[0] < range[1] && range[1] <= all,
            "rangeOptional is ", range,
-           ", expected the first place and the one after the last, at most ", all);
+           ", expected the first position and the one after the last, at most ", all);
     first = range[0];
     last = range[1];
   }
-  int64_t count() const { return last - first; }
+  // Refuses fewer rows than the range has.
+  void expect_rows(const char* name, const at::Tensor& rows) const {
+    EXPECT(rows.size(0) >= last - first, name, " has ", rows.size(0), " rows, expected ",
+           last - first, " as rangeOptional tells");
+  }
   // Positions relative to the start of the range; -1 outside it.
   at::Tensor within(const at::Tensor& places) const {
     return at::where((places >= first) & (places < last), places - first, -1);
@@ -119,32 +133,23 @@ at::Tensor probs_gradient(const at::Tensor& rows, const at::Tensor& gradient,
 
 }  // namespace
 
-ACLNN(MoeTokenPermute, (In, tokens), (IndexIn, indices), (int64_t, numOutTokens),
-      (bool, paddedMode), (SameDtype<Out>, permuteTokensOut, "tokens"), (Out, sortedIndicesOut)) {
-  const int64_t count = expect_permutable(tokens, indices, paddedMode);
-  const Sorted sorted(indices);
-  const int64_t rows = rows_left(numOutTokens, indices.numel());
-  permuteTokensOut = tokens_of(tokens, sorted.order.narrow(0, 0, rows), count);
-  sortedIndicesOut = sorted.places;
+ACLNN_STRUCT(MoeTokenPermute, (In, tokens), (IndexIn, indices), (int64_t, numOutTokens),
+             (bool, paddedMode), (SameDtype<Out>, permuteTokensOut, "tokens"),
+             (Out, sortedIndicesOut)) {
+  permute(*this);
 }
 // Without a range this is aclnnMoeTokenPermute.
 // Behaviour of MoeToken*WithEp*: Places count from the first of rangeOptional, as in the kernels.
 // The documents contradict themselves.
-ACLNN(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (Optional<In>, probsOptional),
-      (Optional<Ints>, rangeOptional), (int64_t, numOutTokens), (bool, paddedMode),
-      (SameDtype<Out>, permuteTokensOut, "tokens"), (Out, sortedIndicesOut),
-      (Optional<Out>, permuteProbsOut)) {
+ACLNN_STRUCT(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (Optional<In>, probsOptional),
+             (Optional<Ints>, rangeOptional), (int64_t, numOutTokens), (bool, paddedMode),
+             (SameDtype<Out>, permuteTokensOut, "tokens"), (Out, sortedIndicesOut),
+             (Optional<Out>, permuteProbsOut)) {
+  if (!rangeOptional) return permute(*this);
   const int64_t count = expect_permutable(tokens, indices, paddedMode);
-  const int64_t all = indices.numel();
   const Sorted sorted(indices);
-  if (!rangeOptional) {
-    const int64_t rows = rows_left(numOutTokens, all);
-    permuteTokensOut = tokens_of(tokens, sorted.order.narrow(0, 0, rows), count);
-    sortedIndicesOut = sorted.places;
-    return;
-  }
   expect_range("the last dimension of indices", count, 1, kMostExpertsOfToken);
-  const Range range(*rangeOptional, all);
+  const Range range(*rangeOptional, indices.numel());
   const at::Tensor pairs = sorted.order.slice(0, range.first, range.last);
   at::Tensor probs;
   if (probsOptional) {
@@ -188,9 +193,7 @@ ACLNN(MoeTokenPermuteWithEpGrad, (Floating<In>, permutedTokensOutputGrad), (Inde
   }
   const Range range(*rangeOptional, all);
   const at::Tensor places = range.within(sortedIndices);
-  EXPECT(permutedTokensOutputGrad.size(0) >= range.count(), "permutedTokensOutputGrad has ",
-         permutedTokensOutputGrad.size(0), " rows, expected ", range.count(),
-         " as rangeOptional tells");
+  range.expect_rows("permutedTokensOutputGrad", permutedTokensOutputGrad);
   at::Tensor probs;
   if (permutedProbsOutputGradOptional) {
     EXPECT(probsGradOut,
@@ -234,8 +237,7 @@ ACLNN(MoeTokenUnpermuteWithEp, (Floating<In>, permutedTokens), (IndexIn, sortedI
     expect_shape("probsOptional", *probsOptional, {all / numTopk.value(), numTopk.value()});
   }
   const Range range(*rangeOptional, all);
-  EXPECT(permutedTokens.size(0) >= range.count(), "permutedTokens has ", permutedTokens.size(0),
-         " rows, expected ", range.count(), " as rangeOptional tells");
+  range.expect_rows("permutedTokens", permutedTokens);
   out = summed(permutedTokens, range.within(sortedIndices), numTopk, probsOptional);
 }
 
@@ -258,7 +260,7 @@ ACLNN(MoeTokenUnpermuteGrad, (Floating<In>, permuteTokens),
   if (probsOptional) expect_shape("probsOptional", *probsOptional, {tokens, count});
   const at::Tensor rows =
       rows_gradient(unpermutedTokensGrad, sortedIndices, probsOptional, permuteTokens.size(0));
-  at::Tensor probs;
+  at::Tensor probs;  // the gradient, computed before an output is written
   if (probsOptional) {
     probs = probs_gradient(permuteTokens, unpermutedTokensGrad, sortedIndices, {tokens, count});
   }

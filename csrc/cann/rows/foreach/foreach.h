@@ -10,8 +10,8 @@ namespace aclnn_host {
 
 template <class... Lists>
 void check_lengths(const std::vector<Output>& out, const Lists&... lists) {
-  EXPECT(((lists.size() == out.size()) && ...),
-         "the lists of tensors have different lengths, expected the same length for all of them");
+  EXPECT(((lists.size() == out.size()) && ...), out.empty() ? "out" : out[0].name(), " has ",
+         out.size(), " tensors, expected the number that every list of the call has");
 }
 
 // Fills every output with result(i). All lists of a call have one length. Outputs may overlap

@@ -1,19 +1,14 @@
 // Feed-forward layers, for all tokens or for those of each expert. Products are summed in FP32, and
 // the values between both products are not rounded, except to INT8 in quantised layers.
 
-#include "cann/rows/checks.h"
+#include "cann/rows/integers.h"
 #include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::matmul_feed_forward_rows {
 
 namespace {
-
-void check(const char* name, const at::Tensor& tensor, at::IntArrayRef shape,
-           at::ScalarType dtype) {
-  expect_dtype(name, tensor, dtype);
-  EXPECT(tensor.sizes() == shape, name, " has shape ", tensor.sizes(), ", expected ", shape);
-}
 
 // An activation function by its name, in upper or lower case.
 class Activation {
@@ -23,11 +18,8 @@ class Activation {
       const bool is_capital = letter >= 'A' && letter <= 'Z';
       name_ += is_capital ? static_cast<char>(letter - 'A' + 'a') : letter;
     }
-    const bool is_known =
-        is_gated() || name_ == "fastgelu" || name_ == "relu" || name_ == "silu" || name_ == "gelu";
-    EXPECT(is_known, "activation is \"", name,
-           "\", expected \"fastgelu\", \"gelu\", \"relu\", \"silu\", \"geglu\", \"swiglu\" or "
-           "\"reglu\"");
+    expect_text("activation", name_,
+                {"fastgelu", "gelu", "relu", "silu", "geglu", "swiglu", "reglu"});
   }
   // True if the activation multiplies one half of a row by the other.
   bool is_gated() const { return name_ == "geglu" || name_ == "swiglu" || name_ == "reglu"; }
@@ -126,21 +118,18 @@ struct Layer {
     expect(has_quantised_weights(), {&second.weight_scale});
     if (is_quantised()) expect(false, {&first.weight_scale});
     if (is_plain || is_quantised()) expect(false, {&first.weight_offset, &second.weight_offset});
-    if (is_quantised()) {
-      EXPECT(at::isReducedFloatingType(y->scalar_type()), "y has dtype ",
-             dtype_text(y->scalar_type()), ", expected FLOAT16 or BFLOAT16 as x is INT8");
-      return;
-    }
+    if (is_quantised()) return expect_half("y", y, " as x is INT8");
     EXPECT(x.is_floating_point(), "x has dtype ", dtype_text(x.scalar_type()),
            ", expected a floating-point type or INT8");
-    EXPECT(is_plain || at::isReducedFloatingType(x.scalar_type()), "x has dtype ",
-           dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16 as ",
-           first.weight_scale.name, " is a tensor");
     expect_dtype(y, x);
-    if (!is_plain) return;
-    EXPECT(precise == 0 || precise == 1, "innerPrecise is ", precise, ", expected 0 or 1");
-    EXPECT(precise == 0 || x.scalar_type() != at::kBFloat16, "innerPrecise is ", precise,
-           ", expected 0 because x is BFLOAT16");
+    if (!is_plain) {
+      const std::string reason = text_of({" as ", first.weight_scale.name, " is a tensor"});
+      return expect_half("x", x, reason.c_str());
+    }
+    expect_one_of("innerPrecise", precise, {0, 1});
+    if (x.scalar_type() == at::kBFloat16) {
+      expect_one_of("innerPrecise", precise, {0}, " because x is BFLOAT16");
+    }
   }
 
   // Checks a product with a matrix of `rows` by `columns`.
@@ -153,45 +142,42 @@ struct Layer {
       all.insert(all.end(), sizes);
       return all;
     };
-    const aclDataType type = step.weight.dtype;
-    if (is_quantised() || has_quantised_weights()) {
-      EXPECT(type == ACL_INT8 || (type == ACL_INT4 && !is_quantised()), name, " has dtype ",
-             dtype_name(type), ", expected INT8", is_quantised() ? "" : " or INT4");
+    if (has_quantised_weights()) {
+      expect_type(name, step.weight, {ACL_INT8, ACL_INT4});
     } else {
-      EXPECT(type == acl_type(x.scalar_type()), name, " has dtype ", dtype_name(type),
-             ", expected ", dtype_text(x.scalar_type()));
+      expect_type(name, step.weight, {acl_type(x.scalar_type())});
     }
     expect_format(name, step.weight);
     expect_shape(name, step.weight.elements, shape({rows, columns}));
     if (step.bias) {
       // With BFLOAT16 the document requires FLOAT.
-      const bool is_wide = x.scalar_type() == at::kBFloat16;
-      check(step.bias.name, *step.bias.tensor, shape({columns}),
-            is_quantised() ? at::kInt
-            : is_wide      ? at::kFloat
-                           : x.scalar_type());
+      const bool is_bfloat16 = x.scalar_type() == at::kBFloat16;
+      expect_shape(step.bias.name, *step.bias.tensor, shape({columns}));
+      expect_dtype(step.bias.name, *step.bias.tensor,
+                   is_quantised() ? at::kInt
+                   : is_bfloat16  ? at::kFloat
+                                  : x.scalar_type());
     }
     if (step.dequantisation) {
-      const auto& [of_scale, tensor] = step.dequantisation;
-      const at::ScalarType given = tensor->scalar_type();
-      const bool is_known = result == at::kBFloat16 ? given == at::kBFloat16
-                                                    : holds_bits(*tensor) || given == at::kFloat;
-      EXPECT(is_known, of_scale, " has dtype ", dtype_text(given), ", expected ",
-             result == at::kBFloat16 ? "BFLOAT16" : "UINT64, INT64 or FLOAT", " as y is ",
-             dtype_text(result));
-      expect_shape(of_scale, *tensor, shape({columns}));
+      const auto& [scale_name, tensor] = step.dequantisation;
+      if (result == at::kBFloat16) {
+        expect_dtype(scale_name, *tensor, {at::kBFloat16}, " as y is BFLOAT16");
+      } else {
+        expect_dtype(scale_name, *tensor, {at::kUInt64, at::kLong, at::kFloat}, " as y is FLOAT16");
+      }
+      expect_shape(scale_name, *tensor, shape({columns}));
     }
     if (!step.weight_scale) return;
-    const auto& [of_scale, tensor] = step.weight_scale;
-    expect_dtype(of_scale, *tensor, x.scalar_type());
+    const auto& [scale_name, tensor] = step.weight_scale;
+    expect_dtype(scale_name, *tensor, x.scalar_type());
     const size_t dims = lead.size();
     if (tensor->dim() == static_cast<int64_t>(dims) + 2) {
       const int64_t groups = tensor->size(static_cast<int64_t>(dims));
-      EXPECT(groups > 0 && rows % groups == 0, of_scale, " has ", groups,
+      EXPECT(groups > 0 && rows % groups == 0, scale_name, " has ", groups,
              " groups, expected a divisor of ", rows, ", the rows of ", name);
-      expect_shape(of_scale, *tensor, shape({groups, columns}));
+      expect_shape(scale_name, *tensor, shape({groups, columns}));
     } else {
-      expect_shape(of_scale, *tensor, shape({columns}));
+      expect_shape(scale_name, *tensor, shape({columns}));
     }
     if (step.weight_offset)
       expect_like(step.weight_offset.name, *step.weight_offset.tensor, *tensor);
@@ -199,7 +185,7 @@ struct Layer {
 
   // Checks the shapes for this number of experts; without experts there is no dimension for them.
   void check_with(std::optional<int64_t> experts, const Output& y) const {
-    EXPECT(x.dim() >= 2 && x.dim() <= 8, "x has ", x.dim(), " dimensions, expected 2 to 8");
+    expect_dims("x", x, 2, 8);
     EXPECT(!activation.is_gated(),
            "activation is a gated one, expected \"fastgelu\", \"gelu\", \"relu\" or \"silu\"; "
            "the host CANN does not emulate the others");
@@ -212,13 +198,11 @@ struct Layer {
     check_step(first, "weight1", experts, x.size(-1), inner, y->scalar_type());
     check_step(second, "weight2", experts, inner, x.size(-1), y->scalar_type());
     if (is_quantised()) {
-      const at::ScalarType of_scales[] = {first.dequantisation.tensor->scalar_type(),
-                                          second.dequantisation.tensor->scalar_type()};
-      EXPECT(of_scales[0] == of_scales[1], second.dequantisation.name, " has dtype ",
-             dtype_text(of_scales[1]), ", expected ", dtype_text(of_scales[0]), " as ",
-             first.dequantisation.name, " has");
+      const std::string reason = text_of({" as ", first.dequantisation.name, " has"});
+      expect_dtype(second.dequantisation.name, *second.dequantisation.tensor,
+                   {first.dequantisation.tensor->scalar_type()}, reason.c_str());
       const int64_t count = experts.value_or(1);
-      check(offset.name, *offset.tensor, {count}, at::kFloat);
+      expect_tensor(offset.name, *offset.tensor, at::kFloat, {count});
       expect_dtype(scale.name, *scale.tensor, at::kFloat);
       const at::IntArrayRef sizes = scale.tensor->sizes();
       const std::vector<int64_t> of_columns =
@@ -296,12 +280,9 @@ void write(const Layer& layer, const at::OptionalIntArrayRef& tokens, bool are_e
 // The values of a device tensor. In stage 1, where they are unknown, the first expert gets all
 // rows.
 std::vector<int64_t> values_of(const at::Tensor& tokens, bool are_ends, int64_t rows) {
+  if (has_values(tokens)) return integers_in(tokens);
   std::vector<int64_t> values(static_cast<size_t>(tokens.size(0)), are_ends ? rows : 0);
   values[0] = rows;
-  if (!has_values(tokens)) return values;
-  const at::Tensor known = tokens.to(at::kLong).contiguous();
-  const int64_t* data = known.const_data_ptr<int64_t>();
-  values.assign(data, data + known.numel());
   return values;
 }
 
@@ -381,19 +362,17 @@ ACLNN(FFNV3, (In, x), (Stored<In>, weight1), (Stored<In>, weight2),
   expect_dtype("expertTokensOptional", tokens, at::kLong);
   EXPECT(tokens.dim() == 1 && tokens.size(0) <= 256, "expertTokensOptional has shape ",
          tokens.sizes(), ", expected one dimension with at most 256 elements");
-  EXPECT(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
+  expect_dims("x", x, 2, 8);
   write(layer, values_of(tokens, tokensIndexFlag, rows_of(x)), tokensIndexFlag, y);
 }
 
 ACLNN(FusedMatmulGelu, (Floating<In>, x), (SameDtype<Floating<In>>, weight, "x"),
       (SameDtype<Optional<In>>, bias, "x"), (int64_t, approximate), (SameDtype<Out>, y, "x")) {
-  EXPECT(approximate == 1, "approximate is ", approximate, ", expected 1 (by tanh)");
+  expect_one_of("approximate", approximate, {1}, " (by tanh)");
   EXPECT(x.dim() >= 2 && weight.dim() == 2 && x.size(-1) == weight.size(1) && weight.numel() > 0,
          "x has shape ", x.sizes(), " and weight has shape ", weight.sizes(),
          ", expected (..., K) and (N, K)");
-  if (bias) {
-    expect_shape("bias", *bias, {weight.size(0)});
-  }
+  if (bias) expect_shape("bias", *bias, {weight.size(0)});
   y = tanh_gelu(at::linear(wide(x), wide(weight), wide(bias)));
 }
 

@@ -1,8 +1,8 @@
 // Matrix products fused with later steps, without rounding in between.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/matmul/matrix_units.h"
 #include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::matmul_fused_matmul_rows {
@@ -28,8 +28,7 @@ void check_fused_types(const at::Tensor& x1, const std::optional<at::Tensor>& x3
   EXPECT(cube_math_type != 2 || x1.scalar_type() != at::kBFloat16,
          "cubeMathType is 2, expected another one for x1 of BFLOAT16");
   EXPECT(cube_math_type != 4 || x3,
-         "cubeMathType is 4, expected it with the fusedOpType "
-         "\"add\" or \"mul\" only");
+         "cubeMathType is 4, expected it with the fusedOpType \"add\" or \"mul\" only");
   expect_dtype("y", y, is_cast ? at::kFloat : x1.scalar_type());
 }
 
@@ -62,52 +61,45 @@ at::Tensor joined_batches(const at::Tensor& product, int64_t parts) {
       .flatten(2);
 }
 
-void transposed_product(const at::Tensor& x1, const at::Tensor& x2,
-                        const std::optional<at::Tensor>& bias,
-                        const std::optional<at::Tensor>& scale, at::IntArrayRef permX1,
-                        at::IntArrayRef permX2, at::IntArrayRef permY, Exact<int64_t> cubeMathType,
-                        Exact<int64_t> batchSplitFactor, Output& out) {
-  expect_absent("bias", bias);
+// `row` is the struct of a function.
+template <class Row>
+void transposed_product(Row& row, const at::Tensor& x2) {
+  const at::Tensor& x1 = row.x1;
+  const int64_t parts = row.batchSplitFactor;
+  expect_absent("bias", row.bias);
   expect_dims("x1", x1, 3);
   expect_dims("x2", x2, 3);
   const int64_t same[] = {0, 1, 2};
   const int64_t exchanged[] = {1, 0, 2};
   const int64_t transposed[] = {0, 2, 1};
-  const auto is = [](at::IntArrayRef perm, at::IntArrayRef expected) { return perm == expected; };
-  EXPECT(is(permX1, same) || is(permX1, exchanged), "permX1 is ", permX1,
+  EXPECT(row.permX1.equals(same) || row.permX1.equals(exchanged), "permX1 is ", row.permX1,
          ", expected [0, 1, 2] or [1, 0, 2]");
-  EXPECT(is(permX2, same) || is(permX2, transposed), "permX2 is ", permX2,
+  EXPECT(row.permX2.equals(same) || row.permX2.equals(transposed), "permX2 is ", row.permX2,
          ", expected [0, 1, 2] or [0, 2, 1]");
-  EXPECT(is(permY, exchanged), "permY is ", permY, ", expected [1, 0, 2]");
-  const at::Tensor a = x1.permute(permX1);
-  const at::Tensor b = x2.permute(permX2);
+  EXPECT(row.permY.equals(exchanged), "permY is ", row.permY, ", expected [1, 0, 2]");
+  const at::Tensor a = x1.permute(row.permX1);
+  const at::Tensor b = x2.permute(row.permX2);
   const int64_t batch = a.size(0);
   EXPECT(b.size(0) == batch && b.size(1) == a.size(2), "x2 has shape ", x2.sizes(),
          ", expected a batch of ", batch, " and ", a.size(2), " elements to sum over");
-  EXPECT(
-      batchSplitFactor >= 1 && batchSplitFactor <= batch && batch % batchSplitFactor.value() == 0,
-      "batchSplitFactor is ", batchSplitFactor.value(), ", expected a divisor of ", batch);
-  const bool has_bfloat16 =
-      (x1.scalar_type() == at::kBFloat16) != (x2.scalar_type() == at::kBFloat16);
-  EXPECT(!has_bfloat16, "x2 has dtype ", dtype_text(x2.scalar_type()),
-         ", expected that of x1 where one is BFLOAT16");
-  const MatrixUnits units(cubeMathType, x1, x2);
+  EXPECT(parts >= 1 && parts <= batch && batch % parts == 0, "batchSplitFactor is ", parts,
+         ", expected a divisor of ", batch);
+  EXPECT((x1.scalar_type() == at::kBFloat16) == (x2.scalar_type() == at::kBFloat16),
+         "x2 has dtype ", x2.scalar_type(), ", expected that of x1 where one is BFLOAT16");
+  const MatrixUnits units(row.cubeMathType, x1, x2);
   const at::Tensor product = units.result(at::matmul(units.read(a), units.read(b)));
-  if (!scale) {
-    expect_dtype("out", out, c10::promoteTypes(x1.scalar_type(), x2.scalar_type()));
-    out =
-        batchSplitFactor == 1 ? product.transpose(0, 1) : joined_batches(product, batchSplitFactor);
+  if (!row.scale) {
+    expect_dtype("out", row.out, c10::promoteTypes(x1.scalar_type(), x2.scalar_type()));
+    row.out = parts == 1 ? product.transpose(0, 1) : joined_batches(product, parts);
     return;
   }
-  EXPECT(holds_bits(*scale), "scale has dtype ", dtype_text(scale->scalar_type()),
-         ", expected INT64 or UINT64");
-  EXPECT(batchSplitFactor == 1, "batchSplitFactor is ", batchSplitFactor.value(),
-         ", expected 1 with a scale");
+  expect_dtype("scale", *row.scale, {at::kLong, at::kUInt64});
+  expect_one_of("batchSplitFactor", parts, {1}, " with a scale");
   expect_dtype("x1", x1, at::kHalf);
   expect_dtype("x2", x2, at::kHalf);
-  expect_dtype("out", out, at::kChar);
-  expect_shape("scale", *scale, {batch * product.size(2)});
-  out = quantized(joined_batches(product, 1).transpose(0, 1), *scale, std::nullopt);
+  expect_dtype("out", row.out, at::kChar);
+  expect_shape("scale", *row.scale, {batch * product.size(2)});
+  row.out = quantized(joined_batches(product, 1).transpose(0, 1), *row.scale, std::nullopt);
 }
 
 }  // namespace
@@ -118,10 +110,7 @@ ACLNN(FusedMatmul, (In, x1), (SameDtype<In>, x2, "x1"), (Optional<In>, bias),
   const std::string& type = fusedOpType;
   const bool is_gelu = type == "gelu_erf" || type == "gelu_tanh";
   const bool is_binary = type == "add" || type == "mul";
-  EXPECT(is_gelu || is_binary || type.empty() || type == "16cast32" || type == "relu",
-         "fusedOpType is \"", type,
-         "\", expected \"\", \"16cast32\", \"add\", \"mul\", "
-         "\"gelu_erf\", \"gelu_tanh\" or \"relu\"");
+  expect_text("fusedOpType", type, {"", "16cast32", "add", "mul", "gelu_erf", "gelu_tanh", "relu"});
   require_given(x3 || !is_binary, "x3 is null, expected a tensor for the fusedOpType \"", type,
                 "\"");
   EXPECT(is_binary || !x3, "x3 is given, expected null for the fusedOpType \"", type, "\"");
@@ -131,8 +120,7 @@ ACLNN(FusedMatmul, (In, x1), (SameDtype<In>, x2, "x1"), (Optional<In>, bias),
   const MatrixUnits units(without_fp32_add(cubeMathType), x1, x2);
   at::Tensor product = at::matmul(units.read(x1), units.read(x2));
   if (bias) {
-    EXPECT(is_reduced(*bias) || bias->scalar_type() == at::kFloat, "bias has dtype ",
-           dtype_text(bias->scalar_type()), ", expected FLOAT16, BFLOAT16 or FLOAT");
+    expect_dtype("bias", *bias, {at::kHalf, at::kBFloat16, at::kFloat});
     const int64_t n = product.size(-1);
     EXPECT(bias->numel() == n && bias->dim() >= 1 && bias->dim() <= 2 && bias->size(-1) == n,
            "bias has shape ", bias->sizes(), ", expected (", n, ") or (1, ", n, ")");
@@ -151,19 +139,17 @@ ACLNN(FusedMatmul, (In, x1), (SameDtype<In>, x2, "x1"), (Optional<In>, bias),
 }
 
 // The result is (M, B, N); (M, 1, B N) if it is quantised; or (parts, M, B / parts N).
-ACLNN(TransposeBatchMatMul, (In, x1), (In, x2), (Optional<In>, bias), (Optional<In>, scale),
-      (Ints, permX1), (Ints, permX2), (Ints, permY), (int8_t, cubeMathType),
-      (int32_t, batchSplitFactor), (Out, out)) {
-  transposed_product(x1, x2, bias, scale, permX1, permX2, permY, cubeMathType, batchSplitFactor,
-                     out);
+ACLNN_STRUCT(TransposeBatchMatMul, (In, x1), (In, x2), (Optional<In>, bias), (Optional<In>, scale),
+             (Ints, permX1), (Ints, permX2), (Ints, permY), (int8_t, cubeMathType),
+             (int32_t, batchSplitFactor), (Out, out)) {
+  transposed_product(*this, x2);
 }
-ACLNN(TransposeBatchMatMulWeightNz, (In, x1), (Stored<In>, x2), (Optional<In>, bias),
-      (Optional<In>, scale), (Ints, permX1), (Ints, permX2), (Ints, permY), (int8_t, cubeMathType),
-      (int32_t, batchSplitFactor), (Out, out)) {
+ACLNN_STRUCT(TransposeBatchMatMulWeightNz, (In, x1), (Stored<In>, x2), (Optional<In>, bias),
+             (Optional<In>, scale), (Ints, permX1), (Ints, permX2), (Ints, permY),
+             (int8_t, cubeMathType), (int32_t, batchSplitFactor), (Out, out)) {
   expect_weight("x2", x2);
   EXPECT(x2.dtype != ACL_FLOAT, "x2 has dtype FLOAT, expected FLOAT16 or BFLOAT16");
-  transposed_product(x1, x2.elements, bias, scale, permX1, permX2, permY, cubeMathType,
-                     batchSplitFactor, out);
+  transposed_product(*this, x2.elements);
 }
 
 }  // namespace aclnn_host::matmul_fused_matmul_rows

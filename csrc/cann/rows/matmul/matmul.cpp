@@ -17,12 +17,8 @@ std::string in_first_letters(std::string equation) {
   std::string letters;
   for (char& letter : equation) {
     if (std::isalpha(static_cast<unsigned char>(letter)) == 0) continue;
-    size_t place = letters.find(letter);
-    if (place == std::string::npos) {
-      place = letters.size();
-      letters += letter;
-    }
-    letter = static_cast<char>('a' + place);
+    if (letters.find(letter) == std::string::npos) letters += letter;
+    letter = static_cast<char>('a' + letters.find(letter));
   }
   return equation;
 }
@@ -41,21 +37,22 @@ void write_product(const at::Tensor& self, const at::Tensor& mat2, Output& out,
       [](at::Tensor& place, const auto& a, const auto& b) { at::mm_out(place, a, b); });
 }
 
-// A batch of one is multiplied with every matrix of the other operand.
+// x with `batch` matrices: a batch of one is multiplied with every matrix of the other operand.
+at::Tensor batched(const at::Tensor& x, int64_t batch) {
+  return x.size(0) == 1 ? x.expand({batch, -1, -1}) : x;
+}
+
 void write_batched_product(const at::Tensor& self, const at::Tensor& mat2, Output& out,
                            int64_t cube_math_type) {
-  EXPECT(self.dim() == 3 && mat2.dim() == 3, "self has shape ", self.sizes(),
-         " and mat2 has shape ", mat2.sizes(), ", expected three dimensions each");
+  expect_dims("self", self, 3);
+  expect_dims("mat2", mat2, 3);
   const MatrixUnits units(cube_math_type, self, mat2);
   const int64_t batch = self.size(0) == 1 ? mat2.size(0) : self.size(0);
-  const auto batched = [batch](const at::Tensor& x) {
-    return x.size(0) == 1 ? x.expand({batch, -1, -1}) : x;
-  };
   units.multiply(
       self, mat2, out,
-      [&](const auto& a, const auto& b) { return at::bmm(batched(a), batched(b)); },
+      [&](const auto& a, const auto& b) { return at::bmm(batched(a, batch), batched(b, batch)); },
       [&](at::Tensor& place, const auto& a, const auto& b) {
-        at::bmm_out(place, batched(a), batched(b));
+        at::bmm_out(place, batched(a, batch), batched(b, batch));
       });
 }
 
@@ -161,15 +158,11 @@ ACLNN(InplaceAddbmm, (InOut, selfRef), (In, batch1), (In, batch2), (Number, beta
   expect_dims("batch1", batch1, 3);
   expect_dims("batch2", batch2, 3);
   const MatrixUnits units(cubeMathType, batch1, batch2);
-  // A batch of one is multiplied with every matrix of the other operand.
   const int64_t batch = batch1.size(0) == 1 ? batch2.size(0) : batch1.size(0);
-  const auto batched = [batch](const at::Tensor& x) {
-    return x.size(0) == 1 ? x.expand({batch, -1, -1}) : x;
-  };
   EXPECT(batch > 0 || selfRef->numel() == 0,
          "batch1 and batch2 have no matrices, expected some because selfRef has elements");
-  const at::Tensor result = at::addbmm(units.widen(selfRef), batched(units.read(batch1)),
-                                       batched(units.read(batch2)), beta, alpha);
+  const at::Tensor result = at::addbmm(units.widen(selfRef), batched(units.read(batch1), batch),
+                                       batched(units.read(batch2), batch), beta, alpha);
   const bool ignores_product = alpha.toDouble() == 0 && beta.toDouble() != 0;
   selfRef = ignores_product ? units.widen(selfRef) * beta : result;
 }
@@ -200,8 +193,8 @@ ACLNN(Einsum, (Ins, tensors), (const char*, equation), (SameDtype<Out>, output, 
   EXPECT(tensors.size() == 2, "tensors has ", tensors.size(), " tensors, expected 2");
   expect_dtype("tensors", tensors[1], tensors[0]);
   EXPECT(tensors[0].scalar_type() != at::kBool, "tensors have dtype BOOL, expected numbers");
-  EXPECT(tensors[0].numel() > 0 && tensors[1].numel() > 0,
-         "a tensor has no elements, expected at least one in each");
+  expect_elements("tensors[0]", tensors[0]);
+  expect_elements("tensors[1]", tensors[1]);
   const std::string renamed = in_first_letters(equation);
   const bool is_outer = renamed == "a,b->ab";
   EXPECT(is_outer || renamed == "abcd,abced->abce", "equation is \"", equation,

@@ -1,8 +1,8 @@
 // Steps of the Adam optimiser and its variants, computed in FLOAT.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/foreach/foreach.h"
 #include "cann/rows/optimizers/lists.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::optimizers_adam_rows {
@@ -14,11 +14,10 @@ at::Tensor following(const at::Tensor& step) {
   return step.reshape({}).to(at::kFloat).add(1);
 }
 
-// A tensor of one element, as a FLOAT number.
-at::Tensor number(const char* name, const at::Tensor& tensor, at::ScalarType dtype) {
-  expect_dtype(name, tensor, dtype);
-  EXPECT(tensor.numel() == 1, name, " has shape ", tensor.sizes(), ", expected [1]");
-  return tensor.reshape({}).to(at::kFloat);
+// A FLOAT tensor of one element.
+at::Tensor number(const char* name, const at::Tensor& tensor) {
+  expect_dtype(name, tensor, at::kFloat);
+  return setting(name, tensor);
 }
 
 // Checks that a list has the length, shapes and types of `like`.
@@ -43,10 +42,8 @@ std::vector<at::Tensor> following(const std::vector<at::Tensor>& steps, size_t c
          ", as many as paramsRef");
   std::vector<at::Tensor> numbers;
   for (const at::Tensor& step : steps) {
-    EXPECT(step.scalar_type() == at::kLong || step.scalar_type() == at::kFloat,
-           "stateSteps has dtype ", dtype_text(step.scalar_type()), ", expected INT64 or FLOAT");
-    EXPECT(step.numel() > 0, "stateSteps has a tensor of shape ", step.sizes(),
-           ", expected one element");
+    expect_dtype("stateSteps", step, {at::kLong, at::kFloat});
+    expect_elements("stateSteps", step);
     numbers.push_back(step.reshape({-1}).select(0, 0).to(at::kFloat) + 1);
   }
   return numbers;
@@ -59,12 +56,9 @@ class Quantised {
   Quantised(const char* name, const Output& places, const char* map_name, const at::Tensor& map,
             const char* largest_name, const Output& largest, const at::Tensor& like, int64_t block)
       : map_(map), shape_(like.sizes().vec()), block_(block), elements_(like.numel()) {
-    expect_dtype(name, places, at::kByte);
-    expect_shape(name, places, like.sizes());
-    expect_dtype(map_name, map, at::kFloat);
-    expect_shape(map_name, map, {kSize});
-    expect_dtype(largest_name, largest, at::kFloat);
-    expect_shape(largest_name, largest, {(elements_ + block - 1) / block});
+    expect_tensor(name, places, at::kByte, like.sizes());
+    expect_tensor(map_name, map, at::kFloat, {kSize});
+    expect_tensor(largest_name, largest, at::kFloat, {(elements_ + block - 1) / block});
     const at::Tensor indices = static_cast<const at::Tensor&>(places).reshape({-1}).to(at::kLong);
     values_ =
         map.index_select(0, indices)
@@ -133,30 +127,24 @@ ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
 // Behaviour of ApplyAdamW: With amsgrad, vRef becomes the larger one of itself and
 // maxGradNormOptional.
 ACLNN(ApplyAdamW, (Floating<InOut>, varRef), (Like<Floating<InOut>>, mRef, "varRef"),
-      (Like<Floating<InOut>>, vRef, "varRef"), (Floating<In>, beta1Power),
-      (Floating<In>, beta2Power), (Floating<In>, lr), (Floating<In>, weightDecay),
-      (Floating<In>, beta1), (Floating<In>, beta2), (Floating<In>, eps),
+      (Like<Floating<InOut>>, vRef, "varRef"), (SameDtype<In>, beta1Power, "varRef"),
+      (SameDtype<In>, beta2Power, "varRef"), (SameDtype<In>, lr, "varRef"),
+      (SameDtype<In>, weightDecay, "varRef"), (SameDtype<In>, beta1, "varRef"),
+      (SameDtype<In>, beta2, "varRef"), (SameDtype<In>, eps, "varRef"),
       (Like<Floating<In>>, grad, "varRef"), (Optional<In>, maxGradNormOptional), (bool, amsgrad),
       (bool, maximize)) {
   require_given(!amsgrad || maxGradNormOptional,
                 "amsgrad is true and maxGradNormOptional is null, expected a tensor");
   if (amsgrad) expect_like("maxGradNormOptional", *maxGradNormOptional, varRef);
-  const auto number = [&](const char* name, const at::Tensor& tensor) {
-    EXPECT(tensor.numel() == 1, name, " has ", tensor.numel(), " elements, expected 1");
-    EXPECT(tensor.scalar_type() == varRef->scalar_type(), name, " has dtype ",
-           dtype_text(tensor.scalar_type()), ", expected ", dtype_text(varRef->scalar_type()),
-           " as varRef has");
-    return wide(tensor).reshape({});
-  };
-  const at::Tensor first = number("beta1", beta1), second = number("beta2", beta2);
-  const at::Tensor rate = number("lr", lr), decay = number("weightDecay", weightDecay);
-  const at::Tensor power1 = number("beta1Power", beta1Power) * first;
-  const at::Tensor power2 = number("beta2Power", beta2Power) * second;
+  const at::Tensor first = setting("beta1", beta1), second = setting("beta2", beta2);
+  const at::Tensor rate = setting("lr", lr), decay = setting("weightDecay", weightDecay);
+  const at::Tensor power1 = setting("beta1Power", beta1Power) * first;
+  const at::Tensor power2 = setting("beta2Power", beta2Power) * second;
   const at::Tensor gradient = maximize ? -wide(grad) : wide(grad);
   const at::Tensor mean = wide(mRef) * first + gradient * (1 - first);
   at::Tensor square = wide(vRef) * second + gradient.square() * (1 - second);
   if (amsgrad) square = at::maximum(square, wide(*maxGradNormOptional));
-  const at::Tensor deviation = (square / (1 - power2)).sqrt() + number("eps", eps);
+  const at::Tensor deviation = (square / (1 - power2)).sqrt() + setting("eps", eps);
   const at::Tensor variable = wide(varRef);
   const at::Tensor result =
       variable - rate * (mean / (1 - power1)) / deviation - rate * decay * variable;
@@ -184,12 +172,12 @@ ACLNN(ApplyAdamWV2, (Floating<InOut>, varRef), (SameShape<Floating<InOut>>, mRef
   expect_width("vRef", vRef);
   expect_width("grad", grad);
   if (amsgrad) expect_width("maxGradNormOptionalRef", *maxGradNormOptionalRef);
-  EXPECT(step.numel() == 1, "step has shape ", step.sizes(), ", expected one element");
   std::vector<at::Tensor> largest;
   if (amsgrad) largest.push_back(wide(*maxGradNormOptionalRef));
   const auto [params, grads, means, squares, larger] =
       at::_fused_adamw({wide(varRef)}, {wide(grad)}, {wide(mRef)}, {wide(vRef)}, largest,
-                       {following(step)}, lr, beta1, beta2, weightDecay, eps, amsgrad, maximize);
+                       {following(only_element("step", step))}, lr, beta1, beta2, weightDecay, eps,
+                       amsgrad, maximize);
   varRef = params[0];
   mRef = means[0];
   vRef = squares[0];
@@ -202,17 +190,15 @@ ACLNN(ApplyAdam, (Floating<InOut>, varRef), (Like<In>, m, "varRef"), (Like<In>, 
       (In, beta1Power), (In, beta2Power), (In, lr), (In, beta1), (In, beta2), (In, epsilon),
       (Like<In>, grad, "varRef"), (Unused<bool>, useLocking, "changes no number"),
       (bool, useNesterov)) {
-  const at::Tensor first = number("beta1", beta1, at::kFloat);
-  const at::Tensor second = number("beta2", beta2, at::kFloat);
-  const at::Tensor rate = number("lr", lr, at::kFloat) *
-                          (1 - number("beta2Power", beta2Power, at::kFloat)).sqrt() /
-                          (1 - number("beta1Power", beta1Power, at::kFloat));
+  const at::Tensor first = number("beta1", beta1);
+  const at::Tensor second = number("beta2", beta2);
+  const at::Tensor rate = number("lr", lr) * (1 - number("beta2Power", beta2Power)).sqrt() /
+                          (1 - number("beta1Power", beta1Power));
   const at::Tensor gradient = wide(grad);
   const at::Tensor mean = first * wide(m) + (1 - first) * gradient;
   const at::Tensor square = second * wide(v) + (1 - second) * gradient.square();
   const at::Tensor direction = useNesterov ? first * mean + (1 - first) * gradient : mean;
-  varRef =
-      wide(varRef) - rate * (direction / (square.sqrt() + number("epsilon", epsilon, at::kFloat)));
+  varRef = wide(varRef) - rate * (direction / (square.sqrt() + number("epsilon", epsilon)));
 }
 
 // stateSteps is the number of steps before this one, as in aclnnFusedAdam. grads are not changed.
@@ -231,8 +217,7 @@ ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOu
   expect_list("expAvgSqsRef", expAvgSqsRef, paramsRef);
   if (amsgrad) expect_list("maxExpAvgSqsRef", maxExpAvgSqsRef, paramsRef);
   const auto scalar = [](const char* name, const std::optional<at::Tensor>& tensor) {
-    return tensor && tensor->numel() > 0 ? std::optional(number(name, *tensor, at::kFloat))
-                                         : std::nullopt;
+    return tensor && tensor->numel() > 0 ? std::optional(number(name, *tensor)) : std::nullopt;
   };
   const auto [params, scaled, means, squares, largest] =
       at::_fused_adamw(all_wide(tensors(paramsRef)), all_wide(grads), all_wide(tensors(expAvgsRef)),
@@ -253,12 +238,11 @@ ACLNN(ApplyFusedEmaAdam, (Floating<In>, grad), (Like<InOut>, varRef, "grad"),
       (Like<InOut>, mRef, "grad"), (Like<InOut>, vRef, "grad"), (Like<InOut>, sRef, "grad"),
       (In, step), (double, lr), (double, emaDecay), (double, beta1), (double, beta2), (double, eps),
       (int64_t, mode), (bool, biasCorrection), (double, weightDecay)) {
-  EXPECT(mode == 0 || mode == 1, "mode is ", mode.value(), ", expected 0 (L2) or 1 (AdamW)");
-  EXPECT(step.numel() > 0, "step has shape ", step.sizes(), ", expected elements");
-  const at::Tensor count = number("step", step.flatten().narrow(0, 0, 1), at::kLong);
-  const auto correction = [&](double beta) {
-    return 1 - at::pow(c10::Scalar(beta), count.to(at::kDouble));
-  };
+  expect_one_of("mode", mode, {0, 1}, ", L2 or AdamW");
+  expect_elements("step", step);
+  expect_dtype("step", step, at::kLong);
+  const at::Tensor count = step.flatten().select(0, 0).to(at::kDouble);
+  const auto correction = [&](double beta) { return 1 - at::pow(c10::Scalar(beta), count); };
   const double decay = weightDecay.value(), first = beta1.value(), second = beta2.value();
   const at::Tensor variable = wide(varRef);
   const at::Tensor gradient = mode == 0 ? wide(grad) + variable * decay : wide(grad);
@@ -281,12 +265,13 @@ ACLNN(ApplyAdamWQuant, (Floating<InOut>, varRef), (Like<In>, grad, "varRef"), (I
       (InOut, vRef), (In, qmapM), (In, qmapV), (InOut, absmaxMRef), (InOut, absmaxVRef), (In, step),
       (double, lr), (double, beta1), (double, beta2), (double, weightDecay), (double, eps),
       (double, gnormScale), (Unused<char*>, quantModeOptional, "reserved"), (int64_t, blockSize)) {
-  EXPECT(blockSize == 256, "blockSize is ", blockSize.value(), ", expected 256");
+  expect_one_of("blockSize", blockSize, {256});
   const Quantised m("mRef", mRef, "qmapM", qmapM, "absmaxMRef", absmaxMRef, varRef,
                     blockSize.value());
   const Quantised v("vRef", vRef, "qmapV", qmapV, "absmaxVRef", absmaxVRef, varRef,
                     blockSize.value());
-  const at::Tensor count = number("step", step, at::kLong).to(at::kDouble) + 1;
+  expect_dtype("step", step, at::kLong);
+  const at::Tensor count = only_element("step", step).to(at::kDouble) + 1;
   const double first = beta1.value(), second = beta2.value();
   const at::Tensor gradient = wide(grad) * gnormScale.value();
   const at::Tensor mean = m.values() * first + gradient * (1 - first);

@@ -8,12 +8,6 @@ namespace aclnn_host::optimizers_gradient_descent_rows {
 
 namespace {
 
-// A hyperparameter in a tensor with one element.
-at::Tensor setting(const char* name, const at::Tensor& value) {
-  EXPECT(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
-  return wide(value).reshape({});
-}
-
 // Checks a decay rate or a power of it.
 void check_rate(const char* name, const c10::Scalar& rate) {
   EXPECT(rate.toDouble() >= 0 && rate.toDouble() < 1, name, " is ", rate.toDouble(),

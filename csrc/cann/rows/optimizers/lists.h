@@ -14,6 +14,16 @@ inline void expect_alike(const char* name, const std::vector<Output>& list,
   for (size_t i = 0; i < list.size(); ++i) expect_shape(name, list[i], params[i]->sizes());
 }
 
+// The element of a tensor that has one, as a scalar.
+inline at::Tensor only_element(const char* name, const at::Tensor& value) {
+  EXPECT(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");
+  return value.reshape({});
+}
+// A hyperparameter, in the type of the computation.
+inline at::Tensor setting(const char* name, const at::Tensor& value) {
+  return wide(only_element(name, value));
+}
+
 inline void write(std::vector<Output>& outputs, const std::vector<at::Tensor>& results) {
   for_each(outputs, [&](size_t i) { return results[i]; }, results);
 }

@@ -4,10 +4,9 @@
 
 #include <cmath>
 
-#include "cann/rows/activation/gated_units.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
-#include "cann/rows/quantized/quantized_arguments.h"
+#include "cann/rows/quantized/clamped_swiglu.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"
@@ -18,31 +17,23 @@ namespace {
 
 // ---- parameters of groups
 
-// The parameters of each row; without groups, all rows use the first ones.
-struct Rows {
-  OptionalTensor groups;  // of the rows
-};
-
 // A parameter for the rows of x: one number, one for each of `size` columns, or one of these for
-// each group.
-at::Tensor parameter(const char* name, const at::Tensor& tensor, const Rows& rows, int64_t size,
-                     bool may_be_number) {
+// each group. Without groups, all rows use the first parameters.
+at::Tensor parameter(const char* name, const at::Tensor& tensor, const OptionalTensor& groups,
+                     int64_t size, bool may_be_number = false) {
   expect_dims(name, tensor, 1, 2);
-  const bool is_row = tensor.size(-1) == size && (tensor.dim() == 1 || tensor.size(0) == 1);
-  if (tensor.dim() == 1 && !rows.groups) {
-    EXPECT(is_row || (may_be_number && tensor.size(0) == 1), name, " has shape ", tensor.sizes(),
+  const bool has_dims_of_number = groups || tensor.dim() == 1;
+  if (may_be_number && has_dims_of_number && tensor.numel() == 1) return wide(tensor).reshape({1});
+  if (!groups) {
+    EXPECT(tensor.size(-1) == size && tensor.numel() == size, name, " has shape ", tensor.sizes(),
            ", expected ", may_be_number ? "[1] or " : "", "[", size, "]");
-    return wide(tensor);
-  }
-  if (!rows.groups) {
-    EXPECT(is_row, name, " has shape ", tensor.sizes(), ", expected [", size, "]");
     return wide(tensor).reshape({size});
   }
-  if (may_be_number && tensor.numel() == 1) return wide(tensor).reshape({1});
   EXPECT(tensor.dim() == 2 && tensor.size(1) == size && tensor.size(0) > 0, name, " has shape ",
          tensor.sizes(), ", expected [groups, ", size, "]");
-  if (has_values(*rows.groups)) check_bounds("the group of a row", *rows.groups, tensor.size(0));
-  return wide(tensor).index_select(0, rows.groups->clamp(0, tensor.size(0) - 1));
+  if (has_values(*groups))
+    check_bounds("the group of a row by groupIndexOptional", *groups, tensor.size(0));
+  return wide(tensor).index_select(0, groups->clamp(0, tensor.size(0) - 1));
 }
 
 // ---- DequantSwigluQuant
@@ -58,27 +49,24 @@ struct DequantSwiGlu {
 
 // The group of each row, from the groups' counts, which may be paired with the numbers of the
 // groups.
-Rows rows_of(const OptionalTensor& groups, int64_t count) {
+OptionalTensor group_numbers(const OptionalTensor& groups, int64_t rows) {
   if (!groups) return {};
-  const at::ScalarType dtype = groups->scalar_type();
-  EXPECT(dtype == at::kInt || dtype == at::kLong, "groupIndexOptional has dtype ",
-         dtype_text(dtype), ", expected INT32 or INT64");
+  expect_dtype("groupIndexOptional", *groups, {at::kInt, at::kLong});
   expect_dims("groupIndexOptional", *groups, 1, 2);
   EXPECT(groups->size(0) > 0 && (groups->dim() == 1 || groups->size(1) == 2),
          "groupIndexOptional has shape ", groups->sizes(), ", expected [groups] or [groups, 2]");
   const at::Tensor list = groups->to(at::kLong);
-  if (list.dim() == 1) return {group_of_rows(list.cumsum(0), count)};
-  const at::Tensor place = group_of_rows(list.select(1, 1).cumsum(0), count);
-  return {list.select(1, 0).index_select(0, place)};
+  if (list.dim() == 1) return group_of_rows(list.cumsum(0), rows);
+  const at::Tensor index = group_of_rows(list.select(1, 1).cumsum(0), rows);
+  return list.select(1, 0).index_select(0, index);
 }
 
 // INT32 rows times the scales of their columns and of the rows. An INT32 bias is added before the
 // scales, other biases after them. Rows of other types are returned unchanged.
-at::Tensor dequantized(const DequantSwiGlu& in, const at::Tensor& x, const Rows& rows) {
+at::Tensor dequantized(const DequantSwiGlu& in, const at::Tensor& x, const OptionalTensor& groups) {
   const int64_t size = x.size(1);
+  expect_dtype("x", x, {at::kHalf, at::kBFloat16, at::kInt});
   if (x.scalar_type() != at::kInt) {
-    EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
-           ", expected FLOAT16, BFLOAT16 or INT32");
     EXPECT(!in.weight_scale && !in.activation_scale && !in.bias,
            "weightScaleOptional, activationScaleOptional or biasOptional is a tensor, expected"
            " null as x is not INT32");
@@ -86,15 +74,14 @@ at::Tensor dequantized(const DequantSwiGlu& in, const at::Tensor& x, const Rows&
   }
   EXPECT(in.weight_scale, "weightScaleOptional is null, expected a tensor as x is INT32");
   expect_dtype("weightScaleOptional", *in.weight_scale, at::kFloat);
-  at::Tensor sum = x;
-  const bool is_integer = in.bias && in.bias->scalar_type() == at::kInt;
+  OptionalTensor bias;
   if (in.bias) {
-    EXPECT(is_integer || in.bias->is_floating_point(), "biasOptional has dtype ",
-           dtype_text(in.bias->scalar_type()), ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
+    expect_dtype("biasOptional", *in.bias, {at::kFloat, at::kHalf, at::kBFloat16, at::kInt});
+    bias = parameter("biasOptional", *in.bias, groups, size);
   }
-  if (is_integer) sum = sum + parameter("biasOptional", *in.bias, rows, size, false);
-  at::Tensor result =
-      sum.to(at::kFloat) * parameter("weightScaleOptional", *in.weight_scale, rows, size, false);
+  const bool is_integer = bias && bias->scalar_type() == at::kInt;
+  at::Tensor result = (is_integer ? x + *bias : x).to(at::kFloat) *
+                      parameter("weightScaleOptional", *in.weight_scale, groups, size);
   if (in.activation_scale) {
     expect_dtype("activationScaleOptional", *in.activation_scale, at::kFloat);
     EXPECT(in.activation_scale->numel() == x.size(0), "activationScaleOptional has ",
@@ -102,38 +89,32 @@ at::Tensor dequantized(const DequantSwiGlu& in, const at::Tensor& x, const Rows&
            ", one for each row of x");
     result = result * in.activation_scale->reshape({-1, 1});
   }
-  if (in.bias && !is_integer) {
-    result = result + parameter("biasOptional", *in.bias, rows, size, false);
-  }
-  return result;
+  return bias && !is_integer ? result + *bias : result;
 }
 
 // The variants of SwiGLU by mode: plain; with bounds and the gate in the even columns; with bounds
 // and the gate in one half; and with a bound on the gate after its activation.
 at::Tensor gated(const DequantSwiGlu& in, const at::Tensor& x) {
   if (in.mode == 0) return swiglu(halves(x, in.dim, in.gate_is_left));
-  const Halves parts =
-      in.mode == 1 ? Halves{x.slice(-1, 0, std::nullopt, 2), x.slice(-1, 1, std::nullopt, 2)}
-                   : halves(x, in.dim, in.gate_is_left);
-  const at::Tensor up = at::clamp(parts.up, -in.limit, in.limit);
-  if (in.mode == 3) return at::clamp_max(at::silu(parts.gate), in.limit) * up;
-  const at::Tensor gate = at::clamp_max(parts.gate, in.limit);
-  return gate * at::sigmoid(gate * in.alpha) * (up + in.glu_bias);
+  const Halves parts = in.mode == 1 ? interleaved_halves(x) : halves(x, in.dim, in.gate_is_left);
+  if (in.mode == 3) {
+    return at::clamp_max(at::silu(parts.gate), in.limit) * at::clamp(parts.up, -in.limit, in.limit);
+  }
+  return biased_swiglu(clamped(parts, in.limit), in.alpha, in.glu_bias);
 }
 
 void check_dequant(const DequantSwiGlu& in) {
   expect_dims("x", in.x, 2, 8);
-  EXPECT(in.x.numel() > 0, "x has shape ", in.x.sizes(), ", expected elements");
+  expect_elements("x", in.x);
   EXPECT(in.x.size(in.dim) % 2 == 0, "x has ", in.x.size(in.dim), " elements in dimension ", in.dim,
          ", expected an even number");
   const bool is_last = in.dim == in.x.dim() - 1;
   EXPECT(is_last || (!in.groups && !in.is_dynamic && in.mode == 0),
          "activateDim is not the last dimension, expected no groups, quantModeOptional "
          "\"static\" and swigluMode 0 in that case");
-  EXPECT(in.mode >= 0 && in.mode <= 3, "swigluMode is ", in.mode, ", expected 0 to 3");
+  expect_range("swigluMode", in.mode, 0, 3);
   EXPECT(in.mode != 1 || in.gate_is_left,
-         "activateLeft is false, expected true as swigluMode"
-         " is 1");
+         "activateLeft is false, expected true as swigluMode is 1");
   EXPECT(in.mode == 0 || (in.limit > 0 && std::isfinite(in.limit)), "clampLimit is ", in.limit,
          ", expected a positive finite number");
   EXPECT(in.quant_scale || in.is_dynamic,
@@ -145,25 +126,24 @@ void dequant_swiglu_quant(const DequantSwiGlu& in, StoredOutput& y, Output& scal
   std::vector<int64_t> shape = in.x.sizes().vec();
   shape[static_cast<size_t>(in.dim)] /= 2;
   expect_values(y, shape);
-  const int64_t count = rows_before(in.x, in.x.dim() - 1);
-  const Rows rows = rows_of(in.groups, count);
-  const at::Tensor x = dequantized(in, in.x.reshape({count, in.x.size(-1)}), rows);
-  at::Tensor result = gated(in, x.reshape(in.x.sizes())).reshape({-1, shape.back()});
+  const int64_t size = shape.back();
+  const int64_t rows = rows_before(in.x, in.x.dim() - 1);
+  const OptionalTensor groups = group_numbers(in.groups, rows);
+  const at::Tensor x = dequantized(in, in.x.reshape({rows, in.x.size(-1)}), groups);
+  at::Tensor result = gated(in, x.reshape(in.x.sizes())).reshape({-1, size});
+  if (in.quant_scale) expect_dtype("quantScaleOptional", *in.quant_scale, at::kFloat);
   if (in.is_dynamic) {
     if (in.quant_scale) {
-      expect_dtype("quantScaleOptional", *in.quant_scale, at::kFloat);
-      result = result * parameter("quantScaleOptional", *in.quant_scale, rows, shape.back(), false);
+      result = result * parameter("quantScaleOptional", *in.quant_scale, groups, size);
     }
     expect_row_scales(scale_out, leading(in.x));
-    const auto scale = quantize_rows(y, result.reshape(shape));
-    if (scale) scale_out = scale->squeeze(-1);
+    scale_out = quantize_rows(y, result.reshape(shape));
     return;
   }
-  expect_dtype("quantScaleOptional", *in.quant_scale, at::kFloat);
-  result = result / parameter("quantScaleOptional", *in.quant_scale, rows, shape.back(), true);
+  result = result / parameter("quantScaleOptional", *in.quant_scale, groups, size, true);
   if (in.quant_offset) {
     expect_like("quantOffsetOptional", *in.quant_offset, *in.quant_scale);
-    result = result + parameter("quantOffsetOptional", *in.quant_offset, rows, shape.back(), true);
+    result = result + parameter("quantOffsetOptional", *in.quant_offset, groups, size, true);
   }
   quantize(y, result.reshape(shape));
 }
@@ -178,35 +158,25 @@ at::Tensor one_or_each(const char* name, const at::Tensor& tensor, int64_t size)
   return tensor;
 }
 
-struct DequantSitu {
-  const at::Tensor& x;
-  const OptionalTensor &weight_scale, &activation_scale, &bias, &quant_scale, &quant_offset,
-      &groups;
-};
-void check_situ(const DequantSitu& in, bool is_dynamic) {
+// `in` is the struct of the row.
+template <class Row>
+void check_situ(const Row& in, bool is_dynamic) {
+  expect_dtype("x", in.x, {at::kChar, at::kInt, at::kHalf, at::kBFloat16});
   const at::ScalarType dtype = in.x.scalar_type();
   const bool is_integer = dtype == at::kChar || dtype == at::kInt;
-  EXPECT(is_integer || at::isReducedFloatingType(dtype), "x has dtype ", dtype_text(dtype),
-         ", expected INT8, INT32, FLOAT16 or BFLOAT16");
   expect_dims("x", in.x, 2, dtype == at::kChar ? 8 : 2);
-  EXPECT(in.x.numel() > 0, "x has shape ", in.x.sizes(), ", expected elements");
-  EXPECT(!in.groups,
-         "groupIndexOptional is a tensor, expected null: what it does is not "
-         "documented");
-  EXPECT(in.weight_scale.has_value() == is_integer, "weightScaleOptional is ",
-         in.weight_scale ? "a tensor" : "null",
-         ", expected a tensor if and only if x is INT8 "
-         "or INT32");
-  EXPECT(in.activation_scale.has_value() == (dtype == at::kInt), "activationScaleOptional is ",
-         in.activation_scale ? "a tensor" : "null",
+  expect_elements("x", in.x);
+  EXPECT(in.weightScaleOptional.has_value() == is_integer, "weightScaleOptional is ",
+         in.weightScaleOptional ? "a tensor" : "null",
+         ", expected a tensor if and only if x is INT8 or INT32");
+  EXPECT(in.activationScaleOptional.has_value() == (dtype == at::kInt),
+         "activationScaleOptional is ", in.activationScaleOptional ? "a tensor" : "null",
          ", expected a tensor if and only if x is INT32");
-  EXPECT(is_integer || !in.bias,
-         "biasOptional is a tensor, expected null as x is not INT8 or "
-         "INT32");
-  EXPECT(dtype == at::kChar || (!in.quant_scale && !in.quant_offset),
-         "quantScaleOptional or quantOffsetOptional is a tensor, expected null as x is not "
-         "INT8");
-  EXPECT(in.quant_scale || is_dynamic,
+  EXPECT(is_integer || !in.biasOptional,
+         "biasOptional is a tensor, expected null as x is not INT8 or INT32");
+  EXPECT(dtype == at::kChar || (!in.quantScaleOptional && !in.quantOffsetOptional),
+         "quantScaleOptional or quantOffsetOptional is a tensor, expected null as x is not INT8");
+  EXPECT(in.quantScaleOptional || is_dynamic,
          "quantScaleOptional is null, expected a tensor as quantTypeOptional is \"static\"");
 }
 
@@ -218,11 +188,12 @@ ACLNN(DequantSwigluQuant, (In, x), (Optional<In>, weightScaleOptional),
       (Optional<In>, groupIndexOptional), (bool, activateLeft), (char*, quantModeOptional),
       (Stored<Out>, yOut), (Out, scaleOut)) {
   expect_dims("x", x, 2, 8);
-  expect_quantized(yOut, {ACL_INT8});
-  dequant_swiglu_quant({x, weightScaleOptional, activationScaleOptional, biasOptional,
-                        quantScaleOptional, quantOffsetOptional, groupIndexOptional, activateLeft,
-                        is_dynamic(quantModeOptional, "static"), x.dim() - 1, 0, 0, 0, 0},
-                       yOut, scaleOut);
+  expect_type(yOut, {ACL_INT8});
+  dequant_swiglu_quant(
+      {x, weightScaleOptional, activationScaleOptional, biasOptional, quantScaleOptional,
+       quantOffsetOptional, groupIndexOptional, activateLeft,
+       is_dynamic("quantModeOptional", quantModeOptional, "static"), x.dim() - 1, 0, 0, 0, 0},
+      yOut, scaleOut);
 }
 ACLNN(DequantSwigluQuantV2, (In, x), (Optional<In>, weightScaleOptional),
       (Optional<In>, activationScaleOptional), (Optional<In>, biasOptional),
@@ -232,12 +203,11 @@ ACLNN(DequantSwigluQuantV2, (In, x), (Optional<In>, weightScaleOptional),
       (double, clampLimit), (double, gluAlpha), (double, gluBias), (Stored<Out>, yOut),
       (Out, scaleOut)) {
   expect_dims("x", x, 2, 8);
-  EXPECT(activateDim >= -x.dim() && activateDim < x.dim(), "activateDim is ", activateDim.value(),
-         ", expected ", -x.dim(), " to ", x.dim() - 1);
+  expect_range("activateDim", activateDim, -x.dim(), x.dim() - 1);
   expect_type("dstType", dstType, yOut,
               {ACL_INT8, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
-  expect_rint("roundModeOptional", roundModeOptional);
-  const bool dynamic = is_dynamic(quantModeOptional, "static");
+  expect_text("roundModeOptional", roundModeOptional, {"", "rint"});
+  const bool dynamic = is_dynamic("quantModeOptional", quantModeOptional, "static");
   require_given(weightScaleOptional || x.scalar_type() != at::kInt,
                 "weightScaleOptional is null, expected a tensor as x is INT32");
   require_given(quantScaleOptional || dynamic,
@@ -253,24 +223,18 @@ ACLNN(DequantSwigluQuantV2, (In, x), (Optional<In>, weightScaleOptional),
 }
 
 // The document truncates the quotients instead of rounding them.
-ACLNN(DequantSituQuant, (In, x), (Optional<In>, weightScaleOptional),
-      (Optional<In>, activationScaleOptional), (Optional<In>, biasOptional),
-      (Optional<In>, quantScaleOptional),
-      (Like<Optional<In>>, quantOffsetOptional, "quantScaleOptional"),
-      (Optional<In>, groupIndexOptional), (float, beta), (float, linearBeta), (bool, activateLeft),
-      (char*, quantTypeOptional), (Stored<Out>, yOut), (Out, yScaleOut)) {
-  const std::string mode = quantTypeOptional.empty() ? "dynamic" : quantTypeOptional;
-  expect_mode("quantTypeOptional", mode);
-  const bool dynamic = mode == "dynamic";
-  check_situ({x, weightScaleOptional, activationScaleOptional, biasOptional, quantScaleOptional,
-              quantOffsetOptional, groupIndexOptional},
-             dynamic);
+ACLNN_STRUCT(DequantSituQuant, (In, x), (Optional<In>, weightScaleOptional),
+             (Optional<In>, activationScaleOptional), (Optional<In>, biasOptional),
+             (Optional<In>, quantScaleOptional),
+             (Like<Optional<In>>, quantOffsetOptional, "quantScaleOptional"),
+             (Refused<In>, groupIndexOptional, "what it does is not documented"), (float, beta),
+             (float, linearBeta), (bool, activateLeft), (char*, quantTypeOptional),
+             (Stored<Out>, yOut), (Out, yScaleOut)) {
+  const bool dynamic = is_dynamic("quantTypeOptional", quantTypeOptional, "dynamic");
+  check_situ(*this, dynamic);
   expect_beta(beta);
   const int64_t size = x.size(-1);
-  std::vector<int64_t> shape = x.sizes().vec();
-  shape.back() = size / 2;
-  expect_quantized(yOut, {ACL_INT8});
-  expect_values(yOut, shape);
+  expect_type(yOut, {ACL_INT8});
   expect_row_scales(yScaleOut, leading(x));
   at::Tensor values = x.to(at::kFloat);
   if (weightScaleOptional) {
@@ -281,6 +245,7 @@ ACLNN(DequantSituQuant, (In, x), (Optional<In>, weightScaleOptional),
   }
   if (biasOptional) values = values + one_or_each("biasOptional", *biasOptional, size);
   at::Tensor result = situ(halves(values, x.dim() - 1, activateLeft), beta, linearBeta);
+  expect_values(yOut, result.sizes());
   if (dynamic) {
     if (quantScaleOptional) {
       result = result * one_or_each("quantScaleOptional", *quantScaleOptional, size / 2);

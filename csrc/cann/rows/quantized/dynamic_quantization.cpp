@@ -16,10 +16,11 @@ at::Tensor scales_of_rows(const at::Tensor& x, const at::Tensor& smooth, const a
          "groupIndexOptional has shape ", groups.sizes(),
          ", expected one dimension with 1 to 1024 elements");
   expect_shape("smoothScalesOptional", smooth, {groups.size(0), x.size(-1)});
-  const int64_t rows = c10::multiply_integers(x.sizes().slice(0, x.dim() - 1));
+  const int64_t rows = c10::multiply_integers(leading(x));
   const at::Tensor row = at::arange(rows, groups.options().dtype(at::kLong)).unsqueeze(1);
   const at::Tensor group = at::ge(row, groups.to(at::kLong)).sum(1);
-  if (has_values(group)) check_bounds("the group of a row", group, groups.size(0));
+  if (has_values(group))
+    check_bounds("the group of a row by groupIndexOptional", group, groups.size(0));
   return wide(smooth).index_select(0, group.clamp_max(groups.size(0) - 1)).reshape(x.sizes());
 }
 
@@ -43,8 +44,7 @@ Mode mode_of(const std::string& name, const at::Tensor& x, const OptionalTensor&
     mode.scale_shape.pop_back();
     return mode;
   }
-  EXPECT(name == "pertensor" || name == "perchannel", "quantMode is \"", name,
-         "\", expected \"pertoken\", \"pertensor\" or \"perchannel\"");
+  expect_text("quantMode", name, {"pertoken", "pertensor", "perchannel"});
   EXPECT(!groups, "groupIndexOptional is a tensor, expected null as quantMode is \"", name, "\"");
   if (name == "perchannel") {
     mode.dims = {x.dim() - 2};
@@ -57,25 +57,19 @@ Mode mode_of(const std::string& name, const at::Tensor& x, const OptionalTensor&
   return mode;
 }
 
-void expect_scale(const Output& scale, const Mode& mode) {
-  expect_dtype(scale.name(), scale, at::kFloat);
-  expect_shape(scale.name(), scale, mode.scale_shape);
-}
-
 void dynamic_quant(const at::Tensor& x, const OptionalTensor& smooth, const OptionalTensor& groups,
                    int64_t dtype, bool is_symmetrical, const std::string& mode_name,
                    StoredOutput& y, Output& scale_out, OptionalOutput& offset_out) {
   expect_dims("x", x, 2, 8);
-  expect_quantized(y, {ACL_INT8, ACL_INT32, ACL_INT4, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
-  EXPECT(dtype == int64_t{y.dtype()}, "dstType is ", dtype, ", expected ", int64_t{y.dtype()},
-         " as yOut is ", dtype_name(y.dtype()));
+  expect_type("dstType", dtype, y,
+              {ACL_INT8, ACL_INT32, ACL_INT4, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
   expect_values(y, x.sizes());
   const Mode mode = mode_of(mode_name, x, groups);
-  expect_scale(scale_out, mode);
+  expect_row_scales(scale_out, mode.scale_shape);
   EXPECT(is_symmetrical != static_cast<bool>(offset_out), "offsetOut is ",
          offset_out ? "a tensor" : "null", " and isSymmetrical is ",
          is_symmetrical ? "true" : "false", ", expected null if and only if it is true");
-  if (offset_out) expect_scale(*offset_out, mode);
+  if (offset_out) expect_row_scales(*offset_out, mode.scale_shape);
   const at::Tensor values = smoothed(x, smooth, groups, mode_name == "perchannel");
   if (x.numel() == 0) return;
   const double most = largest_of(y.dtype());
@@ -92,11 +86,6 @@ void dynamic_quant(const at::Tensor& x, const OptionalTensor& smooth, const Opti
   quantize(y, values / scale + offset);
   scale_out = scale.reshape(mode.scale_shape);
   offset_out = offset.reshape(mode.scale_shape);
-}
-
-void expect_16_bits(const at::Tensor& x) {
-  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
-         ", expected FLOAT16 or BFLOAT16");
 }
 
 }  // namespace
@@ -120,7 +109,7 @@ ACLNN(DynamicQuantV2, (Floating<In>, x), (SameDtype<Optional<In>>, smoothScalesO
 ACLNN(DynamicQuantV3, (In, x), (SameDtype<Optional<In>>, smoothScalesOptional, "x"),
       (Optional<In>, groupIndexOptional), (int64_t, dstType), (bool, isSymmetrical),
       (const char*, quantMode), (Stored<Out>, yOut), (Out, scaleOut), (Optional<Out>, offsetOut)) {
-  expect_16_bits(x);
+  expect_half("x", x);
   dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, isSymmetrical, quantMode,
                 yOut, scaleOut, offsetOut);
 }
@@ -129,7 +118,7 @@ ACLNN(DynamicQuantV4, (In, x), (SameDtype<Optional<In>>, smoothScalesOptional, "
       (Optional<In>, groupIndexOptional), (int64_t, dstType), (bool, isSymmetrical),
       (const char*, quantMode), (float, dstTypeMax), (Stored<Out>, yOut), (Out, scaleOut),
       (Optional<Out>, offsetOut)) {
-  expect_16_bits(x);
+  expect_half("x", x);
   EXPECT(dstTypeMax >= 0.0 && dstTypeMax <= 32768.0, "dstTypeMax is ", dstTypeMax.value(),
          ", expected 0 to 32768");
   dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, isSymmetrical, quantMode,

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cann/rows/checks.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {
@@ -83,34 +83,42 @@ float quantize_block(const MxRule& rule, const MxBlock& block, const float* x, f
 
 void expect_mx_source(const char* name, const at::Tensor& x, bool may_be_float, int64_t least_dims,
                       int64_t most_dims) {
-  const at::ScalarType dtype = x.scalar_type();
-  EXPECT(at::isReducedFloatingType(dtype) || (may_be_float && dtype == at::kFloat), name,
-         " has dtype ", dtype_text(dtype), ", expected ",
-         may_be_float ? "FLOAT16, BFLOAT16 or FLOAT" : "FLOAT16 or BFLOAT16");
+  if (may_be_float) {
+    expect_dtype(name, x, {at::kHalf, at::kBFloat16, at::kFloat});
+  } else {
+    expect_half(name, x);
+  }
   expect_dims(name, x, least_dims, most_dims);
+}
+
+void expect_even_for_float4(const char* name, const at::Tensor& x, aclDataType dtype) {
+  EXPECT(dtype != ACL_FLOAT4_E2M1 || x.size(-1) % 2 == 0, name, " has ", x.size(-1),
+         " elements in its last dimension, expected an even number for FLOAT4");
 }
 
 MxRule mx_rule(const at::Tensor& x, const std::string& mode, int64_t dtype, int64_t algorithm,
                double largest, const StoredOutput& y) {
   const bool is_float4 = dtype == ACL_FLOAT4_E2M1;
-  EXPECT(is_float4 || dtype == ACL_FLOAT8_E5M2 || dtype == ACL_FLOAT8_E4M3FN, "dstType is ", dtype,
-         ", expected 35 (FLOAT8_E5M2), 36 (FLOAT8_E4M3FN) or 40 (FLOAT4_E2M1), ",
-         "the ones that the host CANN emulates");
-  EXPECT(y.dtype() == dtype, y.name(), " has dtype ", dtype_name(y.dtype()), ", expected ",
-         dtype_name(static_cast<aclDataType>(dtype)), " as dstType says");
+  expect_type("dstType", dtype, y, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
   const std::string rounding = mode.empty() ? "rint" : mode;
   EXPECT(rounding == "rint" || (is_float4 && (rounding == "floor" || rounding == "round")),
          "the rounding mode is \"", mode,
          "\", expected \"rint\", or for FLOAT4 also \"floor\" or \"round\"");
   expect_shape(y.name(), y, x.sizes());
-  EXPECT(!is_float4 || x.size(-1) % 2 == 0, y.name(), " has ", x.size(-1),
-         " elements in its last dimension, expected an even number for FLOAT4");
+  expect_even_for_float4(y.name(), x, y.dtype());
   return {static_cast<aclDataType>(dtype), rounding, algorithm, static_cast<float>(largest)};
 }
 
+void expect_mx_algorithm(int64_t algorithm, int64_t dtype, bool has_second) {
+  const bool is_float4 = dtype == ACL_FLOAT4_E2M1;
+  EXPECT(algorithm == 0 || (algorithm == 1 && !is_float4) ||
+             (algorithm == 2 && is_float4 && has_second),
+         "scaleAlg is ", algorithm, ", expected 0, or 1 for FLOAT8",
+         has_second ? ", or 2 for FLOAT4" : "");
+}
+
 int64_t mx_axis(const at::Tensor& x, int64_t axis) {
-  EXPECT(axis >= -x.dim() && axis < x.dim(), "axis is ", axis, ", expected ", -x.dim(), " to ",
-         x.dim() - 1);
+  expect_range("axis", axis, -x.dim(), x.dim() - 1);
   return axis < 0 ? axis + x.dim() : axis;
 }
 
@@ -125,8 +133,7 @@ std::vector<int64_t> mx_scale_shape(const at::Tensor& x, int64_t axis, int64_t b
 
 void expect_mx_scale(const char* name, const at::Tensor& scale, aclDataType dtype,
                      at::IntArrayRef shape) {
-  EXPECT(dtype == ACL_FLOAT8_E8M0, name, " has dtype ", dtype_name(dtype),
-         ", expected FLOAT8_E8M0");
+  expect_type(name, dtype, {ACL_FLOAT8_E8M0});
   expect_shape(name, scale, shape);
 }
 
@@ -162,18 +169,8 @@ void quantize_mx(const at::Tensor& x, int64_t axis, int64_t block_size, const Mx
   scale = scales;
 }
 
-std::vector<int64_t> mx_group_ends(const char* name, const at::Tensor& groups, int64_t rows,
-                                   int64_t least) {
-  const at::Tensor contiguous = groups.to(at::kLong).contiguous();
-  const auto* values = contiguous.const_data_ptr<int64_t>();
-  std::vector<int64_t> ends(values, values + contiguous.numel());
-  int64_t before = 0;
-  for (const int64_t end : ends) {
-    EXPECT(end >= before && end >= least && end <= rows, name, " has ", end, " after ", before,
-           ", expected numbers from ", least, " to ", rows, " that do not decrease");
-    before = end;
-  }
-  return ends;
+std::vector<int64_t> mx_group_scale_shape(const at::Tensor& x, int64_t groups) {
+  return {x.size(0) / (2 * kMxBlock) + groups, x.size(1), 2};
 }
 
 void quantize_mx_groups(const at::Tensor& x, const std::vector<int64_t>& ends, const MxRule& rule,

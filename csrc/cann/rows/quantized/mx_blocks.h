@@ -30,9 +30,13 @@ float quantize_block(const MxRule& rule, const MxBlock& block, const float* x, f
 // Checks the tensor to quantise.
 void expect_mx_source(const char* name, const at::Tensor& x, bool may_be_float, int64_t least_dims,
                       int64_t most_dims);
+void expect_even_for_float4(const char* name, const at::Tensor& x, aclDataType dtype);
 // Checks dstType, the rounding and y, which has the shape of x. An absent mode is "rint".
 MxRule mx_rule(const at::Tensor& x, const std::string& mode, int64_t dtype, int64_t algorithm,
                double largest, const StoredOutput& y);
+
+// Checks scaleAlg; `has_second` says that the function knows algorithm 2.
+void expect_mx_algorithm(int64_t algorithm, int64_t dtype, bool has_second);
 
 int64_t mx_axis(const at::Tensor& x, int64_t axis);
 // The shape of the scales of blocks along a dimension of x: pairs of scales are the last dimension.
@@ -44,10 +48,8 @@ void expect_mx_scale(const char* name, const at::Tensor& scale, aclDataType dtyp
 void quantize_mx(const at::Tensor& x, int64_t axis, int64_t block_size, const MxRule& rule,
                  StoredOutput& y, StoredOutput& scale);
 
-// The ends of the groups of rows, as a list. They do not decrease, and each is from `least` to
-// `rows`.
-std::vector<int64_t> mx_group_ends(const char* name, const at::Tensor& groups, int64_t rows,
-                                   int64_t least);
+// The shape of the scales of blocks along the rows of a matrix within each of this many groups.
+std::vector<int64_t> mx_group_scale_shape(const at::Tensor& x, int64_t groups);
 // Quantises the rows of each group in blocks of 32. The scales of a group start in the pair of rows
 // whose index is the number of whole pairs of blocks and of groups before the group.
 void quantize_mx_groups(const at::Tensor& x, const std::vector<int64_t>& ends, const MxRule& rule,

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <limits>
 
+#include "cann/rows/activation/gated_rows.h"
 #include "cann/rows/activation/gated_units.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/mx_blocks.h"
+#include "cann/rows/quantized/row_groups.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::quantized_mx_dual_axis_rows {
@@ -17,48 +19,39 @@ namespace {
 struct Along {
   StoredOutput &y, &scale;
 };
-// Quantises x along its last dimension, and along the one before it within the groups.
-void quantize_both(const at::Tensor& x, const std::optional<at::Tensor>& groups, int64_t least_rows,
-                   const std::string& mode, int64_t dtype, int64_t algorithm, Along last,
+// Quantises x along its last dimension, and along the one before it within the groups. `row` is the
+// struct of a row.
+template <class Row>
+void quantize_both(const Row& row, const at::Tensor& x, const char* groups_name,
+                   const OptionalTensor& groups, int64_t least_rows, int64_t dtype, Along last,
                    Along second_last) {
-  const MxRule rule1 = mx_rule(x, mode, dtype, algorithm, 0, last.y);
-  const MxRule rule2 = mx_rule(x, mode, dtype, algorithm, 0, second_last.y);
-  quantize_mx(x, x.dim() - 1, kMxBlock, rule1, last.y, last.scale);
+  EXPECT(row.maxDtypeValue == 0, "maxDtypeValue is ", row.maxDtypeValue, ", expected 0");
+  const auto rule = [&](const StoredOutput& y) {
+    return mx_rule(x, row.roundModeOptional, dtype, row.scaleAlg, 0, y);
+  };
+  const MxRule second_rule = rule(second_last.y);
+  quantize_mx(x, x.dim() - 1, kMxBlock, rule(last.y), last.y, last.scale);
   if (!groups) {
-    return quantize_mx(x, x.dim() - 2, kMxBlock, rule2, second_last.y, second_last.scale);
+    return quantize_mx(x, x.dim() - 2, kMxBlock, second_rule, second_last.y, second_last.scale);
   }
-  expect_dtype("the index of groups", *groups, at::kLong);
-  EXPECT(groups->dim() == 1 && groups->size(0) > 0, "the index of groups has shape ",
-         groups->sizes(), ", expected one dimension with elements");
+  expect_dtype(groups_name, *groups, at::kLong);
+  expect_group_list(groups_name, *groups);
   EXPECT(x.dim() == 2, "x has ", x.dim(), " dimensions, expected 2 beside groups");
-  const int64_t pairs = x.size(0) / (2 * kMxBlock) + groups->size(0);
   expect_mx_scale(second_last.scale.name(), second_last.scale, second_last.scale.dtype(),
-                  {pairs, x.size(1), 2});
+                  mx_group_scale_shape(x, groups->size(0)));
   if (!second_last.y.is_written()) return;
-  const std::vector<int64_t> ends =
-      mx_group_ends("the index of groups", *groups, x.size(0), least_rows);
-  EXPECT(ends.back() == x.size(0), "the index of groups ends with ", ends.back(), ", expected ",
+  const std::vector<int64_t> ends = group_ends(groups_name, *groups, x.size(0), least_rows);
+  EXPECT(ends.back() == x.size(0), groups_name, " ends with ", ends.back(), ", expected ",
          x.size(0), ", the rows of x");
-  quantize_mx_groups(x, ends, rule2, second_last.y, second_last.scale);
-}
-
-void expect_no_largest(const char* name, double largest) {
-  EXPECT(largest == 0, name, " is ", largest, ", expected 0");
-}
-void expect_float8(const char* name, int64_t dtype) {
-  EXPECT(dtype == int64_t{ACL_FLOAT8_E5M2} || dtype == int64_t{ACL_FLOAT8_E4M3FN}, name, " is ",
-         dtype, ", expected 35 (FLOAT8_E5M2) or 36 (FLOAT8_E4M3FN)");
+  quantize_mx_groups(x, ends, second_rule, second_last.y, second_last.scale);
 }
 
 // The gradient of SwiGLU for both halves of x. The gradient of the gate comes first if the gate
 // does, as documented.
 at::Tensor swiglu_gradient(const at::Tensor& gradient, const at::Tensor& x, bool gate_is_left) {
   const Halves parts = halves(x, x.dim() - 1, gate_is_left);
-  const at::Tensor sigmoid = at::sigmoid(parts.gate);
-  const at::Tensor activated = parts.gate * sigmoid;
-  const at::Tensor of_gate = gradient * parts.up * sigmoid * (1 + parts.gate - activated);
-  const at::Tensor of_up = gradient * activated;
-  return at::cat({of_gate, of_up}, -1);
+  return at::cat(
+      {at::silu_backward(gradient * parts.up, parts.gate), gradient * at::silu(parts.gate)}, -1);
 }
 
 // ---- from rows to squares
@@ -109,50 +102,45 @@ struct Squares {
 
 }  // namespace
 
-ACLNN(GroupedDynamicMxQuantWithDualAxis, (In, x), (In, groupIndex), (char*, roundModeOptional),
-      (int64_t, scaleAlg), (int64_t, dstDtype), (double, maxDtypeValue), (Stored<Out>, y1Out),
-      (Stored<Out>, y1ScaleOut), (Stored<Out>, y2Out), (Stored<Out>, y2ScaleOut)) {
+ACLNN_STRUCT(GroupedDynamicMxQuantWithDualAxis, (In, x), (In, groupIndex),
+             (char*, roundModeOptional), (int64_t, scaleAlg), (int64_t, dstDtype),
+             (double, maxDtypeValue), (Stored<Out>, y1Out), (Stored<Out>, y1ScaleOut),
+             (Stored<Out>, y2Out), (Stored<Out>, y2ScaleOut)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 2);
   EXPECT(x.size(1) > 0 && x.size(1) % 64 == 0, "x has ", x.size(1),
          " columns, expected a positive multiple of 64");
-  EXPECT(scaleAlg == 1, "scaleAlg is ", scaleAlg, ", expected 1");
-  expect_float8("dstDtype", dstDtype.value());
-  expect_no_largest("maxDtypeValue", maxDtypeValue);
-  quantize_both(x, groupIndex, 0, roundModeOptional, dstDtype, scaleAlg, {y1Out, y1ScaleOut},
+  expect_one_of("scaleAlg", scaleAlg, {1});
+  expect_type("dstDtype", dstDtype, y1Out, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
+  quantize_both(*this, x, "groupIndex", groupIndex, 0, dstDtype, {y1Out, y1ScaleOut},
                 {y2Out, y2ScaleOut});
 }
 
 // The activation is rounded to the type of x before it is quantised.
-ACLNN(SwigluMxQuantWithDualAxis, (In, x), (Optional<In>, groupIndexOptional), (bool, activateLeft),
-      (char*, roundModeOptional), (int64_t, scaleAlg), (int64_t, dstType), (double, maxDtypeValue),
-      (Stored<Out>, y1Out), (Stored<Out>, mxscale1Out), (Stored<Out>, y2Out),
-      (Stored<Out>, mxscale2Out)) {
+ACLNN_STRUCT(SwigluMxQuantWithDualAxis, (In, x), (Optional<In>, groupIndexOptional),
+             (bool, activateLeft), (char*, roundModeOptional), (int64_t, scaleAlg),
+             (int64_t, dstType), (double, maxDtypeValue), (Stored<Out>, y1Out),
+             (Stored<Out>, mxscale1Out), (Stored<Out>, y2Out), (Stored<Out>, mxscale2Out)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 2);
-  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
-  EXPECT(scaleAlg == 0 || (scaleAlg == 1 && dstType != int64_t{ACL_FLOAT4_E2M1}), "scaleAlg is ",
-         scaleAlg, ", expected 0, or 1 for FLOAT8");
-  expect_no_largest("maxDtypeValue", maxDtypeValue);
+  expect_elements("x", x);
+  expect_mx_algorithm(scaleAlg, dstType, /*has_second=*/false);
   const at::Tensor result = swiglu(halves(wide(x), 1, activateLeft)).to(x.scalar_type());
-  quantize_both(result, groupIndexOptional, 1, roundModeOptional, dstType, scaleAlg,
+  quantize_both(*this, result, "groupIndexOptional", groupIndexOptional, 1, dstType,
                 {y1Out, mxscale1Out}, {y2Out, mxscale2Out});
 }
-ACLNN(SwigluBackwardMxQuantWithDualAxis, (In, x), (SameDtype<In>, yGrad, "x"),
-      (Optional<In>, groupIndexOptional), (bool, activateLeft), (char*, roundModeOptional),
-      (int64_t, scaleAlg), (int64_t, dstDtype), (double, maxDtypeValue), (Stored<Out>, y1Out),
-      (Stored<Out>, mxscale1Out), (Stored<Out>, y2Out), (Stored<Out>, mxscale2Out)) {
+ACLNN_STRUCT(SwigluBackwardMxQuantWithDualAxis, (In, x), (SameDtype<In>, yGrad, "x"),
+             (Optional<In>, groupIndexOptional), (bool, activateLeft), (char*, roundModeOptional),
+             (int64_t, scaleAlg), (int64_t, dstDtype), (double, maxDtypeValue),
+             (Stored<Out>, y1Out), (Stored<Out>, mxscale1Out), (Stored<Out>, y2Out),
+             (Stored<Out>, mxscale2Out)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 6);
-  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
+  expect_elements("x", x);
   EXPECT(x.size(-1) % 64 == 0, "x has ", x.size(-1),
          " elements in its last dimension, expected a multiple of 64");
-  std::vector<int64_t> half = x.sizes().vec();
-  half.back() /= 2;
-  expect_shape("yGrad", yGrad, half);
-  EXPECT(scaleAlg == 1, "scaleAlg is ", scaleAlg, ", expected 1");
-  EXPECT(dstDtype == int64_t{ACL_FLOAT8_E4M3FN}, "dstDtype is ", dstDtype,
-         ", expected 36 (FLOAT8_E4M3FN)");
-  expect_no_largest("maxDtypeValue", maxDtypeValue);
+  expect_shape("yGrad", yGrad, half_shape(x, x.dim() - 1));
+  expect_one_of("scaleAlg", scaleAlg, {1});
+  expect_type("dstDtype", dstDtype, y1Out, {ACL_FLOAT8_E4M3FN});
   const at::Tensor result = swiglu_gradient(wide(yGrad), wide(x), activateLeft).to(x.scalar_type());
-  quantize_both(result, groupIndexOptional, 1, roundModeOptional, dstDtype, scaleAlg,
+  quantize_both(*this, result, "groupIndexOptional", groupIndexOptional, 1, dstDtype,
                 {y1Out, mxscale1Out}, {y2Out, mxscale2Out});
 }
 
@@ -160,10 +148,10 @@ ACLNN(SituMxQuant, (In, x), (float, beta), (float, linearBeta), (bool, activateL
       (int64_t, axis), (int64_t, dstType), (char*, roundModeOptional), (Stored<Out>, yOut),
       (Stored<Out>, yScaleOut)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 1, 8);
-  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
+  expect_elements("x", x);
   expect_beta(beta);
-  EXPECT(axis == -1, "axis is ", axis, ", expected -1");
-  expect_float8("dstType", dstType.value());
+  expect_one_of("axis", axis, {-1});
+  expect_type("dstType", dstType, yOut, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
   const int64_t last = x.dim() - 1;
   const at::Tensor result =
       situ(halves(wide(x), last, activateLeft), beta, linearBeta).to(x.scalar_type());
@@ -174,14 +162,11 @@ ACLNN(SituMxQuant, (In, x), (float, beta), (float, linearBeta), (bool, activateL
 ACLNN(MxToBlockMxQuant, (Stored<In>, x), (Stored<In>, mxscale), (int64_t, dstType),
       (Stored<Out>, y), (Stored<Out>, scale1), (Stored<Out>, scale2)) {
   const at::Tensor& elements = x.elements;
-  EXPECT(x.dtype == ACL_FLOAT4_E2M1, "x has dtype ", dtype_name(x.dtype), ", expected FLOAT4_E2M1");
+  expect_type("x", x, {ACL_FLOAT4_E2M1});
   expect_dims("x", elements, 2, 3);
-  EXPECT(elements.numel() > 0, "x has shape ", elements.sizes(), ", expected elements");
-  EXPECT(elements.size(-1) % 2 == 0, "x has ", elements.size(-1),
-         " elements in its last dimension, expected an even number for FLOAT4");
-  expect_float8("dstType", dstType.value());
-  EXPECT(y.dtype() == dstType.value(), "y has dtype ", dtype_name(y.dtype()), ", expected ",
-         dtype_name(static_cast<aclDataType>(dstType.value())), " as dstType says");
+  expect_elements("x", elements);
+  expect_even_for_float4("x", elements, x.dtype);
+  expect_type("dstType", dstType, y, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
   expect_shape("y", y, elements.sizes());
   const auto along_rows = mx_scale_shape(elements, elements.dim() - 1, kMxBlock);
   const auto along_columns = mx_scale_shape(elements, elements.dim() - 2, kMxBlock);

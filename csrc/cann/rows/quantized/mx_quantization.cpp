@@ -3,21 +3,14 @@
 #include <algorithm>
 #include <string>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/mx_blocks.h"
+#include "cann/rows/quantized/row_groups.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::quantized_mx_quantization_rows {
 
 namespace {
-
-void check_algorithm(int64_t algorithm, int64_t dtype, bool has_second) {
-  const bool is_float4 = dtype == ACL_FLOAT4_E2M1;
-  EXPECT(algorithm == 0 || (algorithm == 1 && !is_float4) ||
-             (algorithm == 2 && is_float4 && has_second),
-         "scaleAlg is ", algorithm, ", expected 0, or 1 for FLOAT8",
-         has_second ? ", or 2 for FLOAT4" : "");
-}
 
 // The largest value of the quantised type, which callers may set for FLOAT4_E2M1. Only algorithm 2
 // uses it.
@@ -26,12 +19,14 @@ void check_largest(double largest, bool may_be_set) {
          ", expected ", may_be_set ? "0 or 6 to 12" : "0 for these other arguments");
 }
 
-void dynamic_mx_quant(const at::Tensor& x, int64_t axis, const std::string& mode, int64_t dtype,
-                      int64_t block_size, int64_t algorithm, bool has_second, double largest,
-                      double least_maximum, StoredOutput& y, StoredOutput& scale) {
+// `row` is the struct of a version.
+template <class Version>
+void dynamic_mx_quant(Version& row, bool has_second, double largest, double least_maximum) {
+  const at::Tensor& x = row.x;
+  const int64_t dtype = row.dstType, algorithm = row.scaleAlg, block_size = row.blocksize;
   expect_mx_source("x", x, /*may_be_float=*/true, 1, 7);
-  axis = mx_axis(x, axis);
-  check_algorithm(algorithm, dtype, has_second);
+  const int64_t axis = mx_axis(x, row.axis);
+  expect_mx_algorithm(algorithm, dtype, has_second);
   check_largest(largest, dtype == ACL_FLOAT4_E2M1 && block_size == kMxBlock);
   EXPECT(block_size > 0 && block_size <= 1024 && block_size % kMxBlock == 0, "blocksize is ",
          block_size, ", expected a multiple of 32 from 32 to 1024");
@@ -42,22 +37,23 @@ void dynamic_mx_quant(const at::Tensor& x, int64_t axis, const std::string& mode
          " elements along the axis, expected at least 32 as it is FLOAT");
   EXPECT(least_maximum == 0 || (algorithm == 1 && least_maximum > 0), "maxLowBound is ",
          least_maximum, ", expected 0, or a positive number if scaleAlg is 1");
-  MxRule rule = mx_rule(x, mode, dtype, algorithm, largest, y);
+  MxRule rule = mx_rule(x, row.roundModeOptional, dtype, algorithm, largest, row.yOut);
   rule.least_maximum = static_cast<float>(least_maximum);
-  expect_mx_scale(scale.name(), scale, scale.dtype(), mx_scale_shape(x, axis, block_size));
-  quantize_mx(x, axis, block_size, rule, y, scale);
+  quantize_mx(x, axis, block_size, rule, row.yOut, row.mxscaleOut);
 }
 
-void quantize_along_both(const at::Tensor& x, const std::string& mode, int64_t dtype,
-                         int64_t algorithm, bool has_second, double largest, StoredOutput& y1,
-                         StoredOutput& scale1, StoredOutput& y2, StoredOutput& scale2) {
-  expect_mx_source("x", x, /*may_be_float=*/false, 2, 7);
-  check_algorithm(algorithm, dtype, has_second);
-  check_largest(largest, algorithm == 2);
-  const MxRule rule1 = mx_rule(x, mode, dtype, algorithm, largest, y1);
-  const MxRule rule2 = mx_rule(x, mode, dtype, algorithm, largest, y2);
-  quantize_mx(x, x.dim() - 1, kMxBlock, rule1, y1, scale1);
-  quantize_mx(x, x.dim() - 2, kMxBlock, rule2, y2, scale2);
+template <class Version>
+void quantize_along_both(Version& row, bool has_second, double largest) {
+  expect_mx_source("x", row.x, /*may_be_float=*/false, 2, 7);
+  expect_mx_algorithm(row.scaleAlg, row.dstType, has_second);
+  check_largest(largest, row.scaleAlg == 2);
+  const auto quantize = [&](int64_t dim, StoredOutput& y, StoredOutput& scale) {
+    const MxRule rule =
+        mx_rule(row.x, row.roundModeOptional, row.dstType, row.scaleAlg, largest, y);
+    quantize_mx(row.x, row.x.dim() + dim, kMxBlock, rule, y, scale);
+  };
+  quantize(-1, row.y1Out, row.mxscale1Out);
+  quantize(-2, row.y2Out, row.mxscale2Out);
 }
 
 // Quantises blocks of 32 x 32. The scale of a block is written for each of its rows to one output
@@ -98,20 +94,20 @@ void quantize_squares(const at::Tensor& x, const MxRule& rule, StoredOutput& y,
   scale2 = by_column;
 }
 
-void grouped_mx_quant(const at::Tensor& x, const at::Tensor& groups, const std::string& mode,
-                      int64_t dtype, int64_t block_size, int64_t algorithm, double largest,
-                      StoredOutput& y, StoredOutput& scale) {
+template <class Version>
+void grouped_mx_quant(Version& row, int64_t algorithm, double largest) {
+  const at::Tensor& x = row.x;
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 2);
-  expect_dtype("groupIndex", groups, at::kInt);
-  EXPECT(groups.dim() == 1 && groups.size(0) > 0, "groupIndex has shape ", groups.sizes(),
-         ", expected one dimension with elements");
-  EXPECT(block_size == kMxBlock, "blocksize is ", block_size, ", expected 32");
-  check_largest(largest, dtype == ACL_FLOAT4_E2M1);
-  const MxRule rule = mx_rule(x, mode, dtype, algorithm, largest, y);
-  const int64_t pairs = x.size(0) / (2 * kMxBlock) + groups.size(0);
-  expect_mx_scale(scale.name(), scale, scale.dtype(), {pairs, x.size(1), 2});
-  if (!y.is_written() || x.numel() == 0) return;
-  quantize_mx_groups(x, mx_group_ends("groupIndex", groups, x.size(0), 0), rule, y, scale);
+  expect_dtype("groupIndex", row.groupIndex, at::kInt);
+  expect_group_list("groupIndex", row.groupIndex);
+  expect_one_of("blocksize", row.blocksize, {kMxBlock});
+  check_largest(largest, row.dstType == int64_t{ACL_FLOAT4_E2M1});
+  const MxRule rule = mx_rule(x, row.roundMode, row.dstType, algorithm, largest, row.y);
+  expect_mx_scale("mxscale", row.mxscale, row.mxscale.dtype(),
+                  mx_group_scale_shape(x, row.groupIndex.size(0)));
+  if (!row.y.is_written() || x.numel() == 0) return;
+  quantize_mx_groups(x, group_ends("groupIndex", row.groupIndex, x.size(0)), rule, row.y,
+                     row.mxscale);
 }
 
 // The scale of each element of x.
@@ -128,61 +124,52 @@ at::Tensor scale_of_elements(const at::Tensor& x, const at::Tensor& scale, int64
 // A block with inf or NaN has the scale NaN and elements of 0.
 // Deviation of *Mx*: Devices multiply by reciprocals where the documents divide, which may change
 // the last bit.
-ACLNN(DynamicMxQuant, (In, x), (int64_t, axis), (char*, roundModeOptional), (int64_t, dstType),
-      (int64_t, blocksize), (int64_t, scaleAlg), (Stored<Out>, yOut), (Stored<Out>, mxscaleOut)) {
-  dynamic_mx_quant(x, axis, roundModeOptional, dstType, blocksize, scaleAlg, /*has_second=*/false,
-                   0, 0, yOut, mxscaleOut);
+ACLNN_STRUCT(DynamicMxQuant, (In, x), (int64_t, axis), (char*, roundModeOptional),
+             (int64_t, dstType), (int64_t, blocksize), (int64_t, scaleAlg), (Stored<Out>, yOut),
+             (Stored<Out>, mxscaleOut)) {
+  dynamic_mx_quant(*this, /*has_second=*/false, 0, 0);
 }
-ACLNN(DynamicMxQuantV2, (In, x), (int64_t, axis), (char*, roundModeOptional), (int64_t, dstType),
-      (int64_t, blocksize), (int64_t, scaleAlg), (double, dstTypeMax), (Stored<Out>, yOut),
-      (Stored<Out>, mxscaleOut)) {
-  dynamic_mx_quant(x, axis, roundModeOptional, dstType, blocksize, scaleAlg, /*has_second=*/true,
-                   dstTypeMax, 0, yOut, mxscaleOut);
+ACLNN_STRUCT(DynamicMxQuantV2, (In, x), (int64_t, axis), (char*, roundModeOptional),
+             (int64_t, dstType), (int64_t, blocksize), (int64_t, scaleAlg), (double, dstTypeMax),
+             (Stored<Out>, yOut), (Stored<Out>, mxscaleOut)) {
+  dynamic_mx_quant(*this, /*has_second=*/true, dstTypeMax, 0);
 }
-ACLNN(DynamicMxQuantV3, (In, x), (int64_t, axis), (char*, roundModeOptional), (int64_t, dstType),
-      (int64_t, blocksize), (int64_t, scaleAlg), (double, dstTypeMax), (double, maxLowBound),
-      (Stored<Out>, yOut), (Stored<Out>, mxscaleOut)) {
-  dynamic_mx_quant(x, axis, roundModeOptional, dstType, blocksize, scaleAlg, /*has_second=*/true,
-                   dstTypeMax, maxLowBound, yOut, mxscaleOut);
+ACLNN_STRUCT(DynamicMxQuantV3, (In, x), (int64_t, axis), (char*, roundModeOptional),
+             (int64_t, dstType), (int64_t, blocksize), (int64_t, scaleAlg), (double, dstTypeMax),
+             (double, maxLowBound), (Stored<Out>, yOut), (Stored<Out>, mxscaleOut)) {
+  dynamic_mx_quant(*this, /*has_second=*/true, dstTypeMax, maxLowBound);
 }
 
 ACLNN(AntiMxQuant, (Stored<In>, x), (Stored<In>, mxscale), (int64_t, axis), (int64_t, dstType),
       (Out, y)) {
-  const aclDataType dtype = x.dtype;
-  EXPECT(dtype == ACL_FLOAT8_E5M2 || dtype == ACL_FLOAT8_E4M3FN || dtype == ACL_FLOAT4_E2M1,
-         "x has dtype ", dtype_name(dtype), ", expected FLOAT8_E5M2, FLOAT8_E4M3FN or FLOAT4_E2M1");
+  expect_type("x", x, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
   expect_dims("x", x.elements, 1, 7);
-  EXPECT(dtype != ACL_FLOAT4_E2M1 || x.elements.size(-1) % 2 == 0, "x has ", x.elements.size(-1),
-         " elements in its last dimension, expected an even number for FLOAT4");
-  EXPECT(dstType == 0 || dstType == 1 || dstType == 27, "dstType is ", dstType,
-         ", expected 0 (FLOAT), 1 (FLOAT16) or 27 (BFLOAT16)");
-  EXPECT(acl_type(y->scalar_type()) == dstType.value(), "y has dtype ",
-         dtype_text(y->scalar_type()), ", expected ",
-         dtype_name(static_cast<aclDataType>(dstType.value())), " as dstType says");
+  expect_even_for_float4("x", x.elements, x.dtype);
+  expect_dtype("y", y, {at::kFloat, at::kHalf, at::kBFloat16});
+  EXPECT(acl_type(y->scalar_type()) == dstType.value(), "dstType is ", dstType, ", expected ",
+         acl_type(y->scalar_type()), " as y is ", y->scalar_type());
   const int64_t dim = mx_axis(x.elements, axis);
   expect_mx_scale("mxscale", mxscale.elements, mxscale.dtype,
                   mx_scale_shape(x.elements, dim, kMxBlock));
   y = x.elements * scale_of_elements(x.elements, mxscale.elements, dim);
 }
 
-ACLNN(DynamicMxQuantWithDualAxis, (In, x), (char*, roundModeOptional), (int64_t, dstType),
-      (int64_t, scaleAlg), (Stored<Out>, y1Out), (Stored<Out>, mxscale1Out), (Stored<Out>, y2Out),
-      (Stored<Out>, mxscale2Out)) {
-  quantize_along_both(x, roundModeOptional, dstType, scaleAlg, /*has_second=*/false, 0, y1Out,
-                      mxscale1Out, y2Out, mxscale2Out);
+ACLNN_STRUCT(DynamicMxQuantWithDualAxis, (In, x), (char*, roundModeOptional), (int64_t, dstType),
+             (int64_t, scaleAlg), (Stored<Out>, y1Out), (Stored<Out>, mxscale1Out),
+             (Stored<Out>, y2Out), (Stored<Out>, mxscale2Out)) {
+  quantize_along_both(*this, /*has_second=*/false, 0);
 }
-ACLNN(DynamicMxQuantWithDualAxisV2, (In, x), (char*, roundModeOptional), (int64_t, dstType),
-      (int64_t, scaleAlg), (double, dstTypeMax), (Stored<Out>, y1Out), (Stored<Out>, mxscale1Out),
-      (Stored<Out>, y2Out), (Stored<Out>, mxscale2Out)) {
-  quantize_along_both(x, roundModeOptional, dstType, scaleAlg, /*has_second=*/true, dstTypeMax,
-                      y1Out, mxscale1Out, y2Out, mxscale2Out);
+ACLNN_STRUCT(DynamicMxQuantWithDualAxisV2, (In, x), (char*, roundModeOptional), (int64_t, dstType),
+             (int64_t, scaleAlg), (double, dstTypeMax), (Stored<Out>, y1Out),
+             (Stored<Out>, mxscale1Out), (Stored<Out>, y2Out), (Stored<Out>, mxscale2Out)) {
+  quantize_along_both(*this, /*has_second=*/true, dstTypeMax);
 }
 
 ACLNN(DynamicBlockMxQuant, (In, x), (char*, roundModeOptional), (int64_t, dstType),
       (int64_t, scaleAlg), (double, dstTypeMax), (Stored<Out>, yOut), (Stored<Out>, scale1Out),
       (Stored<Out>, scale2Out)) {
   expect_mx_source("x", x, /*may_be_float=*/false, 2, 3);
-  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
+  expect_elements("x", x);
   EXPECT(scaleAlg == 0 || (scaleAlg == 2 && dstType == int64_t{ACL_FLOAT4_E2M1}), "scaleAlg is ",
          scaleAlg, ", expected 0, or 2 for FLOAT4_E2M1");
   EXPECT(dstTypeMax == 0 || dstTypeMax == 6 || dstTypeMax == 7, "dstTypeMax is ", dstTypeMax,
@@ -195,19 +182,18 @@ ACLNN(DynamicBlockMxQuant, (In, x), (char*, roundModeOptional), (int64_t, dstTyp
   if (yOut.is_written()) quantize_squares(x, rule, yOut, scale1Out, scale2Out);
 }
 
-ACLNN(GroupedDynamicMxQuant, (In, x), (In, groupIndex), (const char*, roundMode),
-      (int64_t, dstType), (int64_t, blocksize), (Stored<Out>, y), (Stored<Out>, mxscale)) {
-  EXPECT(dstType == int64_t{ACL_FLOAT8_E5M2} || dstType == int64_t{ACL_FLOAT8_E4M3FN},
-         "dstType is ", dstType, ", expected 35 (FLOAT8_E5M2) or 36 (FLOAT8_E4M3FN)");
-  EXPECT(roundMode == "rint", "roundMode is \"", roundMode, "\", expected \"rint\"");
-  grouped_mx_quant(x, groupIndex, roundMode, dstType, blocksize, 0, 0, y, mxscale);
+ACLNN_STRUCT(GroupedDynamicMxQuant, (In, x), (In, groupIndex), (const char*, roundMode),
+             (int64_t, dstType), (int64_t, blocksize), (Stored<Out>, y), (Stored<Out>, mxscale)) {
+  expect_type("dstType", dstType, y, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
+  expect_text("roundMode", roundMode, {"rint"});
+  grouped_mx_quant(*this, 0, 0);
 }
-ACLNN(GroupedDynamicMxQuantV2, (In, x), (In, groupIndex), (const char*, roundMode),
-      (int64_t, dstType), (int64_t, blocksize), (int64_t, scaleAlg), (double, dstTypeMax),
-      (Stored<Out>, y), (Stored<Out>, mxscale)) {
-  EXPECT(!roundMode.empty(), "roundMode is empty, expected \"rint\", \"floor\" or \"round\"");
-  check_algorithm(scaleAlg, dstType, /*has_second=*/true);
-  grouped_mx_quant(x, groupIndex, roundMode, dstType, blocksize, scaleAlg, dstTypeMax, y, mxscale);
+ACLNN_STRUCT(GroupedDynamicMxQuantV2, (In, x), (In, groupIndex), (const char*, roundMode),
+             (int64_t, dstType), (int64_t, blocksize), (int64_t, scaleAlg), (double, dstTypeMax),
+             (Stored<Out>, y), (Stored<Out>, mxscale)) {
+  expect_text("roundMode", roundMode, {"rint", "floor", "round"});
+  expect_mx_algorithm(scaleAlg, dstType, /*has_second=*/true);
+  grouped_mx_quant(*this, scaleAlg, dstTypeMax);
 }
 
 }  // namespace aclnn_host::quantized_mx_quantization_rows

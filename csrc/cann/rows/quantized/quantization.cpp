@@ -2,7 +2,6 @@
 // unless a mode selects another rounding. NaN becomes 0.
 
 #include "cann/rows/checks.h"
-#include "cann/rows/quantized/quantized_arguments.h"
 #include "cann/rows/quantized/quantized_product.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"
@@ -16,27 +15,10 @@ int64_t from_start(int64_t axis, const at::Tensor& x) {
 }
 
 at::Tensor rounded(const at::Tensor& x, const std::string& mode) {
+  expect_text("roundMode", mode, {"round", "ceil", "trunc", "floor"});
   if (mode == "ceil") return at::ceil(x);
   if (mode == "trunc") return at::trunc(x);
-  if (mode == "floor") return at::floor(x);
-  EXPECT(mode == "round", "roundMode is \"", mode,
-         "\", expected \"round\", \"ceil\", \"trunc\" or \"floor\"");
-  return at::round(x);
-}
-
-template <class Integer>
-at::Tensor saturated_to(const at::Tensor& x) {
-  constexpr double low = std::numeric_limits<Integer>::min();
-  constexpr double high = std::numeric_limits<Integer>::max();
-  return at::clamp(at::nan_to_num(x.to(at::kDouble), 0.0, high, low), low, high)
-      .to(c10::CppTypeToScalarType<Integer>::value);
-}
-at::Tensor saturated(const at::Tensor& x, at::ScalarType type) {
-  switch (type) {
-    case at::kChar: return saturated_to<int8_t>(x);
-    case at::kByte: return saturated_to<uint8_t>(x);
-    default: return saturated_to<int32_t>(x);
-  }
+  return mode == "floor" ? at::floor(x) : at::round(x);
 }
 
 // Parameters along one dimension of x, or a single one: a vector, or a tensor of x's rank.
@@ -58,9 +40,7 @@ void quantize_scaled(StoredOutput& y, const at::Tensor& x, const at::Tensor& sca
   const at::Tensor factor = along("scale", scale, x, axis);
   at::Tensor result = wide(x) * factor;
   if (sqrt) result = result * factor;
-  if (offset) {
-    result = result + along("offset", *offset, x, axis);
-  }
+  if (offset) result = result + along("offset", *offset, x, axis);
   const at::Tensor integers = rounded(result, mode);
   expect_values(y, x.sizes());
   quantize(y, is_floating(y.dtype()) ? result : integers);
@@ -112,8 +92,7 @@ ACLNN(AscendQuantV3, (Floating<In>, x), (SameDtype<Floating<In>>, scale, "x"),
 // dimension, or for each of the one before it.
 ACLNN(AscendAntiQuant, (Stored<In>, x), (Floating<In>, scale),
       (Like<Optional<In>>, offset, "scale"), (int64_t, dstType), (bool, sqrtMode), (Out, y)) {
-  EXPECT(x.dtype == ACL_INT8 || is_int4(x.dtype) || is_float8(x.dtype), "x has dtype ",
-         dtype_name(x.dtype), ", expected INT8, INT4, INT32, FLOAT8_E4M3FN or FLOAT8_E5M2");
+  expect_type("x", x, {ACL_INT8, ACL_INT4, ACL_INT32, ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2});
   expect_format("x", x);
   EXPECT(!is_float8(x.dtype) || !sqrtMode, "sqrtMode is true, expected false as x is ",
          dtype_name(x.dtype));
@@ -155,7 +134,7 @@ ACLNN(Quantize, (Floating<In>, x), (Floating<In>, scales),
   EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
   EXPECT(scales.numel() <= 1 || (axis >= -x.dim() && axis < x.dim()), "axis is ", axis.value(),
          ", expected ", -x.dim(), " to ", x.dim() - 1);
-  EXPECT(scales.dim() == 1, "scales has ", scales.dim(), " dimensions, expected 1");
+  expect_dims("scales", scales, 1);
   const auto is_bfloat16 = [](const at::Tensor& tensor) {
     return tensor.scalar_type() == at::kBFloat16;
   };
@@ -168,7 +147,7 @@ ACLNN(Quantize, (Floating<In>, x), (Floating<In>, scales),
   const at::Tensor scale = along("scales", scales, x, place);
   at::Tensor result = wide(x) / at::where(scale == 0, at::ones_like(scale), scale);
   if (zeroPoints) result = result + along("zeroPoints", *zeroPoints, x, place);
-  out = saturated(at::round(result), dtype);
+  out = rounded_to(result, dtype);
 }
 
 // If fakeQuantEnabled is below 1, self is copied.
@@ -191,8 +170,8 @@ ACLNN(FakeQuantPerChannelAffineCachemask, (Floating<In>, self), (Floating<In>, s
       (In, zeroPoint), (int64_t, axis), (int64_t, quantMin), (int64_t, quantMax),
       (SameDtype<Out>, out, "self"), (Out, mask)) {
   check_fake(zeroPoint, mask);
-  EXPECT(self.dim() > 0 && axis >= -self.dim() && axis < self.dim(), "axis is ", axis.value(),
-         ", expected ", -self.dim(), " to ", self.dim() - 1);
+  expect_dims("self", self, 1, 8);
+  expect_range("axis", axis, -self.dim(), self.dim() - 1);
   const int64_t place = from_start(axis, self);
   expect_shape("scale", scale, {self.size(place)});
   expect_shape("zeroPoint", zeroPoint, {self.size(place)});

@@ -1,7 +1,7 @@
 #include "cann/rows/quantized/quantization_modes.h"
 
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 #include "host_cann/runtime/product.h"
 
@@ -65,32 +65,32 @@ Matrices matrices_of(const QuantizedMatmul& call) {
   return result;
 }
 
+// Refuses batches.
+void expect_matrices(const Matrices& x) {
+  expect_dims("x1", x.a, 2);
+  expect_dims("x2", x.b, 2);
+}
+
 // The product of two floating-point matrices, in DOUBLE.
 at::Tensor double_product(const at::Tensor& a, const at::Tensor& b) {
   return at::matmul(a.to(at::kDouble), b.to(at::kDouble));
 }
 
-void expect_out(const QuantizedMatmul& call, std::initializer_list<at::ScalarType> types) {
-  std::string expected;
-  for (const at::ScalarType type : types) {
-    if (call.out == type) return;
-    expected += (expected.empty() ? "" : " or ") + std::string(dtype_text(type));
-  }
-  EXPECT(false, "out has dtype ", dtype_text(call.out), ", expected ", expected, " for x1 of ",
-         dtype_name(call.x1.dtype), ", x2 of ", dtype_name(call.x2.dtype), " and x2Scale of ",
-         dtype_name(call.x2_scale.dtype));
+// The types that determine those of out and bias, for an error text.
+std::string types_of(const QuantizedMatmul& call) {
+  return text_of({" for x1 of ", dtype_name(call.x1.dtype), ", x2 of ", dtype_name(call.x2.dtype),
+                  " and x2Scale of ", dtype_name(call.x2_scale.dtype)});
 }
-
-void expect_bias(const QuantizedMatmul& call, std::initializer_list<at::ScalarType> types) {
+void expect_out(const QuantizedMatmul& call, std::initializer_list<aclDataType> accepted) {
+  expect_type("out", acl_type(call.out), accepted, types_of(call).c_str());
+}
+void expect_bias(const QuantizedMatmul& call, std::initializer_list<aclDataType> accepted) {
   if (!call.bias) return;
-  std::string expected;
-  for (const at::ScalarType type : types) {
-    if (call.bias->scalar_type() == type) return;
-    expected += (expected.empty() ? "" : ", ") + std::string(dtype_text(type));
-  }
-  EXPECT(false, "bias has dtype ", dtype_text(call.bias->scalar_type()), ", expected ",
-         expected.empty() ? "null" : expected, " for out of ", dtype_text(call.out),
-         " and x2Scale of ", dtype_name(call.x2_scale.dtype));
+  const std::string reason = text_of({types_of(call), " with out of ", call.out});
+  expect_type("bias", acl_type(call.bias->scalar_type()), accepted, reason.c_str());
+}
+void expect_no_bias(const QuantizedMatmul& call) {
+  EXPECT(!call.bias, "bias is given, expected null", types_of(call));
 }
 
 // A bias is (n), or (1, n) for one matrix, or (batch, 1, n).
@@ -121,43 +121,39 @@ void expect_channels(const char* name, const at::Tensor& scale, int64_t n) {
 void check_integers(const QuantizedMatmul& call) {
   const bool is_wide = is_pair_of(call, is_int8);
   const bool has_tokens = call.x1_scale.has_value();
-  using at::kBFloat16, at::kHalf, at::kInt, at::kChar, at::kFloat;
   if (holds_bits(call.x2_scale.elements)) {
     EXPECT(!has_tokens || (call.is_blocked && !is_wide), "x1Scale has dtype ",
            dtype_name(has_tokens ? call.x1_scale->dtype : ACL_DT_UNDEFINED),
            ", expected null with an x2Scale of ", dtype_name(call.x2_scale.dtype));
     if (is_wide) {
-      expect_out(call, {kHalf, kBFloat16, kChar});
+      expect_out(call, {ACL_FLOAT16, ACL_BF16, ACL_INT8});
     } else {
-      expect_out(call, {kHalf});
+      expect_out(call, {ACL_FLOAT16});
     }
-    return expect_bias(call, {kInt});
+    return expect_bias(call, {ACL_INT32});
   }
   const bool is_float = call.x2_scale.dtype == ACL_FLOAT;
-  EXPECT(is_float || call.x2_scale.dtype == ACL_BF16, "x2Scale has dtype ",
-         dtype_name(call.x2_scale.dtype), ", expected UINT64, INT64, FLOAT or BFLOAT16");
+  expect_type("x2Scale", call.x2_scale, {ACL_UINT64, ACL_INT64, ACL_FLOAT, ACL_BF16});
   const bool may_lack_tokens = call.is_blocked && !is_wide;
-  if (call.out == kBFloat16) {
+  if (call.out == at::kBFloat16) {
     EXPECT(has_tokens || is_wide || may_lack_tokens, "x1Scale is null, expected FLOAT for x1 of ",
            dtype_name(call.x1.dtype), " and x2Scale of ", dtype_name(call.x2_scale.dtype));
-    return expect_bias(call, {kInt, kBFloat16, kFloat});
+    return expect_bias(call, {ACL_INT32, ACL_BF16, ACL_FLOAT});
   }
-  if (call.out == kInt && is_wide && !has_tokens) return expect_bias(call, {kInt});
+  if (call.out == at::kInt && is_wide && !has_tokens) return expect_bias(call, {ACL_INT32});
   if (is_float && (has_tokens || may_lack_tokens)) {
-    expect_out(call, {kHalf, kBFloat16});
-    return expect_bias(call, {kInt, kHalf, kFloat});
+    expect_out(call, {ACL_FLOAT16, ACL_BF16});
+    return expect_bias(call, {ACL_INT32, ACL_FLOAT16, ACL_FLOAT});
   }
-  if (is_wide && !has_tokens) return expect_out(call, {kBFloat16, kInt});
-  expect_out(call, {kBFloat16});
+  if (is_wide && !has_tokens) return expect_out(call, {ACL_BF16, ACL_INT32});
+  expect_out(call, {ACL_BF16});
 }
 
 void check_floats(const QuantizedMatmul& call) {
-  expect_out(call, {at::kHalf, at::kBFloat16, at::kFloat});
-  expect_bias(call, {at::kFloat});
+  expect_out(call, {ACL_FLOAT16, ACL_BF16, ACL_FLOAT});
+  expect_bias(call, {ACL_FLOAT});
+  expect_type("x2Scale", call.x2_scale, {ACL_UINT64, ACL_INT64, ACL_FLOAT}, " for x1 of FLOAT8");
   const bool has_bits = holds_bits(call.x2_scale.elements);
-  EXPECT(has_bits || call.x2_scale.dtype == ACL_FLOAT, "x2Scale has dtype ",
-         dtype_name(call.x2_scale.dtype), ", expected UINT64, INT64 or FLOAT for x1 of ",
-         dtype_name(call.x1.dtype));
   EXPECT(call.x1_scale.has_value() != has_bits, "x1Scale is ", call.x1_scale ? "given" : "null",
          ", expected ", has_bits ? "null" : "FLOAT", " with an x2Scale of ",
          dtype_name(call.x2_scale.dtype));
@@ -237,25 +233,22 @@ at::Tensor mx_scale(const char* name, const StoredTensor& scale, const at::Tenso
 }
 
 at::Tensor by_mx(const QuantizedMatmul& call, const Matrices& x) {
-  EXPECT(call.x1_scale && call.x1_scale->dtype == ACL_FLOAT8_E8M0 &&
-             call.x2_scale.dtype == ACL_FLOAT8_E8M0,
-         "x1Scale has dtype ", call.x1_scale ? dtype_name(call.x1_scale->dtype) : "null",
-         " and x2Scale has dtype ", dtype_name(call.x2_scale.dtype),
-         ", expected FLOAT8_E8M0 for both or neither");
+  EXPECT(call.x1_scale, "x1Scale is null, expected FLOAT8_E8M0 as x2Scale has");
+  expect_type("x1Scale", *call.x1_scale, {ACL_FLOAT8_E8M0}, " as x2Scale has");
+  expect_type("x2Scale", call.x2_scale, {ACL_FLOAT8_E8M0}, " as x1Scale has");
   const bool is_mixed = call.x1.dtype == ACL_FLOAT8_E4M3FN && is_float4(call.x2.dtype);
   const bool is_float4_pair = is_pair_of(call, is_float4_itself);
   EXPECT(is_mixed || is_float4_pair || is_pair_of(call, is_float8), "x1 has dtype ",
          dtype_name(call.x1.dtype), " and x2 has dtype ", dtype_name(call.x2.dtype),
          ", expected FLOAT8 or FLOAT4_E2M1 for both, or FLOAT8_E4M3FN and FLOAT4_E2M1");
   if (is_mixed) {
-    expect_dims("x1", x.a, 2);
-    expect_dims("x2", x.b, 2);
-    expect_out(call, {at::kHalf, at::kBFloat16});
-    expect_bias(call, {call.out});
+    expect_matrices(x);
+    expect_out(call, {ACL_FLOAT16, ACL_BF16});
+    expect_bias(call, {acl_type(call.out)});
     EXPECT(x.k() % 8 == 0, "x1 has ", x.k(), " columns, expected a multiple of 8");
   } else {
-    expect_out(call, {at::kHalf, at::kBFloat16, at::kFloat});
-    expect_bias(call, {at::kFloat});
+    expect_out(call, {ACL_FLOAT16, ACL_BF16, ACL_FLOAT});
+    expect_bias(call, {ACL_FLOAT});
     EXPECT(!is_float4_pair || x.k() > 2, "x1 has ", x.k(), " columns, expected more than 2");
   }
   expect_group(call, 32);
@@ -295,11 +288,11 @@ at::Tensor by_blocks(const QuantizedMatmul& call, const Matrices& x) {
          " and x2 has dtype ", dtype_name(call.x2.dtype),
          ", expected INT8 or FLOAT8 for scales of blocks");
   if (are_integers) {
-    expect_out(call, {at::kBFloat16});
-    expect_bias(call, {at::kFloat});
+    expect_out(call, {ACL_BF16});
+    expect_bias(call, {ACL_FLOAT});
   } else {
-    expect_out(call, {at::kHalf, at::kBFloat16, at::kFloat});
-    expect_bias(call, {});
+    expect_out(call, {ACL_FLOAT16, ACL_BF16, ACL_FLOAT});
+    expect_no_bias(call);
   }
   expect_absent("yOffset", call.y_offset);
   const at::Tensor& of_a = call.x1_scale->elements;
@@ -322,13 +315,11 @@ at::Tensor by_blocks(const QuantizedMatmul& call, const Matrices& x) {
 
 // x2 with scales and optional offsets of groups of k, and x1 with scales of rows.
 at::Tensor by_groups(const QuantizedMatmul& call, const Matrices& x) {
-  EXPECT(call.x1.dtype == ACL_INT4 && call.x2.dtype == ACL_INT4, "x1 has dtype ",
-         dtype_name(call.x1.dtype), " and x2 has dtype ", dtype_name(call.x2.dtype),
-         ", expected INT4 for both with an x2Offset of groups");
-  expect_dims("x1", x.a, 2);
-  expect_dims("x2", x.b, 2);
-  expect_out(call, {at::kHalf, at::kBFloat16});
-  expect_bias(call, {});
+  expect_type("x1", call.x1, {ACL_INT4}, " with an x2Offset of groups");
+  expect_type("x2", call.x2, {ACL_INT4}, " with an x2Offset of groups");
+  expect_matrices(x);
+  expect_out(call, {ACL_FLOAT16, ACL_BF16});
+  expect_no_bias(call);
   expect_absent("yOffset", call.y_offset);
   expect_group(call, 256);
   EXPECT(x.k() % 1024 == 0 && x.n() % 256 == 0 && call.transpose_x2, "x2 has shape ",
@@ -347,14 +338,13 @@ at::Tensor by_groups(const QuantizedMatmul& call, const Matrices& x) {
 // INT8 times INT4. The device splits x1 into signed 4-bit halves, and its sums lack 8 times the
 // column sums of x2: the caller passes this as yOffset, which is added.
 at::Tensor by_halves(const QuantizedMatmul& call, const Matrices& x) {
-  expect_out(call, {at::kHalf, at::kBFloat16});
-  expect_bias(call, {});
+  expect_out(call, {ACL_FLOAT16, ACL_BF16});
+  expect_no_bias(call);
   expect_absent("x2Offset", call.x2_offset);
   EXPECT(call.x1_scale && call.y_offset && holds_bits(call.x2_scale.elements),
          "x1Scale or yOffset is null or x2Scale has dtype ", dtype_name(call.x2_scale.dtype),
          ", expected FLOAT, FLOAT and UINT64 or INT64 for x1 of INT8 and x2 of INT32");
-  expect_dims("x1", x.a, 2);
-  expect_dims("x2", x.b, 2);
+  expect_matrices(x);
   constexpr int64_t kLimit = 29576;
   EXPECT(!call.transpose_x1 && x.k() % 2 == 0 && x.k() < kLimit, "x1 has shape ",
          call.x1.elements.sizes(), call.transpose_x1 ? " and is transposed" : "",
@@ -364,8 +354,7 @@ at::Tensor by_halves(const QuantizedMatmul& call, const Matrices& x) {
   EXPECT(of_rows.numel() == x.m() && (of_rows.dim() == 1 || of_rows.dim() == 2) &&
              of_rows.size(0) == x.m(),
          "x1Scale has shape ", of_rows.sizes(), ", expected (", x.m(), ") or (", x.m(), ", 1)");
-  expect_dtype("yOffset", *call.y_offset, at::kFloat);
-  expect_shape("yOffset", *call.y_offset, {x.n()});
+  expect_tensor("yOffset", *call.y_offset, at::kFloat, {x.n()});
   at::Tensor scale = decoded_scale(call.x2_scale.elements);
   if (scale.dim() == 1) {
     expect_shape("x2Scale", scale, {x.n()});
@@ -386,14 +375,13 @@ at::Tensor by_column_scales(const QuantizedMatmul& call, const Matrices& x) {
   EXPECT(call.x1.dtype == ACL_FLOAT8_E4M3FN && is_float4(call.x2.dtype) && !call.x1_scale,
          "yScale is given, expected null for x1 of ", dtype_name(call.x1.dtype), ", x2 of ",
          dtype_name(call.x2.dtype), call.x1_scale ? " and an x1Scale" : "");
-  expect_out(call, {at::kHalf, at::kBFloat16});
+  expect_out(call, {ACL_FLOAT16, ACL_BF16});
   expect_dtype("x2Scale", call.x2_scale.elements, call.out);
-  expect_bias(call, {});
+  expect_no_bias(call);
   expect_absent("x2Offset", call.x2_offset);
   expect_absent("yOffset", call.y_offset);
   expect_group(call, 32);
-  expect_dims("x1", x.a, 2);
-  expect_dims("x2", x.b, 2);
+  expect_matrices(x);
   EXPECT(!call.transpose_x1 && x.k() % 32 == 0, "x1 has shape ", call.x1.elements.sizes(),
          call.transpose_x1 ? " and is transposed" : "",
          ", expected (m, k) with k a multiple of 32");

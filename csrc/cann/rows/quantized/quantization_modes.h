@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // The product of two quantised matrices in each quantisation mode. CANN's documents of the
@@ -13,17 +14,17 @@ namespace aclnn_host {
 struct QuantizedMatmul {
   StoredTensor x1;  // (..., m, k)
   StoredTensor x2;  // (..., k, n)
-  std::optional<StoredTensor> x1_scale;
+  std::optional<StoredTensor> x1_scale{};
   StoredTensor x2_scale;
-  std::optional<at::Tensor> y_scale;
-  std::optional<at::Tensor> x2_offset;
-  std::optional<at::Tensor> y_offset;
-  std::optional<at::Tensor> bias;
-  bool transpose_x1;  // x1 and its scales of groups are (..., k, m)
-  bool transpose_x2;
-  int64_t group_size;  // of k in the lowest 16 bits, of n in the next 16, of m above
+  OptionalTensor y_scale{};
+  OptionalTensor x2_offset{};
+  OptionalTensor y_offset{};
+  OptionalTensor bias{};
+  bool transpose_x1 = false;  // x1 and its scales of groups are (..., k, m)
+  bool transpose_x2 = false;
+  int64_t group_size = 0;  // of k in the lowest 16 bits, of n in the next 16, of m above
   at::ScalarType out;
-  bool is_blocked;  // x2 is in FRACTAL_NZ, with that function's combinations of types
+  bool is_blocked = false;  // x2 is in FRACTAL_NZ, with that function's combinations of types
 };
 
 // The result before it is rounded to the output's type; INT8 and INT32 results are final.

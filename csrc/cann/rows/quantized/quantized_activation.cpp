@@ -3,7 +3,6 @@
 
 #include "cann/rows/activation/gated_units.h"
 #include "cann/rows/checks.h"
-#include "cann/rows/quantized/quantized_arguments.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"
@@ -13,12 +12,6 @@ namespace aclnn_host::quantized_quantized_activation_rows {
 namespace {
 
 // ---- SwiGluQuant
-
-struct SwiGlu {
-  const at::Tensor& x;
-  const OptionalTensor &smooth, &offsets, &groups;
-  bool gate_is_left, is_dynamic, counts;
-};
 
 // A parameter for each group, or for each column of it. Without groups, the first parameter is
 // used.
@@ -33,46 +26,53 @@ at::Tensor of_group(const char* name, const at::Tensor& tensor, const OptionalTe
   return group ? matrix.index_select(0, *group) : matrix.narrow(0, 0, 1);
 }
 
-void swi_glu_quant(const SwiGlu& in, StoredOutput& y, Output& scale_out) {
-  expect_dims("x", in.x, 2, 8);
-  EXPECT(in.x.numel() > 0, "x has shape ", in.x.sizes(), ", expected elements");
-  EXPECT(in.x.size(-1) <= 8192, "x has ", in.x.size(-1),
+// Quantises the SwiGLU of x. `lists_counts` says that groupIndexOptional has the sizes of the
+// groups, not their ends. `row` is the struct of a version.
+template <class Version>
+void swi_glu_quant(Version& row, bool lists_counts) {
+  const at::Tensor& x = row.x;
+  const bool dynamic = is_dynamic("quantModeOptional", row.quantModeOptional, "dynamic");
+  expect_dims("x", x, 2, 8);
+  expect_elements("x", x);
+  EXPECT(x.size(-1) <= 8192, "x has ", x.size(-1),
          " elements in its last dimension, expected at most 8192");
-  const int64_t size = in.x.size(-1) / 2;
-  const int64_t count = rows_before(in.x, in.x.dim() - 1);
-  std::vector<int64_t> shape = in.x.sizes().vec();
+  const int64_t size = x.size(-1) / 2;
+  const int64_t rows = rows_before(x, x.dim() - 1);
+  std::vector<int64_t> shape = x.sizes().vec();
   shape.back() = size;
-  expect_values(y, shape);
-  expect_row_scales(scale_out, leading(in.x));
-  at::Tensor result =
-      swiglu(halves(wide(in.x).reshape({count, in.x.size(-1)}), 1, in.gate_is_left));
+  expect_values(row.yOut, shape);
+  expect_row_scales(row.scaleOut, leading(x));
+  at::Tensor result = swiglu(halves(wide(x).reshape({rows, x.size(-1)}), 1, row.activateLeft));
   OptionalTensor group;
-  if (in.groups) {
-    expect_dtype("groupIndexOptional", *in.groups, at::kInt);
-    expect_group_list("groupIndexOptional", *in.groups);
-    EXPECT(in.groups->size(0) <= count, "groupIndexOptional has ", in.groups->size(0),
-           " elements, expected at most ", count, ", the rows of x");
-    group = group_of_rows(in.counts ? in.groups->cumsum(0) : *in.groups, count);
+  int64_t groups = 1;
+  if (row.groupIndexOptional) {
+    const at::Tensor& list = *row.groupIndexOptional;
+    expect_dtype("groupIndexOptional", list, at::kInt);
+    expect_group_list("groupIndexOptional", list);
+    groups = list.size(0);
+    EXPECT(groups <= rows, "groupIndexOptional has ", groups, " elements, expected at most ", rows,
+           ", the rows of x");
+    group = group_of_rows(lists_counts ? list.cumsum(0) : list, rows);
   }
-  const int64_t groups = in.groups ? in.groups->size(0) : 1;
-  EXPECT(in.smooth || in.is_dynamic,
+  EXPECT(row.smoothScalesOptional || dynamic,
          "smoothScalesOptional is null, expected a tensor in static quantisation");
-  if (in.smooth) {
-    result = result * of_group("smoothScalesOptional", *in.smooth, group, groups, size);
+  if (row.smoothScalesOptional) {
+    result =
+        result * of_group("smoothScalesOptional", *row.smoothScalesOptional, group, groups, size);
   }
-  if (!in.is_dynamic) {
-    if (in.offsets) {
-      expect_shape("offsetsOptional", *in.offsets, in.smooth->sizes());
-      result = result + of_group("offsetsOptional", *in.offsets, group, groups, size);
+  if (!dynamic) {
+    if (row.offsetsOptional) {
+      expect_shape("offsetsOptional", *row.offsetsOptional, row.smoothScalesOptional->sizes());
+      result = result + of_group("offsetsOptional", *row.offsetsOptional, group, groups, size);
     }
-    quantize(y, result.reshape(shape));
+    quantize(row.yOut, result.reshape(shape));
     return;
   }
   // The scale multiplies the values; other functions divide by it.
   const at::Tensor scale =
-      at::amax(result.abs(), 1, /*keepdim=*/true).reciprocal() * largest_of(y.dtype());
-  quantize(y, (result * scale).reshape(shape));
-  scale_out = scale.reshape(leading(in.x));
+      at::amax(result.abs(), 1, /*keepdim=*/true).reciprocal() * largest_of(row.yOut.dtype());
+  quantize(row.yOut, (result * scale).reshape(shape));
+  row.scaleOut = scale.reshape(leading(x));
 }
 
 }  // namespace
@@ -81,13 +81,11 @@ ACLNN(GeluQuant, (Floating<In>, self), (Optional<In>, inputScaleOptional),
       (Like<Optional<In>>, inputOffsetOptional, "inputScaleOptional"), (const char*, approximate),
       (const char*, quantMode), (const char*, roundMode), (int64_t, dstType), (Stored<Out>, y),
       (Optional<Out>, outScaleOptional)) {
-  expect_mode("quantMode", quantMode);
-  const bool is_static = quantMode == "static";
+  const bool is_static = !is_dynamic("quantMode", quantMode);
   expect_dims("self", self, is_static ? 1 : 2, 8);
-  EXPECT(self.numel() > 0, "self has shape ", self.sizes(), ", expected elements");
-  EXPECT(approximate == "none" || approximate == "tanh", "approximate is \"", approximate,
-         "\", expected \"none\" or \"tanh\"");
-  EXPECT(roundMode == "rint", "roundMode is \"", roundMode, "\", expected \"rint\"");
+  expect_elements("self", self);
+  expect_text("approximate", approximate, {"none", "tanh"});
+  expect_text("roundMode", roundMode, {"rint"});
   expect_type("dstType", dstType, y, {ACL_INT8, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
   expect_values(y, self.sizes());
   require_given(inputScaleOptional || (!is_static && !inputOffsetOptional),
@@ -111,30 +109,25 @@ ACLNN(GeluQuant, (Floating<In>, self), (Optional<In>, inputScaleOptional),
   require_given(static_cast<bool>(outScaleOptional),
                 "outScaleOptional is null, expected a tensor as quantMode is \"dynamic\"");
   expect_row_scales(*outScaleOptional, leading(self));
-  const auto scale = quantize_rows(y, result);
-  if (scale) outScaleOptional = scale->squeeze(-1);
+  outScaleOptional = quantize_rows(y, result);
 }
 
-ACLNN(SwiGluQuant, (Floating<In>, x), (Optional<In>, smoothScalesOptional),
-      (Optional<In>, offsetsOptional), (Optional<In>, groupIndexOptional), (bool, activateLeft),
-      (char*, quantModeOptional), (Stored<Out>, yOut), (Out, scaleOut)) {
+ACLNN_STRUCT(SwiGluQuant, (Floating<In>, x), (Optional<In>, smoothScalesOptional),
+             (Optional<In>, offsetsOptional), (Optional<In>, groupIndexOptional),
+             (bool, activateLeft), (char*, quantModeOptional), (Stored<Out>, yOut),
+             (Out, scaleOut)) {
   EXPECT(smoothScalesOptional && groupIndexOptional,
          "smoothScalesOptional or groupIndexOptional is null, expected tensors");
-  expect_quantized(yOut, {ACL_INT8});
-  swi_glu_quant({x, smoothScalesOptional, offsetsOptional, groupIndexOptional, activateLeft,
-                 is_dynamic(quantModeOptional, "dynamic"), /*counts=*/false},
-                yOut, scaleOut);
+  expect_type(yOut, {ACL_INT8});
+  swi_glu_quant(*this, /*lists_counts=*/false);
 }
-ACLNN(SwiGluQuantV2, (Floating<In>, x), (Optional<In>, smoothScalesOptional),
-      (Optional<In>, offsetsOptional), (Optional<In>, groupIndexOptional), (bool, activateLeft),
-      (char*, quantModeOptional), (int64_t, groupListType), (int64_t, dstType), (Stored<Out>, yOut),
-      (Out, scaleOut)) {
-  EXPECT(groupListType == 0 || groupListType == 1, "groupListType is ", groupListType.value(),
-         ", expected 0 or 1");
+ACLNN_STRUCT(SwiGluQuantV2, (Floating<In>, x), (Optional<In>, smoothScalesOptional),
+             (Optional<In>, offsetsOptional), (Optional<In>, groupIndexOptional),
+             (bool, activateLeft), (char*, quantModeOptional), (int64_t, groupListType),
+             (int64_t, dstType), (Stored<Out>, yOut), (Out, scaleOut)) {
+  expect_one_of("groupListType", groupListType, {0, 1});
   expect_type("dstType", dstType, yOut, {ACL_INT8, ACL_INT4});
-  swi_glu_quant({x, smoothScalesOptional, offsetsOptional, groupIndexOptional, activateLeft,
-                 is_dynamic(quantModeOptional, "dynamic"), groupListType == 1},
-                yOut, scaleOut);
+  swi_glu_quant(*this, groupListType == 1);
 }
 
 }  // namespace aclnn_host::quantized_quantized_activation_rows

@@ -1,31 +1,12 @@
 // Batch normalisation of quantised images.
 
-#include <limits>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
+#include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::quantized_quantized_batch_norm_rows {
 
 namespace {
-
-struct Limits {
-  double low;
-  double high;
-};
-// The range of a quantised type.
-Limits limits_of(const char* name, const at::Tensor& x) {
-  switch (x.scalar_type()) {
-    case at::kChar: return {-128, 127};
-    case at::kByte: return {0, 255};
-    case at::kInt:
-      return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
-    default:
-      EXPECT(false, name, " has dtype ", dtype_text(x.scalar_type()),
-             ", expected INT8, UINT8 or INT32");
-  }
-}
 
 // Checks a zero point, which must be in the range of the quantised type.
 double zero_point(const char* name, const c10::Scalar& value, const Limits& limits) {
@@ -45,8 +26,7 @@ at::Tensor rounded_away(const at::Tensor& x) {
 // Checks a FLOAT tensor with one element for each channel of images (N, C, H, W), and converts it
 // to DOUBLE.
 at::Tensor per_channel(const char* name, const at::Tensor& values, const at::Tensor& images) {
-  expect_dtype(name, values, at::kFloat);
-  expect_shape(name, values, {images.size(1)});
+  expect_tensor(name, values, at::kFloat, {images.size(1)});
   return values.to(at::kDouble).reshape({-1, 1, 1});
 }
 
@@ -58,8 +38,9 @@ ACLNN(QuantizedBatchNorm, (Image<In>, input), (In, mean), (In, var), (Number, in
       (Optional<In>, weight), (Optional<In>, bias), (float, epsilon),
       (Like<Image<Out>>, output, "input")) {
   expect_dims("input", input, 4);
-  EXPECT(input.numel() > 0, "input has shape ", input.sizes(), ", expected at least one element");
-  const Limits limits = limits_of("input", input);
+  expect_elements("input", input);
+  expect_dtype("input", input, {at::kChar, at::kByte, at::kInt});
+  const Limits limits = limits_of(input.scalar_type());
   const double input_zero = zero_point("inputZeroPoint", inputZeroPoint, limits);
   const double output_zero = zero_point("outputZeroPoint", outputZeroPoint, limits);
   const at::Tensor x = (input.to(at::kDouble) - input_zero) * inputScale.toDouble();
@@ -68,8 +49,7 @@ ACLNN(QuantizedBatchNorm, (Image<In>, input), (In, mean), (In, var), (Number, in
   if (weight) y = y * per_channel("weight", *weight, input);
   if (bias) y = y + per_channel("bias", *bias, input);
   const at::Tensor result = rounded_away(y / outputScale.toDouble() + output_zero);
-  const at::Tensor known = at::nan_to_num(result, 0.0, limits.high, limits.low);
-  output = at::clamp(known, limits.low, limits.high).to(input.scalar_type());
+  output = saturated(result, limits.low, limits.high).to(input.scalar_type());
 }
 
 }  // namespace aclnn_host::quantized_quantized_batch_norm_rows

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 #include "host_cann/descriptors/private_format.h"
 
@@ -39,17 +39,14 @@ void check_numbers(const char* name, at::IntArrayRef numbers, size_t count, int6
 
 void check_convolution_types(const QuantConvolution& call, aclDataType output) {
   const bool is_integer = call.input.dtype == ACL_INT8;
-  EXPECT(call.input.dtype == call.weight.dtype &&
-             (is_integer || call.input.dtype == ACL_FLOAT8_E4M3FN),
-         "input has dtype ", dtype_name(call.input.dtype), " and weight has dtype ",
-         dtype_name(call.weight.dtype), ", expected INT8 or FLOAT8_E4M3FN for both");
-  EXPECT(output == ACL_FLOAT16 || output == ACL_BF16 ||
-             (!is_integer && (output == ACL_FLOAT || output == ACL_FLOAT8_E4M3FN)),
-         "output has dtype ", dtype_name(output),
-         ", expected FLOAT16, BFLOAT16 or, for input "
-         "of FLOAT8_E4M3FN, FLOAT or FLOAT8_E4M3FN");
-  EXPECT(holds_bits(call.scale) || call.scale.scalar_type() == at::kFloat, "scale has dtype ",
-         dtype_text(call.scale.scalar_type()), ", expected FLOAT, INT64 or UINT64");
+  expect_type("input", call.input, {ACL_INT8, ACL_FLOAT8_E4M3FN});
+  expect_type("weight", call.weight, {call.input.dtype}, " as input has");
+  if (is_integer) {
+    expect_type("output", output, {ACL_FLOAT16, ACL_BF16}, " for input of INT8");
+  } else {
+    expect_type("output", output, {ACL_FLOAT16, ACL_BF16, ACL_FLOAT, ACL_FLOAT8_E4M3FN});
+  }
+  expect_dtype("scale", call.scale, {at::kFloat, at::kLong, at::kUInt64});
   if (!call.bias) return;
   const at::ScalarType bias = call.bias->scalar_type();
   const bool fits =
@@ -66,8 +63,8 @@ at::Tensor convolved(const QuantConvolution& call, aclDataType output) {
   const at::Tensor& weight = call.weight.elements;
   expect_dims("input", input, 4, 5);
   expect_dims("weight", weight, input.dim());
-  EXPECT(input.numel() > 0 && weight.numel() > 0, "input has shape ", input.sizes(),
-         " and weight has shape ", weight.sizes(), ", expected elements");
+  expect_elements("input", input);
+  expect_elements("weight", weight);
   EXPECT(call.groups >= 1 && input.size(1) % call.groups == 0 &&
              weight.size(1) == input.size(1) / call.groups,
          "weight has shape ", weight.sizes(), " and groups is ", call.groups,
@@ -102,52 +99,54 @@ at::Tensor convolved(const QuantConvolution& call, aclDataType output) {
   return call.bias->scalar_type() == at::kInt ? (sums + bias) * scale : sums * scale + bias;
 }
 
-void check_reserved(const std::optional<at::Tensor>& offset, bool transposed, int64_t offset_x,
-                    const std::string& round_mode, aclDataType output) {
-  expect_absent("offset", offset);
-  EXPECT(!transposed, "transposed is true, expected false");
-  EXPECT(offset_x >= -128 && offset_x <= 127, "offsetx is ", offset_x, ", expected -128 to 127");
-  EXPECT(round_mode == "rint" ||
-             (output != ACL_FLOAT8_E4M3FN && (round_mode.empty() || round_mode == "round")),
-         "roundMode is \"", round_mode, "\", expected \"rint\"",
-         output == ACL_FLOAT8_E4M3FN ? "" : ", \"round\" or null");
+// Checks the reserved arguments of `row`, the struct of a function.
+template <class Row>
+void check_reserved(const Row& row, aclDataType output) {
+  expect_absent("offset", row.offset);
+  EXPECT(row.transposed == false, "transposed is true, expected false");
+  expect_range("offsetx", row.offsetx, -128, 127);
+  if (output == ACL_FLOAT8_E4M3FN) {
+    expect_text("roundMode", row.roundMode, {"rint"}, " as output is FLOAT8_E4M3FN");
+  } else {
+    expect_text("roundMode", row.roundMode, {"", "rint", "round"});
+  }
+  expect_format("input", row.input);
 }
 
 }  // namespace
 
 // offsetx is the value of the padding.
-ACLNN(QuantConvolution, (Stored<In>, input), (Stored<In>, weight), (Optional<In>, bias),
-      (In, scale), (Optional<In>, offset), (Ints, stride), (Ints, padding), (Ints, dilation),
-      (bool, transposed),
-      (Unused<Optional<Ints>>, outputPadding, "counts only with transposed, which is refused"),
-      (int64_t, groups), (int32_t, offsetx), (char*, roundMode), (Stored<Out>, output)) {
-  check_reserved(offset, transposed, offsetx, roundMode, output.dtype());
-  expect_format("input", input);
+ACLNN_STRUCT(QuantConvolution, (Stored<In>, input), (Stored<In>, weight), (Optional<In>, bias),
+             (In, scale), (Optional<In>, offset), (Ints, stride), (Ints, padding), (Ints, dilation),
+             (bool, transposed),
+             (Unused<Optional<Ints>>, outputPadding,
+              "counts only with transposed, which is refused"),
+             (int64_t, groups), (int32_t, offsetx), (char*, roundMode), (Stored<Out>, output)) {
+  check_reserved(*this, output.dtype());
   expect_format("weight", weight);
   const at::Tensor result = convolved(
       {input, weight, bias, scale, stride, padding, dilation, groups, offsetx}, output.dtype());
-  constexpr double kMost = 448.0;
-  output = output.dtype() == ACL_FLOAT8_E4M3FN ? at::clamp(result, -kMost, kMost).to(at::kFloat)
-                                               : result;
+  const double most = largest_of(ACL_FLOAT8_E4M3FN);
+  output =
+      output.dtype() == ACL_FLOAT8_E4M3FN ? at::clamp(result, -most, most).to(at::kFloat) : result;
 }
-ACLNN(QuantConvolutionWeightNz, (Stored<In>, input), (Stored<In>, weight), (Optional<In>, bias),
-      (In, scale), (Optional<In>, offset), (Ints, stride), (Ints, padding), (Ints, dilation),
-      (bool, transposed),
-      (Unused<Optional<Ints>>, outputPadding, "counts only with transposed, which is refused"),
-      (int64_t, groups), (int32_t, offsetx), (char*, roundMode), (Out, output)) {
+ACLNN_STRUCT(QuantConvolutionWeightNz, (Stored<In>, input), (Stored<In>, weight),
+             (Optional<In>, bias), (In, scale), (Optional<In>, offset), (Ints, stride),
+             (Ints, padding), (Ints, dilation), (bool, transposed),
+             (Unused<Optional<Ints>>, outputPadding,
+              "counts only with transposed, which is refused"),
+             (int64_t, groups), (int32_t, offsetx), (char*, roundMode), (Out, output)) {
   const aclDataType dtype = acl_type(output->scalar_type());
-  check_reserved(offset, transposed, offsetx, roundMode, dtype);
-  expect_format("input", input);
+  check_reserved(*this, dtype);
   EXPECT(weight.format == ACL_FRACTAL_Z_3D, "weight has format ", static_cast<int>(weight.format),
          ", expected FRACTAL_Z_3D (", static_cast<int>(ACL_FRACTAL_Z_3D),
          "); convert it with aclnnNpuFormatCast");
-  EXPECT(input.dtype == ACL_INT8, "input has dtype ", dtype_name(input.dtype), ", expected INT8");
+  expect_type("input", input, {ACL_INT8});
   expect_dims("input", input.elements, 5);
   expect_dtype("scale", scale, at::kFloat);
-  EXPECT(groups == 1 && offsetx == 0, "groups is ", groups.value(), " and offsetx is ",
-         offsetx.value(), ", expected 1 and 0");
-  EXPECT(!bias || bias->scalar_type() != at::kInt,
-         "bias has dtype INT32, expected FLOAT, FLOAT16 or BFLOAT16");
+  expect_one_of("groups", groups, {1});
+  expect_one_of("offsetx", offsetx, {0});
+  if (bias) expect_dtype("bias", *bias, {at::kFloat, at::kHalf, at::kBFloat16});
   output = convolved({input, weight, bias, scale, stride, padding, dilation, groups, 0}, dtype);
 }
 

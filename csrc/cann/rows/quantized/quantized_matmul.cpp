@@ -3,23 +3,57 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantization_modes.h"
 #include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::quantized_quantized_matmul_rows {
 
 namespace {
 
-std::optional<StoredTensor> stored_if_given(const std::optional<at::Tensor>& tensor) {
-  return tensor ? std::optional(as_stored(*tensor)) : std::nullopt;
-}
-
-// Checks the types of the first versions, which multiply integers of one type.
+// Checks the types of functions that multiply integers of one type.
 void expect_integers(const StoredTensor& x1, const StoredTensor& x2) {
-  const bool is_wide = x1.dtype == ACL_INT8 && x2.dtype == ACL_INT8;
-  EXPECT(is_wide || (is_int4(x1.dtype) && is_int4(x2.dtype)), "x1 has dtype ", dtype_name(x1.dtype),
+  const bool is_int8 = x1.dtype == ACL_INT8 && x2.dtype == ACL_INT8;
+  EXPECT(is_int8 || (is_int4(x1.dtype) && is_int4(x2.dtype)), "x1 has dtype ", dtype_name(x1.dtype),
          " and x2 has dtype ", dtype_name(x2.dtype),
          ", expected INT8 for both, or INT4 or INT32 for both");
-  expect_format("x2", x2, /*or_blocked=*/is_wide);
+}
+
+// The product of versions 3 and 4. `row` is the struct of a version.
+template <class Version>
+at::Tensor integer_product(const Version& row) {
+  expect_integers(row.x1, row.x2);
+  expect_format("x2", row.x2, /*or_blocked=*/row.x1.dtype == ACL_INT8);
+  QuantizedMatmul call{.x1 = row.x1,
+                       .x2 = row.x2,
+                       .x2_scale = as_stored(row.scale),
+                       .x2_offset = row.offset,
+                       .bias = row.bias,
+                       .transpose_x1 = row.transposeX1,
+                       .transpose_x2 = row.transposeX2,
+                       .out = row.out->scalar_type()};
+  if constexpr (requires { row.pertokenScaleOptional; }) {
+    if (row.pertokenScaleOptional) call.x1_scale = as_stored(*row.pertokenScaleOptional);
+  }
+  return product_of(call);
+}
+
+// The product of version 5.
+template <class Version>
+at::Tensor scaled_product(const Version& row, bool is_blocked) {
+  expect_absent("x1Offset", row.x1Offset);
+  return product_of({.x1 = row.x1,
+                     .x2 = row.x2,
+                     .x1_scale = row.x1Scale,
+                     .x2_scale = row.x2Scale,
+                     .y_scale = row.yScale,
+                     .x2_offset = row.x2Offset,
+                     .y_offset = row.yOffset,
+                     .bias = row.bias,
+                     .transpose_x1 = row.transposeX1,
+                     .transpose_x2 = row.transposeX2,
+                     .group_size = row.groupSize,
+                     .out = row.out->scalar_type(),
+                     .is_blocked = is_blocked});
 }
 
 // (x1 x2 + bias) * scale of INT8 matrices that are not packed, in FLOAT16.
@@ -34,80 +68,57 @@ at::Tensor product_of_int8(const at::Tensor& x1, const at::Tensor& x2,
   if (!bias) return sums;
   EXPECT(x1.size(-1) > 0 || sums.numel() == 0,
          "x1 has no columns, expected some because there is a bias");
-  expect_dtype("bias", *bias, at::kInt);
-  expect_shape("bias", *bias, {sums.size(-1)});
+  expect_tensor("bias", *bias, at::kInt, {sums.size(-1)});
   return sums + *bias;
 }
 
-struct Unsupported {
-  const char* name;
-  const std::optional<at::Tensor>& tensor;
-};
-void expect_all_absent(std::initializer_list<Unsupported> arguments) {
-  for (const auto& [name, tensor] : arguments) expect_absent(name, tensor);
-}
-
-at::Tensor activated(const at::Tensor& product, const std::string& type) {
-  EXPECT(type == "gelu_erf" || type == "gelu_tanh", "fusedOpType is \"", type,
-         "\", expected \"gelu_erf\" or \"gelu_tanh\"");
-  return at::gelu(product, type == "gelu_erf" ? "none" : "tanh");
-}
-
 // A product with scales of tokens and channels, and an activation.
-at::Tensor fused(const StoredTensor& x1, const StoredTensor& x2, const at::Tensor& x1_scale,
-                 const at::Tensor& x2_scale, const std::optional<at::Tensor>& bias,
-                 const std::string& type, int64_t group_size, const Output& out, bool is_blocked) {
-  const bool is_wide = x1.dtype == ACL_INT8 && x2.dtype == ACL_INT8;
-  EXPECT(is_wide || (is_int4(x1.dtype) && is_int4(x2.dtype)), "x1 has dtype ", dtype_name(x1.dtype),
-         " and x2 has dtype ", dtype_name(x2.dtype),
-         ", expected INT8 for both, or INT4 or INT32 for both");
-  if (is_blocked) {
-    expect_blocked_matrix("x2", x2);
-  } else {
-    expect_format("x2", x2);
-  }
-  EXPECT(out->scalar_type() == at::kHalf || out->scalar_type() == at::kBFloat16, "out has dtype ",
-         dtype_text(out->scalar_type()), ", expected FLOAT16 or BFLOAT16");
-  EXPECT(!holds_bits(x2_scale), "x2Scale has dtype ", dtype_text(x2_scale.scalar_type()),
+template <class Version>
+at::Tensor fused_product(const Version& row) {
+  expect_absent("yScaleOptional", row.yScaleOptional);
+  expect_absent("x1OffsetOptional", row.x1OffsetOptional);
+  expect_absent("x2OffsetOptional", row.x2OffsetOptional);
+  expect_absent("yOffsetOptional", row.yOffsetOptional);
+  expect_absent("x3Optional", row.x3Optional);
+  expect_text("fusedOpType", row.fusedOpType, {"gelu_erf", "gelu_tanh"});
+  expect_integers(row.x1, row.x2);
+  expect_half("out", row.out);
+  EXPECT(!holds_bits(row.x2Scale), "x2Scale has dtype ", row.x2Scale.scalar_type(),
          ", expected FLOAT or BFLOAT16");
-  EXPECT(x1_scale.dim() == 1, "x1Scale has shape ", x1_scale.sizes(), ", expected (m)");
-  return activated(product_of({x1, x2, as_stored(x1_scale), as_stored(x2_scale), std::nullopt,
-                               std::nullopt, std::nullopt, bias, false, false, group_size,
-                               out->scalar_type(), /*is_blocked=*/false}),
-                   type);
+  EXPECT(row.x1Scale.dim() == 1, "x1Scale has shape ", row.x1Scale.sizes(), ", expected (m)");
+  const at::Tensor product = product_of({.x1 = row.x1,
+                                         .x2 = row.x2,
+                                         .x1_scale = as_stored(row.x1Scale),
+                                         .x2_scale = as_stored(row.x2Scale),
+                                         .bias = row.biasOptional,
+                                         .group_size = row.groupSizeOptional,
+                                         .out = row.out->scalar_type()});
+  return at::gelu(product, row.fusedOpType == "gelu_erf" ? "none" : "tanh");
 }
 
 }  // namespace
 
-ACLNN(QuantMatmulV3, (Stored<In>, x1), (Stored<In>, x2), (In, scale), (Optional<In>, offset),
-      (Optional<In>, bias), (bool, transposeX1), (bool, transposeX2), (Out, out)) {
-  expect_integers(x1, x2);
-  out = product_of({x1, x2, std::nullopt, as_stored(scale), std::nullopt, offset, std::nullopt,
-                    bias, transposeX1, transposeX2, 0, out->scalar_type(), false});
+ACLNN_STRUCT(QuantMatmulV3, (Stored<In>, x1), (Stored<In>, x2), (In, scale), (Optional<In>, offset),
+             (Optional<In>, bias), (bool, transposeX1), (bool, transposeX2), (Out, out)) {
+  out = integer_product(*this);
 }
-ACLNN(QuantMatmulV4, (Stored<In>, x1), (Stored<In>, x2), (In, scale), (Optional<In>, offset),
-      (Optional<In>, pertokenScaleOptional), (Optional<In>, bias), (bool, transposeX1),
-      (bool, transposeX2), (Out, out)) {
-  expect_integers(x1, x2);
-  out = product_of({x1, x2, stored_if_given(pertokenScaleOptional), as_stored(scale), std::nullopt,
-                    offset, std::nullopt, bias, transposeX1, transposeX2, 0, out->scalar_type(),
-                    false});
+ACLNN_STRUCT(QuantMatmulV4, (Stored<In>, x1), (Stored<In>, x2), (In, scale), (Optional<In>, offset),
+             (Optional<In>, pertokenScaleOptional), (Optional<In>, bias), (bool, transposeX1),
+             (bool, transposeX2), (Out, out)) {
+  out = integer_product(*this);
 }
-ACLNN(QuantMatmulV5, (Stored<In>, x1), (Stored<In>, x2), (Optional<Stored<In>>, x1Scale),
-      (Stored<In>, x2Scale), (Optional<In>, yScale), (Optional<In>, x1Offset),
-      (Optional<In>, x2Offset), (Optional<In>, yOffset), (Optional<In>, bias), (bool, transposeX1),
-      (bool, transposeX2), (int64_t, groupSize), (Out, out)) {
-  expect_all_absent({{"x1Offset", x1Offset}});
-  out = product_of({x1, x2, x1Scale, x2Scale, yScale, x2Offset, yOffset, bias, transposeX1,
-                    transposeX2, groupSize, out->scalar_type(), false});
+ACLNN_STRUCT(QuantMatmulV5, (Stored<In>, x1), (Stored<In>, x2), (Optional<Stored<In>>, x1Scale),
+             (Stored<In>, x2Scale), (Optional<In>, yScale), (Optional<In>, x1Offset),
+             (Optional<In>, x2Offset), (Optional<In>, yOffset), (Optional<In>, bias),
+             (bool, transposeX1), (bool, transposeX2), (int64_t, groupSize), (Out, out)) {
+  out = scaled_product(*this, /*is_blocked=*/false);
 }
-ACLNN(QuantMatmulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (Optional<Stored<In>>, x1Scale),
-      (Stored<In>, x2Scale), (Optional<In>, yScale), (Optional<In>, x1Offset),
-      (Optional<In>, x2Offset), (Optional<In>, yOffset), (Optional<In>, bias), (bool, transposeX1),
-      (bool, transposeX2), (int64_t, groupSize), (Out, out)) {
-  expect_all_absent({{"x1Offset", x1Offset}});
-  out = product_of({x1, x2, x1Scale, x2Scale, yScale, x2Offset, yOffset, bias, transposeX1,
-                    transposeX2, groupSize, out->scalar_type(), /*is_blocked=*/true});
+ACLNN_STRUCT(QuantMatmulWeightNz, (Stored<In>, x1), (Stored<In>, x2),
+             (Optional<Stored<In>>, x1Scale), (Stored<In>, x2Scale), (Optional<In>, yScale),
+             (Optional<In>, x1Offset), (Optional<In>, x2Offset), (Optional<In>, yOffset),
+             (Optional<In>, bias), (bool, transposeX1), (bool, transposeX2), (int64_t, groupSize),
+             (Out, out)) {
+  out = scaled_product(*this, /*is_blocked=*/true);
 }
 
 // Behaviour of QuantMatmul, QuantMatmulV*, QuantMatmulWeightNz, QuantConvolution*: Sums of INT8 and
@@ -129,55 +140,49 @@ ACLNN(QuantMatmulV2, (In, x1), (In, x2), (Optional<In>, bias), (In, deqScale), (
   const at::Tensor sums = product_of_int8(adjX1 ? x1.transpose(-1, -2) : x1,
                                           adjX2 ? x2.transpose(-1, -2) : x2, bias, out);
   const int64_t n = sums.size(-1);
-  expect_dtype("deqScale", deqScale, at::kUInt64);
-  expect_shape("deqScale", deqScale, {(n + 15) / 16 * 16});
+  expect_tensor("deqScale", deqScale, at::kUInt64, {(n + 15) / 16 * 16});
   out = sums.to(at::kDouble) * decoded_scale(deqScale).narrow(0, 0, n);
 }
 
 ACLNN(QuantBatchMatmulInplaceAdd, (Stored<In>, x1), (Stored<In>, x2), (Stored<In>, x1ScaleOptional),
       (Stored<In>, x2Scale), (InOut, yRef), (bool, transposeX1), (bool, transposeX2),
       (int64_t, groupSize)) {
-  EXPECT(is_float8(x1.dtype) && is_float8(x2.dtype), "x1 has dtype ", dtype_name(x1.dtype),
-         " and x2 has dtype ", dtype_name(x2.dtype), ", expected FLOAT8_E4M3FN or FLOAT8_E5M2");
-  EXPECT(x1ScaleOptional.dtype == ACL_FLOAT8_E8M0 && x2Scale.dtype == ACL_FLOAT8_E8M0,
-         "x1ScaleOptional has dtype ", dtype_name(x1ScaleOptional.dtype), " and x2Scale has dtype ",
-         dtype_name(x2Scale.dtype), ", expected FLOAT8_E8M0");
+  expect_type("x1", x1, {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2});
+  expect_type("x2", x2, {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2});
+  expect_type("x1ScaleOptional", x1ScaleOptional, {ACL_FLOAT8_E8M0});
+  expect_type("x2Scale", x2Scale, {ACL_FLOAT8_E8M0});
   EXPECT(transposeX1 && !transposeX2, "transposeX1 is ", transposeX1.value(),
          " and transposeX2 is ", transposeX2.value(), ", expected true and false");
   expect_dims("x1", x1.elements, 2);
   expect_dims("x2", x2.elements, 2);
   expect_format("x2", x2);
   expect_dtype("yRef", yRef, at::kFloat);
-  const at::Tensor product =
-      product_of({x1, x2, x1ScaleOptional, x2Scale, std::nullopt, std::nullopt, std::nullopt,
-                  std::nullopt, transposeX1, transposeX2, groupSize, at::kFloat, false});
+  const at::Tensor product = product_of({.x1 = x1,
+                                         .x2 = x2,
+                                         .x1_scale = x1ScaleOptional,
+                                         .x2_scale = x2Scale,
+                                         .transpose_x1 = transposeX1,
+                                         .group_size = groupSize,
+                                         .out = at::kFloat});
   expect_shape("yRef", yRef, product.sizes());
   yRef = product + yRef;
 }
 
-ACLNN(FusedQuantMatmul, (Stored<In>, x1), (Stored<In>, x2), (In, x1Scale), (In, x2Scale),
-      (Optional<In>, yScaleOptional), (Optional<In>, x1OffsetOptional),
-      (Optional<In>, x2OffsetOptional), (Optional<In>, yOffsetOptional),
-      (Optional<In>, biasOptional), (Optional<In>, x3Optional), (const char*, fusedOpType),
-      (int64_t, groupSizeOptional), (Out, out)) {
-  expect_all_absent({{"yScaleOptional", yScaleOptional},
-                     {"x1OffsetOptional", x1OffsetOptional},
-                     {"x2OffsetOptional", x2OffsetOptional},
-                     {"yOffsetOptional", yOffsetOptional},
-                     {"x3Optional", x3Optional}});
-  out = fused(x1, x2, x1Scale, x2Scale, biasOptional, fusedOpType, groupSizeOptional, out, false);
+ACLNN_STRUCT(FusedQuantMatmul, (Stored<In>, x1), (Stored<In>, x2), (In, x1Scale), (In, x2Scale),
+             (Optional<In>, yScaleOptional), (Optional<In>, x1OffsetOptional),
+             (Optional<In>, x2OffsetOptional), (Optional<In>, yOffsetOptional),
+             (Optional<In>, biasOptional), (Optional<In>, x3Optional), (const char*, fusedOpType),
+             (int64_t, groupSizeOptional), (Out, out)) {
+  expect_format("x2", x2);
+  out = fused_product(*this);
 }
-ACLNN(FusedQuantMatmulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (In, x1Scale), (In, x2Scale),
-      (Optional<In>, yScaleOptional), (Optional<In>, x1OffsetOptional),
-      (Optional<In>, x2OffsetOptional), (Optional<In>, yOffsetOptional),
-      (Optional<In>, biasOptional), (Optional<In>, x3Optional), (const char*, fusedOpType),
-      (int64_t, groupSizeOptional), (Out, out)) {
-  expect_all_absent({{"yScaleOptional", yScaleOptional},
-                     {"x1OffsetOptional", x1OffsetOptional},
-                     {"x2OffsetOptional", x2OffsetOptional},
-                     {"yOffsetOptional", yOffsetOptional},
-                     {"x3Optional", x3Optional}});
-  out = fused(x1, x2, x1Scale, x2Scale, biasOptional, fusedOpType, groupSizeOptional, out, true);
+ACLNN_STRUCT(FusedQuantMatmulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (In, x1Scale),
+             (In, x2Scale), (Optional<In>, yScaleOptional), (Optional<In>, x1OffsetOptional),
+             (Optional<In>, x2OffsetOptional), (Optional<In>, yOffsetOptional),
+             (Optional<In>, biasOptional), (Optional<In>, x3Optional), (const char*, fusedOpType),
+             (int64_t, groupSizeOptional), (Out, out)) {
+  expect_blocked_matrix("x2", x2);
+  out = fused_product(*this);
 }
 
 }  // namespace aclnn_host::quantized_quantized_matmul_rows

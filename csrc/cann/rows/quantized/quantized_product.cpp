@@ -2,22 +2,12 @@
 
 #include <algorithm>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 #include "host_cann/descriptors/private_format.h"
 
 namespace aclnn_host {
-namespace {
-
-// Unpacks INT32 or FLOAT elements to 4-bit codes, eight times as many in the last dimension.
-at::Tensor nibbles_of(const at::Tensor& packed) {
-  std::vector<int64_t> shape = packed.sizes().vec();
-  shape.back() *= 8;
-  return unpack_int4(packed.contiguous().view(at::kByte)).view(shape);
-}
-
-}  // namespace
 
 bool is_float8(aclDataType dtype) {
   return dtype == ACL_FLOAT8_E4M3FN || dtype == ACL_FLOAT8_E5M2;
@@ -49,7 +39,9 @@ at::Tensor float4_codes(const at::Tensor& values) {
 }
 
 at::Tensor unpacked_rows(const at::Tensor& packed) {
-  return nibbles_of(packed);
+  std::vector<int64_t> shape = packed.sizes().vec();
+  shape.back() *= 8;
+  return unpack_int4(packed.contiguous().view(at::kByte)).view(shape);
 }
 
 at::Tensor unpacked_weight(const char* name, const at::Tensor& weight, aclDataType dtype,
@@ -59,8 +51,8 @@ at::Tensor unpacked_weight(const char* name, const at::Tensor& weight, aclDataTy
   EXPECT(!is_along_k || weight.size(-2) * 8 == k, name, " has ", weight.size(-2), " rows of ",
          dtype_name(dtype), ", expected ", k, " or, where eight elements of 4 bits lie along ",
          "that dimension, ", k / 8);
-  const at::Tensor nibbles =
-      is_along_k ? nibbles_of(weight.transpose(-1, -2)).transpose(-1, -2) : nibbles_of(weight);
+  const at::Tensor nibbles = is_along_k ? unpacked_rows(weight.transpose(-1, -2)).transpose(-1, -2)
+                                        : unpacked_rows(weight);
   return dtype == ACL_FLOAT ? float4_values(nibbles) : nibbles;
 }
 
@@ -95,11 +87,6 @@ at::Tensor decoded_offset(const at::Tensor& bits) {
   return at::where(code >= 256, code - 512, code).to(at::kDouble);
 }
 
-at::Tensor to_int8(const at::Tensor& values) {
-  return at::clamp(at::nan_to_num(at::round(values.to(at::kDouble)), 0.0, 127.0, -128.0), -128, 127)
-      .to(at::kChar);
-}
-
 at::Tensor quantized(const at::Tensor& values, const at::Tensor& scale,
                      const std::optional<at::Tensor>& offset) {
   const at::Tensor rounded = at::round(values.to(at::kDouble) * decoded_scale(scale));
@@ -110,13 +97,11 @@ at::Tensor quantized(const at::Tensor& values, const at::Tensor& scale,
 QuantizedRows quantized_rows(const at::Tensor& x, const std::optional<at::Tensor>& smooth,
                              const std::optional<at::Tensor>& scale, const std::string& mode,
                              bool weight_has_bits) {
+  expect_text("xQuantMode", mode, {"pertoken", "pertensor"});
   const bool by_rows = mode == "pertoken";
-  EXPECT(by_rows || mode == "pertensor", "xQuantMode is \"", mode,
-         "\", expected \"pertoken\" or \"pertensor\"");
   at::Tensor values = wide(x);
   if (!is_absent(smooth)) {
-    expect_dtype("smoothScaleOptional", *smooth, at::kHalf);
-    expect_shape("smoothScaleOptional", *smooth, {x.size(1)});
+    expect_tensor("smoothScaleOptional", *smooth, at::kHalf, {x.size(1)});
     values = values * wide(*smooth);
   }
   EXPECT(by_rows || !is_absent(scale),
@@ -148,14 +133,18 @@ bool is_absent(const std::optional<at::Tensor>& tensor) {
 }
 
 void expect_absent(const char* name, const std::optional<at::Tensor>& tensor) {
-  EXPECT(!tensor || tensor->numel() == 0, name, " has shape ",
-         tensor ? tensor->sizes() : at::IntArrayRef(), ", expected null in this case");
+  EXPECT(is_absent(tensor), name, " has shape ", tensor ? tensor->sizes() : at::IntArrayRef(),
+         ", expected null in this case");
+}
+
+void expect_blocked(const char* name, const StoredTensor& tensor) {
+  EXPECT(is_fractal_nz(tensor.format), name, " has format ", static_cast<int>(tensor.format),
+         ", expected FRACTAL_NZ (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ),
+         "); convert it with aclnnTransMatmulWeight or aclnnNpuFormatCast");
 }
 
 void expect_blocked_matrix(const char* name, const StoredTensor& matrix) {
-  EXPECT(is_fractal_nz(matrix.format), name, " has format ", static_cast<int>(matrix.format),
-         ", expected FRACTAL_NZ (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ),
-         "); convert it with aclnnTransMatmulWeight or aclnnNpuFormatCast");
+  expect_blocked(name, matrix);
   const at::Tensor& elements = matrix.elements;
   EXPECT(elements.dim() < 2 || (elements.size(-1) != 1 && elements.size(-2) != 1), name,
          " has shape ", elements.sizes(), ", expected last two dimensions other than 1");

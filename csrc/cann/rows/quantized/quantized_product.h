@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"
 
 // The parts of quantised matrix products: elements, exact sums, and scales in CANN's forms.
@@ -27,7 +28,7 @@ at::Tensor float4_codes(const at::Tensor& values);
 // A matrix (..., k, n). INT32 and FLOAT pack eight elements along the dimension that then fits k.
 at::Tensor unpacked_weight(const char* name, const at::Tensor& weight, aclDataType dtype,
                            int64_t k);
-// Unpacks a tensor whose INT32 elements pack eight INT4 along the last dimension.
+// Unpacks INT32 or FLOAT elements, which pack eight 4-bit codes along the last dimension.
 at::Tensor unpacked_rows(const at::Tensor& packed);
 
 // The sums of INT8 products in INT32, with wrap-around.
@@ -39,8 +40,6 @@ bool holds_bits(const at::Tensor& scale);
 at::Tensor decoded_scale(const at::Tensor& scale);
 at::Tensor decoded_offset(const at::Tensor& bits);
 
-// Rounds to nearest, ties to even, and saturates. NaN becomes 0.
-at::Tensor to_int8(const at::Tensor& values);
 // value * scale + offset as INT8; without a given offset, that in the scale's bits is used.
 at::Tensor quantized(const at::Tensor& values, const at::Tensor& scale,
                      const std::optional<at::Tensor>& offset);
@@ -68,8 +67,9 @@ at::Tensor spread_pairs(const at::Tensor& pairs, int64_t rows);
 bool is_absent(const std::optional<at::Tensor>& tensor);
 // Refuses an argument that is neither null nor empty.
 void expect_absent(const char* name, const std::optional<at::Tensor>& tensor);
-// Refuses matrices that are not in FRACTAL_NZ, or have a dimension of size 1, which FRACTAL_NZ
-// excludes.
+// Refuses tensors that are not in FRACTAL_NZ; of matrices also those with a dimension of size 1,
+// which FRACTAL_NZ excludes.
+void expect_blocked(const char* name, const StoredTensor& tensor);
 void expect_blocked_matrix(const char* name, const StoredTensor& matrix);
 // Refuses private formats; with `or_blocked`, all but FRACTAL_NZ.
 void expect_format(const char* name, const StoredTensor& tensor, bool or_blocked = false);

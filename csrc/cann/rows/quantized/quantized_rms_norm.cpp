@@ -19,77 +19,70 @@ Sum add_rms_norm(const at::Tensor& x1, const at::Tensor& x2, const at::Tensor& g
   return {x, x * reciprocal_root(x, epsilon, dims) * wide(gamma)};
 }
 
-struct Parameters {
-  const at::Tensor& scales1;
-  const OptionalTensor& scales2;
-  const OptionalTensor& zeros1;
-  const OptionalTensor& zeros2;
-};
-// Without scales2, y2 is not written.
-void quantize_both(const at::Tensor& y, const at::Tensor& x, const Parameters& by, bool divides,
-                   StoredOutput& y1, StoredOutput& y2) {
-  expect_quantized("y1Out", y1.dtype(), /*with_int4=*/false);
-  expect_dtype_or_float("scales1", by.scales1, x);
-  expect_offset("zeroPoints1Optional", by.zeros1, by.scales1, at::kInt);
-  expect_offset("zeroPoints2Optional", by.zeros2, by.scales1, at::kInt);
-  store_quantized(y1, scaled(y, by.scales1, by.zeros1, divides));
-  if (!by.scales2) return;
-  EXPECT(y2.dtype() == y1.dtype(), "y2Out has dtype ", dtype_name(y2.dtype()), ", expected ",
-         dtype_name(y1.dtype()), " as y1Out has");
-  store_quantized(y2, scaled(y, *by.scales2, by.zeros2, divides));
+// Quantises y by the parameters of a row. Without scales2Optional, y2Out is not written.
+template <class Version>
+void quantize_both(Version& row, const at::Tensor& y) {
+  expect_type(row.y1Out, {ACL_INT8, ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2});
+  expect_dtype_or_float("scales1", row.scales1, row.x1);
+  expect_offset("zeroPoints1Optional", row.zeroPoints1Optional, row.scales1, at::kInt);
+  expect_offset("zeroPoints2Optional", row.zeroPoints2Optional, row.scales1, at::kInt);
+  store_quantized(row.y1Out, scaled(y, row.scales1, row.zeroPoints1Optional, row.divMode));
+  if (!row.scales2Optional) return;
+  expect_type(row.y2Out, {row.y1Out.dtype()}, " as y1Out has");
+  store_quantized(row.y2Out, scaled(y, *row.scales2Optional, row.zeroPoints2Optional, row.divMode));
 }
 
 // One dynamic quantisation of y. All but the last dimension of y may be flattened into one in the
 // scales and, if `flattens`, in the quantised result.
 void quantize_rows(const at::Tensor& y, const OptionalTensor& smooth, StoredOutput& out,
                    Output& scale_out, bool flattens) {
-  const at::IntArrayRef leading = y.sizes().slice(0, static_cast<size_t>(y.dim()) - 1);
-  const std::vector<int64_t> flat{c10::multiply_integers(leading)};
+  const at::IntArrayRef shape = leading(y);
+  const std::vector<int64_t> flat{c10::multiply_integers(shape)};
   const bool is_flat = scale_out->sizes() == flat;
-  if (!is_flat) expect_shape(scale_out.name(), scale_out, leading);
+  if (!is_flat) expect_shape(scale_out.name(), scale_out, shape);
   if (y.numel() == 0) return;
-  const RowQuotients rows = scaled_by_rows(y, smooth, largest(out.dtype()));
+  const RowQuotients rows = scaled_by_rows(y, smooth, largest_of(out.dtype()));
   const bool is_table = flattens && out->dim() == 2;
   store_quantized(out, is_table ? rows.quotients.flatten(0, -2) : rows.quotients);
-  scale_out = rows.scales.reshape(is_flat ? at::IntArrayRef(flat) : leading);
+  scale_out = rows.scales.reshape(is_flat ? at::IntArrayRef(flat) : shape);
 }
 
+void expect_quantized(const StoredOutput& y) {
+  expect_type(y, {ACL_INT4, ACL_INT32, ACL_INT8, ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2});
+}
 void expect_one(const char* name, const at::Tensor& tensor) {
   expect_shape(name, tensor, {1});
 }
 
 }  // namespace
 
-// axis has no effect. y2Out is written if scales2Optional is given.
-ACLNN(AddRmsNormQuant, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"),
-      (SameDtype<Floating<In>>, gamma, "x1"), (SameShape<Floating<In>>, scales1, "gamma"),
-      (Like<Optional<In>>, scales2Optional, "scales1"), (Optional<In>, zeroPoints1Optional),
-      (SameDtype<Optional<In>>, zeroPoints2Optional, "zeroPoints1Optional"), (int64_t, axis),
-      (double, epsilon), (bool, divMode), (Stored<Out>, y1Out), (Stored<Out>, y2Out),
-      (Like<Out>, xOut, "x1")) {
-  static_cast<void>(axis);
+// y2Out is written if scales2Optional is given.
+ACLNN_STRUCT(AddRmsNormQuant, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"),
+             (SameDtype<Floating<In>>, gamma, "x1"), (SameShape<Floating<In>>, scales1, "gamma"),
+             (Like<Optional<In>>, scales2Optional, "scales1"), (Optional<In>, zeroPoints1Optional),
+             (SameDtype<Optional<In>>, zeroPoints2Optional, "zeroPoints1Optional"),
+             (Unused<int64_t>, axis, "has no effect"), (double, epsilon), (bool, divMode),
+             (Stored<Out>, y1Out), (Stored<Out>, y2Out), (Like<Out>, xOut, "x1")) {
   const Sum sum = add_rms_norm(x1, x2, gamma, epsilon);
-  quantize_both(sum.norm, x1, {scales1, scales2Optional, zeroPoints1Optional, zeroPoints2Optional},
-                divMode.value(), y1Out, y2Out);
+  quantize_both(*this, sum.norm);
   xOut = sum.x;
 }
 // rmsNormOut does not include betaOptional.
-ACLNN(AddRmsNormQuantV2, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"),
-      (SameDtype<Floating<In>>, gamma, "x1"), (SameShape<Floating<In>>, scales1, "gamma"),
-      (Like<Optional<In>>, scales2Optional, "scales1"), (Optional<In>, zeroPoints1Optional),
-      (SameDtype<Optional<In>>, zeroPoints2Optional, "zeroPoints1Optional"),
-      (SameShape<Optional<In>>, betaOptional, "gamma"), (int64_t, axis), (double, epsilon),
-      (bool, divMode), (Stored<Out>, y1Out), (Stored<Out>, y2Out), (Like<Out>, xOut, "x1"),
-      (Like<Optional<Out>>, rmsNormOut, "x1")) {
-  static_cast<void>(axis);
+ACLNN_STRUCT(AddRmsNormQuantV2, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"),
+             (SameDtype<Floating<In>>, gamma, "x1"), (SameShape<Floating<In>>, scales1, "gamma"),
+             (Like<Optional<In>>, scales2Optional, "scales1"), (Optional<In>, zeroPoints1Optional),
+             (SameDtype<Optional<In>>, zeroPoints2Optional, "zeroPoints1Optional"),
+             (SameShape<Optional<In>>, betaOptional, "gamma"),
+             (Unused<int64_t>, axis, "has no effect"), (double, epsilon), (bool, divMode),
+             (Stored<Out>, y1Out), (Stored<Out>, y2Out), (Like<Out>, xOut, "x1"),
+             (Like<Optional<Out>>, rmsNormOut, "x1")) {
   const Sum sum = add_rms_norm(x1, x2, gamma, epsilon);
   at::Tensor y = sum.norm;
   if (betaOptional) {
     expect_dtype_or_float("betaOptional", *betaOptional, x1);
     y = y + wide(*betaOptional);
   }
-  quantize_both(y, x1, {scales1, scales2Optional, zeroPoints1Optional, zeroPoints2Optional},
-                divMode.value(), y1Out, y2Out);
+  quantize_both(*this, y);
   xOut = sum.x;
   rmsNormOut = sum.norm;
 }
@@ -104,14 +97,13 @@ ACLNN(AddRmsNormDynamicQuant, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1")
   expect_dims("gamma", gamma, 1);
   EXPECT(smoothScale1Optional || !smoothScale2Optional,
          "smoothScale1Optional is null, expected a tensor as smoothScale2Optional is one");
-  expect_quantized("y1Out", y1Out.dtype(), /*with_int4=*/false);
+  expect_type(y1Out, {ACL_INT8, ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2});
   expect_dtype("scale1Out", scale1Out, at::kFloat);
   expect_dtype("scale2Out", scale2Out, at::kFloat);
   const Sum sum = add_rms_norm(x1, x2, gamma, epsilon);
   quantize_rows(sum.norm, smoothScale1Optional, y1Out, scale1Out, /*flattens=*/true);
   if (smoothScale2Optional) {
-    EXPECT(y2Out.dtype() == y1Out.dtype(), "y2Out has dtype ", dtype_name(y2Out.dtype()),
-           ", expected ", dtype_name(y1Out.dtype()), " as y1Out has");
+    expect_type(y2Out, {y1Out.dtype()}, " as y1Out has");
     quantize_rows(sum.norm, smoothScale2Optional, y2Out, scale2Out, /*flattens=*/true);
   }
   xOut = sum.x;
@@ -138,10 +130,9 @@ ACLNN(AddRmsNormDynamicQuantV2, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1
     EXPECT(smoothScale1Optional || !smoothScale2Optional,
            "smoothScale1Optional is null, expected a tensor as smoothScale2Optional is one");
   }
-  if (writes[0]) expect_quantized("y1Out", y1Out.dtype(), /*with_int4=*/true);
-  if (writes[1]) expect_quantized("y2Out", y2Out.dtype(), /*with_int4=*/true);
-  EXPECT(!writes[0] || !writes[1] || y1Out.dtype() == y2Out.dtype(), "y2Out has dtype ",
-         dtype_name(y2Out.dtype()), ", expected ", dtype_name(y1Out.dtype()), " as y1Out has");
+  if (writes[0]) expect_quantized(y1Out);
+  if (writes[1]) expect_quantized(y2Out);
+  if (writes[0] && writes[1]) expect_type(y2Out, {y1Out.dtype()}, " as y1Out has");
   expect_dtype("scale1Out", scale1Out, at::kFloat);
   expect_dtype("scale2Out", scale2Out, at::kFloat);
   const Sum sum = add_rms_norm(x1, x2, gamma, epsilon);
@@ -155,15 +146,15 @@ ACLNN(AddRmsNormDynamicQuantV2, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1
 ACLNN(RmsNormQuant, (Floating<In>, x), (SameDtype<Floating<In>>, gamma, "x"),
       (SameDtype<Floating<In>>, beta, "x"), (Floating<In>, scale), (In, offset), (double, epsilon),
       (Stored<Out>, y)) {
-  expect_elements(x);
+  expect_elements("x", x);
   expect_one("scale", scale);
   expect_dtype_or_float("scale", scale, x);
   const bool is_int8 = offset.scalar_type() == at::kChar;
   expect_offset("offset", offset, scale, is_int8 ? at::kChar : at::kInt);
-  expect_quantized("y", y.dtype(), /*with_int4=*/true);
+  expect_quantized(y);
   const at::Tensor norm =
-      wide(x) * reciprocal_root(wide(x), epsilon, {-1}) * wide(of_last("gamma", gamma, x)) +
-      wide(of_last("beta", beta, x));
+      wide(x) * reciprocal_root(wide(x), epsilon, {-1}) * last_parameters("gamma", gamma, x) +
+      last_parameters("beta", beta, x);
   const at::Tensor result = scaled(norm, scale, offset, /*divides=*/true);
   store_quantized(y, at::where(result.isnan(), at::zeros_like(result), result));
 }
@@ -171,16 +162,16 @@ ACLNN(RmsNormQuantV3, (Floating<In>, x), (SameDtype<Floating<In>>, gamma, "x"),
       (Floating<In>, scale), (Optional<In>, offset), (SameDtype<Optional<In>>, beta, "x"),
       (double, epsilon), (bool, divMode), (bool, outputRstd), (Stored<Out>, y),
       (Optional<Out>, rstd)) {
-  expect_elements(x);
+  expect_elements("x", x);
   if (scale.sizes() != at::IntArrayRef{1}) expect_shape("scale", scale, {x.size(-1)});
   expect_dtype_or_float("scale", scale, x);
   const bool is_int8 = offset && offset->scalar_type() == at::kChar;
   expect_offset("offset", offset, scale, is_int8 ? at::kChar : at::kInt);
-  expect_quantized("y", y.dtype(), /*with_int4=*/true);
+  expect_quantized(y);
   require_given(!outputRstd || rstd, "rstd is null, expected a tensor as outputRstd is true");
   const at::Tensor reciprocal = reciprocal_root(wide(x), epsilon, {-1});
-  at::Tensor norm = wide(x) * reciprocal * wide(of_last("gamma", gamma, x));
-  if (beta) norm = norm + wide(of_last("beta", *beta, x));
+  at::Tensor norm = wide(x) * reciprocal * last_parameters("gamma", gamma, x);
+  if (beta) norm = norm + last_parameters("beta", *beta, x);
   if (outputRstd) {
     expect_dtype("rstd", *rstd, at::kFloat);
     rstd = reciprocal;
@@ -193,15 +184,15 @@ ACLNN(RmsNormDynamicQuant, (Floating<In>, x), (SameDtype<Floating<In>>, gamma, "
       (Out, yOut), (Out, scaleOut)) {
   expect_half("x", x);
   expect_dims("x", x, 2, 8);
-  expect_elements(x);
+  expect_elements("x", x);
   expect_shape("gamma", gamma, {x.size(-1)});
-  EXPECT(dstType == 2, "dstType is ", dstType.value(), ", expected 2 (INT8)");
+  expect_one_of("dstType", dstType, {2}, " (INT8)");
   expect_dtype("yOut", yOut, at::kChar);
   expect_dtype("scaleOut", scaleOut, at::kFloat);
   at::Tensor norm = wide(x) * reciprocal_root(wide(x), epsilon, {-1}) * wide(gamma);
   if (betaOptional) norm = norm + wide(*betaOptional);
   const RowQuotients rows = scaled_by_rows(norm, smoothScalesOptional, 127);
-  yOut = quantized(rows.quotients, ACL_INT8);
+  yOut = to_int8(rows.quotients);
   scaleOut = rows.scales;
 }
 
@@ -219,7 +210,7 @@ ACLNN(RmsNormGradQuant, (Floating<In>, dy), (Like<Floating<In>>, x, "dy"), (In, 
     expect_dtype("offsetXOptional", *offsetXOptional, at::kInt);
     expect_one("offsetXOptional", *offsetXOptional);
   }
-  EXPECT(quantMode == "static", "quantMode is \"", quantMode, "\", expected \"static\"");
+  expect_text("quantMode", quantMode, {"static"});
   expect_dtype("dxOut", dxOut, at::kChar);
   expect_dtype("dgammaOut", dgammaOut, at::kFloat);
   const std::vector<int64_t> dims = normalized_dims(x, gamma);
@@ -234,7 +225,7 @@ ACLNN(RmsNormGradQuant, (Floating<In>, dy), (Like<Floating<In>>, x, "dy"), (In, 
       (gradient - normalized * (gradient * normalized).mean(dims, /*keepdim=*/true)) *
       rstd.reshape(shape);
   dgammaOut = (wide(dy) * normalized).sum_to_size(gamma.sizes());
-  dxOut = quantized(scaled(dx, scalesX, offsetXOptional, divMode.value()), ACL_INT8);
+  dxOut = to_int8(scaled(dx, scalesX, offsetXOptional, divMode));
 }
 
 }  // namespace aclnn_host::quantized_quantized_rms_norm_rows

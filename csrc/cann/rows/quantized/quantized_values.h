@@ -1,11 +1,12 @@
 #pragma once
 
 #include <limits>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 // Shared by quantising functions: the types of results, rounding, and scales from the extremes of
@@ -31,36 +32,61 @@ inline double largest_of(aclDataType dtype) {
   }
 }
 
-// Refuses a result of a type that is not in `allowed`.
-inline void expect_quantized(const StoredOutput& y, std::initializer_list<aclDataType> allowed) {
-  std::string expected;
-  for (const aclDataType dtype : allowed) {
-    if (dtype == y.dtype()) return;
-    expected += (expected.empty() ? "" : ", ") + std::string(dtype_name(dtype));
+// The range of INT8, UINT8 or INT32.
+struct Limits {
+  double low, high;
+};
+inline Limits limits_of(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kChar: return {-128, 127};
+    case at::kByte: return {0, 255};
+    default: return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
   }
-  EXPECT(false, y.name(), " has dtype ", dtype_name(y.dtype()), ", expected ", expected);
+}
+
+// The sizes of the dimensions before the last one.
+inline at::IntArrayRef leading(const at::Tensor& x) {
+  return x.sizes().slice(0, static_cast<size_t>(x.dim()) - 1);
 }
 
 // Checks that a result has the shape of the values; packed results have eight values in an element.
 inline void expect_values(const StoredOutput& y, at::IntArrayRef shape) {
   std::vector<int64_t> expected = shape.vec();
+  const int64_t size = shape.empty() ? 0 : shape.back();
   if (is_packed(y.dtype())) {
-    EXPECT(!shape.empty() && shape.back() % 8 == 0, "the last dimension of the values is ",
-           shape.empty() ? 0 : shape.back(), ", expected a multiple of 8 as ", y.name(),
-           " is INT32, which holds eight INT4");
+    EXPECT(!shape.empty() && size % 8 == 0, "the last dimension of the values is ", size,
+           ", expected a multiple of 8 as ", y.name(), " is INT32, which holds eight INT4");
     expected.back() /= 8;
   }
   if (y.dtype() == ACL_INT4 || y.dtype() == ACL_FLOAT4_E2M1) {
-    EXPECT(!shape.empty() && shape.back() % 2 == 0, "the last dimension of ", y.name(), " is ",
-           shape.empty() ? 0 : shape.back(), ", expected an even number as it is ",
-           dtype_name(y.dtype()));
+    EXPECT(!shape.empty() && size % 2 == 0, "the last dimension of ", y.name(), " is ", size,
+           ", expected an even number as it is ", dtype_name(y.dtype()));
   }
-  EXPECT(y->sizes() == expected, y.name(), " has shape ", y->sizes(), ", expected ", expected);
+  expect_shape(y.name(), y, expected);
+}
+// Checks the scales of rows.
+inline void expect_row_scales(const Output& scale, at::IntArrayRef shape) {
+  expect_tensor(scale.name(), scale, at::kFloat, shape);
 }
 
-// Clamps numbers to the limits; NaN becomes 0. FLOAT represents all limits.
+// True for "dynamic", false for "static"; an empty mode is `otherwise`.
+inline bool is_dynamic(const char* name, const std::string& mode, const char* otherwise = "") {
+  const std::string& chosen = mode.empty() ? otherwise : mode;
+  expect_text(name, chosen, {"static", "dynamic"});
+  return chosen == "dynamic";
+}
+
+// Clamps numbers to the limits; NaN becomes 0. FLOAT represents the limits of INT8.
 inline at::Tensor saturated(const at::Tensor& x, double low, double high) {
   return at::clamp(at::nan_to_num(x, 0.0, high, low), low, high);
+}
+// Rounds to nearest, ties to even, and saturates. NaN becomes 0.
+inline at::Tensor rounded_to(const at::Tensor& x, at::ScalarType dtype) {
+  const auto [low, high] = limits_of(dtype);
+  return saturated(at::round(x.to(at::kDouble)), low, high).to(dtype);
+}
+inline at::Tensor to_int8(const at::Tensor& x) {
+  return rounded_to(x, at::kChar);
 }
 
 // Rounds and assigns values. Integers saturate; FLOAT8 types behave as in ATen's casts. NaN becomes
@@ -82,17 +108,20 @@ inline void quantize(StoredOutput& y, const at::Tensor& values) {
     y = integers;
   }
 }
+// As quantize(), but FLOAT8 types saturate, too.
+inline void quantize_saturated(StoredOutput& y, const at::Tensor& values) {
+  const double high = largest_of(y.dtype());
+  quantize(y, is_floating(y.dtype()) ? at::clamp(values, -high, high) : values);
+}
 
-// Quantises each row of the last dimension by its largest magnitude. Returns the scales, with a
-// last dimension of 1; nothing if there are no values.
-inline std::optional<at::Tensor> quantize_rows(StoredOutput& y, const at::Tensor& values,
-                                               std::optional<double> type_most = std::nullopt) {
-  EXPECT(values.size(-1) > 0 || values.numel() == 0, "a row has no elements");
-  if (values.numel() == 0) return std::nullopt;
-  const double most = type_most.value_or(largest_of(y.dtype()));
-  const at::Tensor scale = at::amax(values.abs(), -1, /*keepdim=*/true) / most;
+// Quantises each row of the last dimension by its largest magnitude. Returns the scales.
+inline at::Tensor quantize_rows(StoredOutput& y, const at::Tensor& values) {
+  EXPECT(values.size(-1) > 0 || values.numel() == 0, y.name(), " has shape ", y->sizes(),
+         ", expected elements in its rows");
+  if (values.numel() == 0) return at::zeros(leading(values), values.options());
+  const at::Tensor scale = at::amax(values.abs(), -1, /*keepdim=*/true) / largest_of(y.dtype());
   quantize(y, values / scale);
-  return scale;
+  return scale.squeeze(-1);
 }
 
 }  // namespace aclnn_host

@@ -1,7 +1,6 @@
 // Quantisation of products with small matrices, which spread outliers. The products are rounded to
 // the type of x, as the matrix units do.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/mx_blocks.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"
@@ -15,9 +14,8 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& l
 }
 
 void check_source(const at::Tensor& x) {
-  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
-         ", expected FLOAT16 or BFLOAT16");
-  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
+  expect_half("x", x);
+  expect_elements("x", x);
 }
 
 // Rounds by a mode; "round" rounds ties away from 0.
@@ -38,9 +36,7 @@ at::Tensor rotated(const at::Tensor& x, const at::Tensor& rotation) {
   EXPECT(k > 0 && rotation.size(-2) == k, "rotation has shape ", rotation.sizes(),
          ", expected square matrices");
   const int64_t size = x.size(-1);
-  EXPECT(size % k == 0, "x has ", size,
-         " elements in its last dimension, expected a multiple"
-         " of ",
+  EXPECT(size % k == 0, "x has ", size, " elements in its last dimension, expected a multiple of ",
          k, ", the size of rotation");
   EXPECT(rotation.dim() == 2 || rotation.size(0) == size / k, "rotation has ", rotation.size(0),
          " matrices, expected ", size / k);
@@ -50,8 +46,7 @@ at::Tensor rotated(const at::Tensor& x, const at::Tensor& rotation) {
 
 // Clamps each 32 elements to alpha times their largest magnitude, if alpha is between 0 and 1.
 at::Tensor bounded(const at::Tensor& x, const at::Tensor& alpha) {
-  expect_dtype("alpha", alpha, at::kBFloat16);
-  expect_shape("alpha", alpha, {1});
+  expect_tensor("alpha", alpha, at::kBFloat16, {1});
   const at::Tensor factor = wide(alpha).reshape({});
   const at::Tensor values = wide(x).unflatten(-1, {x.size(-1) / kMxBlock, kMxBlock});
   const at::Tensor limit = at::amax(values.abs(), -1, /*keepdim=*/true) * factor;
@@ -66,11 +61,8 @@ void rotate_to_integers(const at::Tensor& x, const at::Tensor& rotation, const s
   const int64_t size = x.size(1);
   EXPECT(size % 8 == 0 && size >= 128 && size <= 16000, "x has ", size,
          " columns, expected a multiple of 8 from 128 to 16000");
-  EXPECT(rotation.size(-1) >= 16 && rotation.size(-1) <= 1024, "rotation has ", rotation.size(-1),
-         " columns, expected 16 to 1024");
-  EXPECT(scale.dtype() == ACL_FLOAT, "scaleOut has dtype ", dtype_name(scale.dtype()),
-         ", expected FLOAT");
-  expect_shape("scaleOut", scale, {x.size(0)});
+  expect_range("the number of columns of rotation", rotation.size(-1), 16, 1024);
+  expect_row_scales(scale, {x.size(0)});
   expect_values(y, x.sizes());
   const at::Tensor values = wide(rotated(x, rotation));
   const at::Tensor factor = at::amax(values.abs(), -1, /*keepdim=*/true) / largest_of(y.dtype());
@@ -83,7 +75,7 @@ void rotate_to_blocks(const at::Tensor& x, const at::Tensor& rotation,
                       int64_t algorithm, double most, StoredOutput& y, StoredOutput& scale) {
   expect_dims("x", x, 1, 7);
   const int64_t k = rotation.dim() > 0 ? rotation.size(-1) : 0;
-  EXPECT(k == 32 || k == 64 || k == 128, "rotation has ", k, " columns, expected 32, 64 or 128");
+  expect_one_of("the number of columns of rotation", k, {32, 64, 128});
   const bool is_float4 = y.dtype() == ACL_FLOAT4_E2M1;
   EXPECT(algorithm == 0 || algorithm == (is_float4 ? 2 : 1), "scaleAlg is ", algorithm,
          ", expected 0, or 1 for FLOAT8, or 2 for FLOAT4");
@@ -97,47 +89,43 @@ void rotate_to_blocks(const at::Tensor& x, const at::Tensor& rotation,
 
 // ---- FlatQuant
 
-struct FlatQuant {
-  const at::Tensor &x, &left, &right;
-  double clip_ratio, most;
-};
-
-at::Tensor flat_product(const FlatQuant& in, bool may_lack_right) {
-  check_source(in.x);
-  expect_dims("x", in.x, 3);
-  EXPECT(in.x.size(0) <= 262144 && in.x.size(1) <= 256 && in.x.size(2) <= 256, "x has shape ",
-         in.x.sizes(), ", expected at most [262144, 256, 256]");
-  expect_shape("kroneckerP1", in.left, {in.x.size(1), in.x.size(1)});
-  EXPECT(in.clip_ratio > 0 && in.clip_ratio <= 1, "clipRatio is ", in.clip_ratio,
+// x with a matrix on the left and one on the right of each of its matrices. `row` is the struct of
+// a version, here and below.
+template <class Version>
+at::Tensor flat_product(const Version& row, bool may_lack_right) {
+  const at::Tensor &x = row.x, &left = row.kroneckerP1, &right = row.kroneckerP2;
+  check_source(x);
+  expect_dims("x", x, 3);
+  EXPECT(x.size(0) <= 262144 && x.size(1) <= 256 && x.size(2) <= 256, "x has shape ", x.sizes(),
+         ", expected at most [262144, 256, 256]");
+  expect_shape("kroneckerP1", left, {x.size(1), x.size(1)});
+  EXPECT(row.clipRatio > 0 && row.clipRatio <= 1, "clipRatio is ", row.clipRatio,
          ", expected more than 0 and at most 1");
-  if (may_lack_right && in.right.sizes() == at::IntArrayRef{0, 0}) {
-    return product(in.left, in.x, in.x);
-  }
-  expect_shape("kroneckerP2", in.right, {in.x.size(2), in.x.size(2)});
-  return product(in.left, product(in.x, in.right, in.x), in.x);
+  if (may_lack_right && right.sizes() == at::IntArrayRef{0, 0}) return product(left, x, x);
+  expect_shape("kroneckerP2", right, {x.size(2), x.size(2)});
+  return product(left, product(x, right, x), x);
 }
 
 // Quantises to INT4 with a scale for each matrix of x, or to FLOAT4 with a scale for 32 elements.
-void flat_quant(const FlatQuant& in, StoredOutput& out, StoredOutput& scale) {
-  expect_quantized(out, {ACL_INT4, ACL_INT32, ACL_FLOAT4_E2M1});
+template <class Version>
+void flat_quant(Version& row, double largest) {
+  StoredOutput &out = row.out, &scale = row.quantScale;
+  expect_type(out, {ACL_INT4, ACL_INT32, ACL_FLOAT4_E2M1});
   const bool is_float4 = out.dtype() == ACL_FLOAT4_E2M1;
-  EXPECT(in.most == 0 || (is_float4 && in.most >= 6 && in.most <= 12), "dstTypeMax is ", in.most,
+  EXPECT(largest == 0 || (is_float4 && largest >= 6 && largest <= 12), "dstTypeMax is ", largest,
          ", expected 0, or 6 to 12 for FLOAT4_E2M1");
-  const at::Tensor result = flat_product(in, is_float4);
+  const at::Tensor result = flat_product(row, is_float4);
   if (is_float4) {
-    EXPECT(in.x.size(2) % 2 == 0, "x has ", in.x.size(2),
-           " elements in its last dimension, expected an even number for FLOAT4");
+    expect_even_for_float4("x", row.x, out.dtype());
     const at::Tensor rows = result.flatten(1);
-    const int64_t algorithm = in.most == 0 ? 0 : 2;
-    const MxRule rule = mx_rule(rows, "rint", out.dtype(), algorithm, in.most, out);
+    const MxRule rule = mx_rule(rows, "rint", out.dtype(), largest == 0 ? 0 : 2, largest, out);
     return quantize_mx(rows, 1, kMxBlock, rule, out, scale);
   }
-  expect_values(out, in.x.sizes());
-  EXPECT(scale.dtype() == ACL_FLOAT, "quantScale has dtype ", dtype_name(scale.dtype()),
-         ", expected FLOAT");
-  expect_shape("quantScale", scale, {in.x.size(0)});
+  expect_values(out, row.x.sizes());
+  expect_row_scales(scale, {row.x.size(0)});
   const at::Tensor values = wide(result);
-  const at::Tensor factor = at::amax(values.abs(), {1, 2}, /*keepdim=*/true) / (7 / in.clip_ratio);
+  const at::Tensor factor =
+      at::amax(values.abs(), {1, 2}, /*keepdim=*/true) / (7 / row.clipRatio.value());
   quantize(out, values / factor);
   scale = factor.flatten();
 }
@@ -152,45 +140,45 @@ ACLNN(RotateQuant, (In, x), (SameDtype<In>, rotation, "x"), (Optional<In>, alpha
   EXPECT(axis == -1 || axis == x.dim() - 1, "axis is ", axis.value(), ", expected -1 or ",
          x.dim() - 1);
   EXPECT(trans == false, "trans is true, expected false");
-  EXPECT(roundMode.empty() || roundMode == "rint" || roundMode == "round" || roundMode == "floor",
-         "roundMode is \"", roundMode, "\", expected \"rint\", \"round\" or \"floor\"");
-  expect_quantized(yOut,
-                   {ACL_INT8, ACL_INT32, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
+  expect_text("roundMode", roundMode, {"", "rint", "round", "floor"});
+  expect_type(yOut, {ACL_INT8, ACL_INT32, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
   if (is_floating(yOut.dtype())) {
     return rotate_to_blocks(x, rotation, alpha, roundMode, scaleAlg, dstTypeMax, yOut, scaleOut);
   }
   EXPECT(!alpha, "alpha is a tensor, expected null for INT8 and INT32");
-  EXPECT(scaleAlg == 0, "scaleAlg is ", scaleAlg.value(), ", expected 0 for INT8 and INT32");
+  expect_one_of("scaleAlg", scaleAlg, {0}, " for INT8 and INT32");
   EXPECT(dstTypeMax == 0.0, "dstTypeMax is ", dstTypeMax.value(),
          ", expected 0 for INT8 and INT32");
   rotate_to_integers(x, rotation, roundMode, yOut, scaleOut);
 }
 
-ACLNN(FlatQuant, (In, x), (SameDtype<In>, kroneckerP1, "x"), (SameDtype<In>, kroneckerP2, "x"),
-      (double, clipRatio), (Stored<Out>, out), (Stored<Out>, quantScale)) {
-  flat_quant({x, kroneckerP1, kroneckerP2, clipRatio, 0}, out, quantScale);
+ACLNN_STRUCT(FlatQuant, (In, x), (SameDtype<In>, kroneckerP1, "x"),
+             (SameDtype<In>, kroneckerP2, "x"), (double, clipRatio), (Stored<Out>, out),
+             (Stored<Out>, quantScale)) {
+  flat_quant(*this, 0);
 }
-ACLNN(FlatQuantV2, (In, x), (SameDtype<In>, kroneckerP1, "x"), (SameDtype<In>, kroneckerP2, "x"),
-      (double, clipRatio), (double, dstTypeMax), (Stored<Out>, out), (Stored<Out>, quantScale)) {
-  flat_quant({x, kroneckerP1, kroneckerP2, clipRatio, dstTypeMax}, out, quantScale);
+ACLNN_STRUCT(FlatQuantV2, (In, x), (SameDtype<In>, kroneckerP1, "x"),
+             (SameDtype<In>, kroneckerP2, "x"), (double, clipRatio), (double, dstTypeMax),
+             (Stored<Out>, out), (Stored<Out>, quantScale)) {
+  flat_quant(*this, dstTypeMax);
 }
 // The groups determine the number of valid matrices of x. The document leaves the results of the
 // others undefined; they are computed like the valid ones.
-ACLNN(FlatQuantV3, (In, x), (SameDtype<In>, kroneckerP1, "x"), (SameDtype<In>, kroneckerP2, "x"),
-      (Optional<In>, groupListOptional), (double, clipRatio), (double, dstTypeMax),
-      (int64_t, groupListType), (Stored<Out>, out), (Stored<Out>, quantScale)) {
+ACLNN_STRUCT(FlatQuantV3, (In, x), (SameDtype<In>, kroneckerP1, "x"),
+             (SameDtype<In>, kroneckerP2, "x"), (Optional<In>, groupListOptional),
+             (double, clipRatio), (double, dstTypeMax), (int64_t, groupListType),
+             (Stored<Out>, out), (Stored<Out>, quantScale)) {
   if (groupListOptional) {
     const at::Tensor& groups = *groupListOptional;
     expect_dtype("groupListOptional", groups, at::kLong);
-    EXPECT(groupListType >= 0 && groupListType <= 2, "groupListType is ", groupListType.value(),
-           ", expected 0, 1 or 2");
+    expect_range("groupListType", groupListType, 0, 2);
     expect_dims("groupListOptional", groups, groupListType == 2 ? 2 : 1);
     EXPECT(
         groups.size(0) > 0 && groups.size(0) <= 1024 && (groupListType != 2 || groups.size(1) == 2),
         "groupListOptional has shape ", groups.sizes(),
         ", expected 1 to 1024 groups, with groupListType 2 in pairs");
   }
-  flat_quant({x, kroneckerP1, kroneckerP2, clipRatio, dstTypeMax}, out, quantScale);
+  flat_quant(*this, dstTypeMax);
 }
 
 }  // namespace aclnn_host::quantized_rotated_quantization_rows

@@ -1,17 +1,31 @@
 #pragma once
 
+#include <vector>
+
 #include "cann/rows/checks.h"
+#include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 
 // Rows in groups, such as the rows of experts.
 namespace aclnn_host {
 
 inline void expect_group_list(const char* name, const at::Tensor& groups) {
-  const at::ScalarType dtype = groups.scalar_type();
-  EXPECT(dtype == at::kInt || dtype == at::kLong, name, " has dtype ", dtype_text(dtype),
-         ", expected INT32 or INT64");
+  expect_dtype(name, groups, {at::kInt, at::kLong});
   EXPECT(groups.dim() == 1 && groups.size(0) > 0, name, " has shape ", groups.sizes(),
          ", expected one dimension with elements");
+}
+
+// The ends of the groups of rows. They do not decrease, and each is from `least` to `rows`.
+inline std::vector<int64_t> group_ends(const char* name, const at::Tensor& groups, int64_t rows,
+                                       int64_t least = 0) {
+  std::vector<int64_t> ends = integers_in(groups);
+  int64_t before = 0;
+  for (const int64_t end : ends) {
+    EXPECT(end >= before && end >= least && end <= rows, name, " has ", end, " after ", before,
+           ", expected numbers from ", least, " to ", rows, " that do not decrease");
+    before = end;
+  }
+  return ends;
 }
 
 // The group of each of `rows` rows; `ends` has the end of each group. Rows after the last group

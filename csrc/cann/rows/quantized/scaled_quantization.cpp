@@ -12,33 +12,16 @@ namespace {
 // The checks of QuantMax and GroupedQuantMax, whose FLOAT8 results saturate.
 void check_quant_max(const at::Tensor& x, const at::Tensor& scale, const std::string& mode,
                      int64_t dtype, int64_t groups, const StoredOutput& y, const Output& amax) {
-  expect_dtype("scale", scale, at::kFloat);
-  expect_shape("scale", scale, {groups});
-  EXPECT(mode == "rint", "roundMode is \"", mode, "\", expected \"rint\"");
-  expect_quantized(y, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
-  EXPECT(dtype == int64_t{y.dtype()}, "dstType is ", dtype, ", expected ", int64_t{y.dtype()},
-         " as y is ", dtype_name(y.dtype()));
+  expect_tensor("scale", scale, at::kFloat, {groups});
+  expect_text("roundMode", mode, {"rint"});
+  expect_type("dstType", dtype, y, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
   expect_values(y, x.sizes());
   expect_shape("amax", amax, {groups});
 }
 
+// NaN becomes 0.
 at::Tensor within_float8(const at::Tensor& values, const StoredOutput& y) {
   return saturated(values, -largest_of(y.dtype()), largest_of(y.dtype()));
-}
-
-// The ends of the groups of x, which increase up to the number of rows.
-std::vector<int64_t> ends_of(const at::Tensor& groups, int64_t rows) {
-  const at::Tensor list = groups.contiguous();
-  const auto* values = list.const_data_ptr<int64_t>();
-  std::vector<int64_t> ends(values, values + list.numel());
-  int64_t before = 0;
-  for (const int64_t end : ends) {
-    EXPECT(end > before && end <= rows, "groupList has ", end, " after ", before,
-           ", expected numbers up to ", rows, " that increase");
-    before = end;
-  }
-  EXPECT(before == rows, "groupList ends with ", before, ", expected ", rows, ", the rows of x");
-  return ends;
 }
 
 }  // namespace
@@ -52,24 +35,20 @@ ACLNN(DequantBias, (In, x), (Floating<In>, weightScale), (Optional<In>, activate
   const int64_t columns = x.size(1);
   EXPECT(x.numel() > 0 && rows <= 25000, "x has shape ", x.sizes(),
          ", expected elements in at most 25000 rows");
+  expect_dtype("weightScale", weightScale, {at::kFloat, at::kBFloat16});
   const bool is_float = weightScale.scalar_type() == at::kFloat;
-  if (!is_float) expect_dtype("weightScale", weightScale, at::kBFloat16);
   expect_shape("weightScale", weightScale, {columns});
   EXPECT(outputDtype == (is_float ? 1 : 27), "outputDtype is ", outputDtype.value(),
          ", expected 1 (FLOAT16) for a weightScale in FLOAT, 27 (BFLOAT16) for BFLOAT16");
   expect_dtype("out", out, is_float ? at::kHalf : at::kBFloat16);
   const bool is_integer = biasOptional && biasOptional->scalar_type() == at::kInt;
   if (biasOptional) {
-    const at::ScalarType dtype = biasOptional->scalar_type();
-    EXPECT(is_integer || dtype == at::kFloat || at::isReducedFloatingType(dtype),
-           "biasOptional has dtype ", dtype_text(dtype),
-           ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
+    expect_dtype("biasOptional", *biasOptional, {at::kFloat, at::kHalf, at::kBFloat16, at::kInt});
     expect_shape("biasOptional", *biasOptional, {columns});
   }
   at::Tensor result = (is_integer ? x + *biasOptional : x).to(at::kFloat) * wide(weightScale);
   if (activateScaleOptional) {
-    expect_dtype("activateScaleOptional", *activateScaleOptional, at::kFloat);
-    expect_shape("activateScaleOptional", *activateScaleOptional, {rows});
+    expect_tensor("activateScaleOptional", *activateScaleOptional, at::kFloat, {rows});
     result = result * activateScaleOptional->unsqueeze(1);
   }
   if (biasOptional && !is_integer) result = result + wide(*biasOptional);
@@ -93,7 +72,9 @@ ACLNN(GroupedQuantMax, (Floating<In>, x), (Floating<In>, scale), (In, groupList)
   EXPECT(groups <= 384, "groupList has ", groups, " elements, expected at most 384");
   check_quant_max(x, scale, roundMode, dstType, groups, y, amax);
   if (!y.is_written() || x.numel() == 0) return;
-  const std::vector<int64_t> ends = ends_of(groupList, x.size(0));
+  const std::vector<int64_t> ends = group_ends("groupList", groupList, x.size(0), /*least=*/1);
+  EXPECT(ends.back() == x.size(0), "groupList ends with ", ends.back(), ", expected ", x.size(0),
+         ", the rows of x");
   const at::Tensor rows = wide(x).flatten(1);
   y = within_float8(rows * scale.index_select(0, group_of_rows(groupList, x.size(0))).unsqueeze(1),
                     y)
@@ -101,6 +82,8 @@ ACLNN(GroupedQuantMax, (Floating<In>, x), (Floating<In>, scale), (In, groupList)
   std::vector<at::Tensor> maxima;
   int64_t begin = 0;
   for (const int64_t end : ends) {
+    EXPECT(end > begin, "groupList has ", end, " after ", begin,
+           ", expected numbers that increase");
     maxima.push_back(rows.narrow(0, begin, end - begin).abs().max());
     begin = end;
   }
@@ -114,9 +97,7 @@ ACLNN(GroupQuant, (Floating<In>, x), (Floating<In>, scale), (In, groupIndex),
   expect_dims("scale", scale, 2);
   expect_group_list("groupIndex", groupIndex);
   expect_shape("scale", scale, {groupIndex.size(0), x.size(1)});
-  expect_quantized(y, {ACL_INT8, ACL_INT32, ACL_INT4});
-  EXPECT(dstType == int64_t{y.dtype()}, "dstType is ", dstType.value(), ", expected ",
-         int64_t{y.dtype()}, " as y is ", dtype_name(y.dtype()));
+  expect_type("dstType", dstType, y, {ACL_INT8, ACL_INT32, ACL_INT4});
   expect_values(y, x.sizes());
   at::Tensor result = wide(x) * wide(scale).index_select(0, group_of_rows(groupIndex, x.size(0)));
   if (offsetOptional) {

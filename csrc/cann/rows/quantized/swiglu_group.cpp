@@ -2,10 +2,9 @@
 // rounded once. Rows after the last group are computed with its parameters.
 
 #include "cann/rows/activation/gated_rows.h"
-#include "cann/rows/activation/gated_units.h"
 #include "cann/rows/checks.h"
+#include "cann/rows/quantized/clamped_swiglu.h"
 #include "cann/rows/quantized/mx_blocks.h"
-#include "cann/rows/quantized/quantized_arguments.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"
@@ -19,52 +18,66 @@ namespace {
 at::Tensor swiglu_gradient(const at::Tensor& gradient, const at::Tensor& x, double limit) {
   const Halves parts = halves(x, x.dim() - 1, /*gate_is_left=*/true);
   const bool is_clamped = limit > 0;
-  const at::Tensor gate = is_clamped ? at::clamp_max(parts.gate, limit) : parts.gate;
-  const at::Tensor up = is_clamped ? at::clamp(parts.up, -limit, limit) : parts.up;
-  const at::Tensor sigmoid = at::sigmoid(gate);
-  at::Tensor of_gate = gradient * up * sigmoid * (1 + gate * (1 - sigmoid));
-  at::Tensor of_up = gradient * gate * sigmoid;
+  const auto [gate, up] = is_clamped ? clamped(parts, limit) : parts;
+  at::Tensor gate_gradient = at::silu_backward(gradient * up, gate);
+  at::Tensor up_gradient = gradient * at::silu(gate);
   if (is_clamped) {
-    of_gate = of_gate.masked_fill(at::lt(parts.gate, limit).logical_not(), 0);
-    of_up = of_up.masked_fill(at::lt(parts.up.abs(), limit).logical_not(), 0);
+    gate_gradient = gate_gradient.masked_fill(at::lt(parts.gate, limit).logical_not(), 0);
+    up_gradient = up_gradient.masked_fill(at::lt(parts.up.abs(), limit).logical_not(), 0);
   }
-  return at::cat({of_gate, of_up}, -1);
+  return at::cat({gate_gradient, up_gradient}, -1);
 }
 
-struct GroupGradient {
-  const at::Tensor &gradient, &x;
-  const OptionalTensor &weight, &y, &groups;
-  double limit;
-  bool masks_weight;  // the weights' gradient is 0 after the groups, too
-};
-void swiglu_group_gradient(const GroupGradient& in, Output& gradient_out,
-                           OptionalOutput& weight_out) {
-  const int64_t last = in.x.dim() - 1;
-  expect_half("gradY", in.gradient, in.x, last);
-  const int64_t rows = rows_before(in.x, last);
-  at::Tensor gradient = wide(in.gradient).reshape({rows, in.gradient.size(-1)});
-  const at::Tensor unweighted = gradient;
-  if (in.weight) {
-    expect_dtype("weightOptional", *in.weight, at::kFloat);
-    EXPECT(in.weight->numel() == rows, "weightOptional has ", in.weight->numel(),
-           " elements, expected ", rows, ", one for each row of x");
-    expect_like("yOriginOptional", *in.y, in.gradient);
-    gradient = gradient * in.weight->reshape({rows, 1});
+// SwiGLU of the halves of x, times the weights of the rows. A limit of -1 disables clamping.
+at::Tensor weighted_swiglu(const at::Tensor& x, double limit, const OptionalTensor& weight) {
+  const Halves parts = halves(wide(x), x.dim() - 1, /*gate_is_left=*/true);
+  const at::Tensor result = swiglu(limit > 0 ? clamped(parts, limit) : parts);
+  if (!weight) return result;
+  std::vector<int64_t> rows = leading(x).vec();
+  rows.push_back(1);
+  expect_dtype("weightOptional", *weight, at::kFloat);
+  EXPECT(weight->numel() == c10::multiply_integers(rows), "weightOptional has ", weight->numel(),
+         " elements, expected ", c10::multiply_integers(rows), ", one for each row of x");
+  return result * weight->reshape(rows);
+}
+
+void expect_limit(double limit) {
+  EXPECT(limit == -1 || limit > 0, "clampLimit is ", limit, ", expected -1 or more than 0");
+}
+
+// Writes the gradients. With `masks_weight` the weights' gradient is 0 after the groups, too. `row`
+// is the struct of a function.
+template <class Row>
+void swiglu_group_gradient(Row& row, bool masks_weight) {
+  const at::Tensor& x = row.x;
+  const OptionalTensor& weight = row.weightOptional;
+  const int64_t last = x.dim() - 1;
+  expect_half("gradY", row.gradY, x, last);
+  const int64_t rows = rows_before(x, last);
+  const at::Tensor unweighted = wide(row.gradY).reshape({rows, row.gradY.size(-1)});
+  at::Tensor gradient = unweighted;
+  if (weight) {
+    expect_dtype("weightOptional", *weight, at::kFloat);
+    EXPECT(weight->numel() == rows, "weightOptional has ", weight->numel(), " elements, expected ",
+           rows, ", one for each row of x");
+    expect_like("yOriginOptional", *row.yOriginOptional, row.gradY);
+    EXPECT(row.gradWeightOutOptional,
+           "gradWeightOutOptional is null, expected a tensor as weightOptional is");
+    gradient = gradient * weight->reshape({rows, 1});
   }
-  at::Tensor result = swiglu_gradient(gradient, as_matrix(wide(in.x), last), in.limit);
-  at::Tensor of_weight;
-  if (in.weight) of_weight = (unweighted * wide(*in.y).reshape_as(unweighted)).sum(1);
-  if (in.groups) {
-    const at::Tensor counts = is_in_groups(*in.groups, rows);
-    result = at::where(counts, result, at::zeros_like(result));
-    if (in.weight && in.masks_weight) {
-      of_weight = at::where(counts.squeeze(1), of_weight, at::zeros_like(of_weight));
-    }
+  at::Tensor result = swiglu_gradient(gradient, as_matrix(wide(x), last), row.clampLimit);
+  at::Tensor weight_gradient;
+  if (weight) {
+    weight_gradient =
+        (unweighted * wide(*row.yOriginOptional).reshape_as(unweighted)).sum(1, /*keepdim=*/true);
   }
-  gradient_out = result.reshape(in.x.sizes());
-  if (!in.weight) return;
-  EXPECT(weight_out, "gradWeightOutOptional is null, expected a tensor as weightOptional is");
-  weight_out = of_weight.reshape(in.weight->sizes());
+  if (row.groupIndexOptional) {
+    const at::Tensor after = is_in_groups(*row.groupIndexOptional, rows).logical_not();
+    result = result.masked_fill(after, 0);
+    if (weight && masks_weight) weight_gradient = weight_gradient.masked_fill(after, 0);
+  }
+  row.gradXOut = result.reshape(x.sizes());
+  if (weight) row.gradWeightOutOptional = weight_gradient.reshape(weight->sizes());
 }
 
 // ---- SwigluGroupQuant
@@ -97,32 +110,21 @@ Blocks blocks_of(const at::Tensor& x, int64_t size, bool skips_infinite, double 
 ACLNN(SwigluGroup, (Floating<In>, x), (Optional<In>, weightOptional),
       (Optional<In>, groupIndexOptional), (double, clampLimit), (Out, out)) {
   expect_dims("x", x, 1, 8);
-  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected elements");
-  EXPECT(clampLimit == -1.0 || clampLimit > 0.0, "clampLimit is ", clampLimit.value(),
-         ", expected -1 or more than 0");
+  expect_elements("x", x);
+  expect_limit(clampLimit);
   const int64_t last = x.dim() - 1;
   expect_half("out", out, x, last);
-  Halves parts = halves(as_matrix(wide(x), last), 1, /*gate_is_left=*/true);
-  if (clampLimit > 0.0) {
-    parts.gate = at::clamp_max(parts.gate, clampLimit.value());
-    parts.up = at::clamp(parts.up, -clampLimit.value(), clampLimit.value());
-  }
-  at::Tensor result = swiglu(parts);
-  const int64_t rows = rows_before(x, last);
-  if (weightOptional) {
-    expect_dtype("weightOptional", *weightOptional, at::kFloat);
-    EXPECT(weightOptional->numel() == rows, "weightOptional has ", weightOptional->numel(),
-           " elements, expected ", rows, ", one for each row of x");
-    result = result * weightOptional->reshape({rows, 1});
-  }
+  at::Tensor result = as_matrix(weighted_swiglu(x, clampLimit, weightOptional), last);
   if (groupIndexOptional) {
-    result = at::where(is_in_groups(*groupIndexOptional, rows), result, as_matrix(wide(out), last));
+    result = at::where(is_in_groups(*groupIndexOptional, rows_before(x, last)), result,
+                       as_matrix(wide(out), last));
   }
   out = result.reshape(out->sizes());
 }
-ACLNN(SwigluGroupGrad, (Floating<In>, gradY), (Floating<In>, x), (Optional<In>, weightOptional),
-      (Optional<In>, yOriginOptional), (Optional<In>, groupIndexOptional), (float, clampLimit),
-      (Like<Out>, gradXOut, "x"), (Like<Optional<Out>>, gradWeightOutOptional, "weightOptional")) {
+ACLNN_STRUCT(SwigluGroupGrad, (Floating<In>, gradY), (Floating<In>, x),
+             (Optional<In>, weightOptional), (Optional<In>, yOriginOptional),
+             (Optional<In>, groupIndexOptional), (float, clampLimit), (Like<Out>, gradXOut, "x"),
+             (Like<Optional<Out>>, gradWeightOutOptional, "weightOptional")) {
   expect_dims("x", x, 2, 3);
   EXPECT(x.size(-1) > 0, "x has no elements in its last dimension, expected some");
   EXPECT(clampLimit >= 0.0, "clampLimit is ", clampLimit.value(), ", expected 0 or more");
@@ -133,64 +135,41 @@ ACLNN(SwigluGroupGrad, (Floating<In>, gradY), (Floating<In>, x), (Optional<In>, 
     shape.back() = 1;
     expect_shape("weightOptional", *weightOptional, shape);
   }
-  swiglu_group_gradient({gradY, x, weightOptional, yOriginOptional, groupIndexOptional, clampLimit,
-                         /*masks_weight=*/false},
-                        gradXOut, gradWeightOutOptional);
+  swiglu_group_gradient(*this, /*masks_weight=*/false);
 }
 
 // quantMode 0 uses blocks of 128 with FLOAT scales, mode 1 blocks of 32 with powers of two; the
 // other modes are for HIFLOAT8. Modes 0 and 1 do not write yOriginOut.
 ACLNN(SwigluGroupQuant, (Floating<In>, x), (Optional<In>, weightOptional),
-      (Optional<In>, groupIndexOptional), (Optional<In>, scaleOptional), (int64_t, dstType),
+      (Optional<In>, groupIndexOptional),
+      (Unused<Optional<In>>, scaleOptional, "is of the modes of HIFLOAT8"), (int64_t, dstType),
       (int64_t, quantMode), (int64_t, blockSize), (bool, roundScale), (double, clampLimit),
-      (double, dstTypeMax), (bool, outputOrigin), (Stored<Out>, yOut), (Stored<Out>, yScaleOut),
-      (SameDtype<Out>, yOriginOut, "x")) {
-  static_cast<void>(scaleOptional);
-  static_cast<void>(dstTypeMax);
-  EXPECT(quantMode == 0 || quantMode == 1, "quantMode is ", quantMode.value(),
-         ", expected 0 or 1: the host CANN does not emulate HIFLOAT8");
+      (Unused<double>, dstTypeMax, "is of the modes of HIFLOAT8"), (bool, outputOrigin),
+      (Stored<Out>, yOut), (Stored<Out>, yScaleOut), (SameDtype<Out>, yOriginOut, "x")) {
+  expect_one_of("quantMode", quantMode, {0, 1}, ": the host CANN does not emulate HIFLOAT8");
   const bool is_mx = quantMode == 1;
   expect_dims("x", x, 2, is_mx ? 7 : 8);
-  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
-         ", expected FLOAT16 or BFLOAT16");
+  expect_half("x", x);
   EXPECT(x.numel() > 0 && x.size(-1) % 256 == 0, "x has shape ", x.sizes(),
          ", expected elements, a multiple of 256 in the last dimension");
   const bool is_float4 = yOut.dtype() == ACL_FLOAT4_E2M1;
   expect_type("dstType", dstType, yOut, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
   EXPECT(is_mx || !is_float4, "quantMode is 0, expected 1 as dstType is FLOAT4_E2M1");
   const int64_t block = is_mx ? 32 : 128;
-  EXPECT(blockSize == 0 || blockSize == block, "blockSize is ", blockSize.value(),
-         ", expected 0 or ", block);
+  expect_one_of("blockSize", blockSize, {0, block});
   EXPECT(roundScale == true || !is_mx, "roundScale is false, expected true as quantMode is 1");
-  EXPECT(clampLimit == -1.0 || clampLimit > 0.0, "clampLimit is ", clampLimit.value(),
-         ", expected -1 or more than 0");
+  expect_limit(clampLimit);
   EXPECT(outputOrigin == false, "outputOrigin is true, expected false as quantMode is 0 or 1");
   std::vector<int64_t> shape = x.sizes().vec();
   shape.back() /= 2;
   expect_values(yOut, shape);
   expect_shape("yOriginOut", yOriginOut, shape);
-  const aclDataType of_scale = is_mx ? ACL_FLOAT8_E8M0 : ACL_FLOAT;
-  EXPECT(yScaleOut.dtype() == of_scale, "yScaleOut has dtype ", dtype_name(yScaleOut.dtype()),
-         ", expected ", dtype_name(of_scale));
+  expect_type(yScaleOut, {is_mx ? ACL_FLOAT8_E8M0 : ACL_FLOAT});
   if (groupIndexOptional) {
     expect_dtype("groupIndexOptional", *groupIndexOptional, at::kLong);
     expect_group_list("groupIndexOptional", *groupIndexOptional);
   }
-  Halves parts = halves(wide(x), x.dim() - 1, /*gate_is_left=*/true);
-  if (clampLimit > 0.0) {
-    parts.gate = at::clamp_max(parts.gate, clampLimit.value());
-    parts.up = at::clamp(parts.up, -clampLimit.value(), clampLimit.value());
-  }
-  at::Tensor result = swiglu(parts);
-  if (weightOptional) {
-    expect_dtype("weightOptional", *weightOptional, at::kFloat);
-    std::vector<int64_t> rows = shape;
-    rows.back() = 1;
-    EXPECT(weightOptional->numel() == c10::multiply_integers(rows), "weightOptional has ",
-           weightOptional->numel(), " elements, expected ", c10::multiply_integers(rows),
-           ", one for each row of x");
-    result = result * weightOptional->reshape(rows);
-  }
+  const at::Tensor result = weighted_swiglu(x, clampLimit, weightOptional);
   if (is_float4) {
     // Computed in the type of x, with the exponent of a block's maximum.
     const at::Tensor narrow = result.to(x.scalar_type());
@@ -212,18 +191,15 @@ ACLNN(SwigluGroupQuant, (Floating<In>, x), (Optional<In>, weightOptional),
   quantize(yOut, values.flatten(-2));
   yScaleOut = scale.reshape(scale_shape);
 }
-ACLNN(SwigluGroupQuantGrad, (Floating<In>, gradY), (Floating<In>, x),
-      (Optional<In>, weightOptional), (Optional<In>, yOriginOptional),
-      (Optional<In>, groupIndexOptional), (double, clampLimit), (Like<Out>, gradXOut, "x"),
-      (Like<Optional<Out>>, gradWeightOutOptional, "weightOptional")) {
+ACLNN_STRUCT(SwigluGroupQuantGrad, (Floating<In>, gradY), (Floating<In>, x),
+             (Optional<In>, weightOptional), (Optional<In>, yOriginOptional),
+             (Optional<In>, groupIndexOptional), (double, clampLimit), (Like<Out>, gradXOut, "x"),
+             (Like<Optional<Out>>, gradWeightOutOptional, "weightOptional")) {
   expect_dims("x", x, 2, 8);
-  EXPECT(clampLimit == -1.0 || clampLimit > 0.0, "clampLimit is ", clampLimit.value(),
-         ", expected -1 or more than 0");
+  expect_limit(clampLimit);
   EXPECT(yOriginOptional || !weightOptional,
          "yOriginOptional is null, expected a tensor as weightOptional is");
-  swiglu_group_gradient({gradY, x, weightOptional, yOriginOptional, groupIndexOptional, clampLimit,
-                         /*masks_weight=*/true},
-                        gradXOut, gradWeightOutOptional);
+  swiglu_group_gradient(*this, /*masks_weight=*/true);
 }
 
 }  // namespace aclnn_host::quantized_swiglu_group_rows

@@ -1,6 +1,5 @@
 // Converts parameters and weights to the forms that quantised products take.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/quantized/quant_param.h"
 #include "cann/rows/quantized/quantized_product.h"
@@ -13,7 +12,7 @@ namespace {
 void expect_parameters(const char* name, const at::Tensor& tensor) {
   expect_dtype(name, tensor, at::kFloat);
   expect_dims(name, tensor, 1, 2);
-  EXPECT(tensor.numel() > 0, name, " has shape ", tensor.sizes(), ", expected elements");
+  expect_elements(name, tensor);
 }
 
 // The bits of each scale and offset; see quant_param.h. With `rounds`, the scale is rounded to the
@@ -21,14 +20,12 @@ void expect_parameters(const char* name, const at::Tensor& tensor) {
 void pack_parameters(const at::Tensor& scale, const std::optional<at::Tensor>& offset, bool rounds,
                      Output& out) {
   expect_parameters("scale", scale);
-  EXPECT(holds_bits(out), "out has dtype ", dtype_text(out->scalar_type()),
-         ", expected UINT64 or INT64");
+  expect_dtype("out", out, {at::kUInt64, at::kLong});
   constexpr int64_t kKept = 0xFFFFE000;
   at::Tensor bits = scale.view(at::kInt).to(at::kLong).bitwise_and(0xFFFFFFFF);
   if (rounds) {
     const at::Tensor is_odd = bits.bitwise_right_shift(13).bitwise_and(1);
-    const at::Tensor nearest = bits + 0xFFF + is_odd;
-    bits = nearest;
+    bits = bits + 0xFFF + is_odd;
   }
   bits = bits.bitwise_and(kKept).bitwise_or(static_cast<int64_t>(kQuantParamIsSet));
   if (offset) {
@@ -69,22 +66,22 @@ ACLNN(TransQuantParamV2, (In, scale), (Optional<In>, offset), (Out, out)) {
   pack_parameters(scale, offset, /*rounds=*/false, out);
 }
 ACLNN(TransQuantParamV3, (In, scale), (Optional<In>, offset), (int64_t, roundMode), (Out, out)) {
-  EXPECT(roundMode == 0 || roundMode == 1, "roundMode is ", roundMode.value(), ", expected 0 or 1");
+  expect_one_of("roundMode", roundMode, {0, 1});
   pack_parameters(scale, offset, roundMode == 1, out);
 }
 
 // Of an INT32 element the lowest 4 bits are used.
 ACLNN(ConvertWeightToINT4Pack, (In, weight), (Stored<Out>, weightInt4Pack)) {
   expect_dims("weight", weight, 2, 3);
-  EXPECT(weight.numel() > 0, "weight has shape ", weight.sizes(), ", expected elements");
+  expect_elements("weight", weight);
+  expect_dtype("weight", weight, {at::kInt, at::kFloat});
   const bool is_integer = weight.scalar_type() == at::kInt;
-  EXPECT(is_integer || weight.scalar_type() == at::kFloat, "weight has dtype ",
-         dtype_text(weight.scalar_type()), ", expected INT32 or FLOAT");
   const aclDataType dtype = weightInt4Pack.dtype();
-  EXPECT(is_integer ? is_int4(dtype) : is_float4(dtype), "weightInt4Pack has dtype ",
-         dtype_name(dtype), ", expected ",
-         is_integer ? "INT4 or INT32 for a weight of INT32"
-                    : "FLOAT4_E2M1 or FLOAT for a weight of FLOAT");
+  if (is_integer) {
+    expect_type(weightInt4Pack, {ACL_INT4, ACL_INT32}, " for a weight of INT32");
+  } else {
+    expect_type(weightInt4Pack, {ACL_FLOAT4_E2M1, ACL_FLOAT}, " for a weight of FLOAT");
+  }
   expect_format("weightInt4Pack", {weightInt4Pack, dtype, weightInt4Pack.format()},
                 /*or_blocked=*/true);
   const bool is_packed = dtype == ACL_INT32 || dtype == ACL_FLOAT;

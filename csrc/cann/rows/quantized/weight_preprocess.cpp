@@ -1,6 +1,6 @@
 // Converts the weights of products of FLOAT8 by FLOAT4 to the form that the products read fastest.
 
-#include "cann/rows/checks.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::quantized_weight_preprocess_rows {
@@ -16,11 +16,6 @@ struct TransposedStoredOut : Stored<Out> {
 };
 
 constexpr int64_t kGroup = 32;
-
-void expect_stored(const char* name, aclDataType dtype, aclDataType expected) {
-  EXPECT(dtype == expected, name, " has dtype ", dtype_name(dtype), ", expected ",
-         dtype_name(expected));
-}
 
 // The shape of the scales of groups of 32 rows of the weight; pairs of scales are the last
 // dimension.
@@ -38,19 +33,17 @@ std::vector<int64_t> scale_shape(at::IntArrayRef weight) {
 // Behaviour of WeightQuantPreprocess: It writes the format that CANN's kernels read, as published.
 // aclnnTransSparse4to2Para writes the pairs of 4 that they read.
 ACLNN(WeightQuantPreprocess, (Stored<In>, weight), (Stored<In>, weightScale),
-      (Optional<Stored<In>>, weightOffsetOptional), (Optional<In>, biasOptional),
-      (StoredDtype, xDtype), (StoredDtype, xScaleDtype), (int64_t, kGroupSize),
-      (TransposedStoredOut, outWeight), (Stored<Out>, outWeightScale),
-      (Optional<Stored<Out>>, outWeightOffsetOptional),
+      (Refused<Stored<In>>, weightOffsetOptional, "this kind of weight has none"),
+      (Optional<In>, biasOptional), (StoredDtype, xDtype), (StoredDtype, xScaleDtype),
+      (int64_t, kGroupSize), (TransposedStoredOut, outWeight), (Stored<Out>, outWeightScale),
+      (Refused<Stored<Out>>, outWeightOffsetOptional, "this kind of weight has none"),
       (SameDtype<Optional<Out>>, outBiasOptional, "biasOptional")) {
-  expect_stored("weight", weight.dtype, ACL_FLOAT4_E2M1);
-  expect_stored("weightScale", weightScale.dtype, ACL_FLOAT8_E8M0);
+  expect_type("weight", weight, {ACL_FLOAT4_E2M1});
+  expect_type("weightScale", weightScale, {ACL_FLOAT8_E8M0});
   EXPECT(xDtype == ACL_FLOAT8_E4M3FN, "xDtype is ", dtype_name(xDtype), ", expected FLOAT8_E4M3FN");
   EXPECT(xScaleDtype == ACL_FLOAT8_E8M0, "xScaleDtype is ", dtype_name(xScaleDtype),
          ", expected FLOAT8_E8M0");
-  EXPECT(kGroupSize == kGroup, "kGroupSize is ", kGroupSize.value(), ", expected ", kGroup);
-  EXPECT(!weightOffsetOptional && !outWeightOffsetOptional,
-         "weightOffsetOptional or outWeightOffsetOptional is a tensor, expected null");
+  expect_one_of("kGroupSize", kGroupSize, {kGroup});
   const at::Tensor& matrix = weight.elements;
   expect_dims("weight", matrix, 2, 3);
   EXPECT(matrix.numel() > 0 && matrix.size(-2) % kGroup == 0, "weight has shape ", matrix.sizes(),
@@ -58,20 +51,18 @@ ACLNN(WeightQuantPreprocess, (Stored<In>, weight), (Stored<In>, weightScale),
   EXPECT(weight.format == ACL_FORMAT_ND, "weight has format ", static_cast<int>(weight.format),
          ", expected ND (2)");
   expect_shape("weightScale", weightScale.elements, scale_shape(matrix.sizes()));
-  expect_stored("outWeight", outWeight.dtype(), weight.dtype);
+  expect_type(outWeight, {weight.dtype});
   EXPECT(outWeight.format() == ACL_FORMAT_FRACTAL_NZ_C0_32 ||
              outWeight.format() == ACL_FORMAT_FRACTAL_NZ,
          "outWeight has format ", static_cast<int>(outWeight.format()),
          ", expected FRACTAL_NZ_C0_32 (", static_cast<int>(ACL_FORMAT_FRACTAL_NZ_C0_32), ")");
-  expect_stored("outWeightScale", outWeightScale.dtype(), weightScale.dtype);
+  expect_type(outWeightScale, {weightScale.dtype});
   EXPECT(!biasOptional || outBiasOptional,
          "outBiasOptional is null, expected a tensor as biasOptional is");
   if (biasOptional) {
-    EXPECT(at::isReducedFloatingType(biasOptional->scalar_type()), "biasOptional has dtype ",
-           dtype_text(biasOptional->scalar_type()), ", expected FLOAT16 or BFLOAT16");
+    expect_half("biasOptional", *biasOptional);
     expect_dims("biasOptional", *biasOptional, 1, 2);
-    EXPECT(biasOptional->numel() > 0, "biasOptional has shape ", biasOptional->sizes(),
-           ", expected elements");
+    expect_elements("biasOptional", *biasOptional);
   }
   outWeight = matrix;
   outWeightScale = weightScale.elements;

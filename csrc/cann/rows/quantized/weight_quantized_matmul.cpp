@@ -1,7 +1,7 @@
 // Products with a weight in a narrow integer type, which scales and offsets convert to x's type.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_product.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/runtime/product.h"
@@ -27,12 +27,11 @@ bool is_float_weight(aclDataType dtype) {
 
 void check_weight_types(const WeightQuantMatmul& call, const Output& y) {
   const at::ScalarType type = call.x.scalar_type();
-  EXPECT(type == at::kHalf || type == at::kBFloat16, "x has dtype ", dtype_text(type),
-         ", expected FLOAT16 or BFLOAT16");
+  expect_half("x", call.x);
   const aclDataType weight = call.weight.dtype;
-  EXPECT(weight == ACL_INT8 || is_int4(weight) || is_float_weight(weight), "weight has dtype ",
-         dtype_name(weight),
-         ", expected INT8, INT4, INT32 of INT4, FLOAT8_E4M3FN, FLOAT4_E2M1 or FLOAT of these");
+  expect_type("weight", weight,
+              {ACL_INT8, ACL_INT4, ACL_INT32, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1, ACL_FLOAT},
+              "; INT32 and FLOAT hold eight elements of 4 bits");
   const at::Tensor& scale = call.scale.elements;
   if (call.scale.dtype == ACL_FLOAT8_E8M0) {
     EXPECT(is_float4(weight) && call.group_size == 32, "antiquantScale has dtype FLOAT8_E8M0 ",
@@ -61,8 +60,8 @@ void check_weight_types(const WeightQuantMatmul& call, const Output& y) {
 }
 
 void check_sizes(const WeightQuantMatmul& call, int64_t m, int64_t k, int64_t n) {
-  EXPECT(m > 0 && k > 0 && n > 0, "x has shape ", call.x.sizes(), " and weight has ", n,
-         " columns, expected elements");
+  expect_elements("x", call.x);
+  expect_elements("weight", call.weight.elements);
   const Product product = current_product();
   constexpr int64_t kMost = 65535;
   EXPECT(product == Product::kAscend950 || product == Product::kHost || (k <= kMost && n <= kMost),
@@ -101,9 +100,9 @@ void multiply_dequantized(const WeightQuantMatmul& call, Output& y) {
   expect_dims("x", x, 2, is_310p || current_product() == Product::kHost ? 6 : 2);
   expect_dims("weight", call.weight.elements, 2, x.dim());
   // Only on this product with this format, blocks and scales of groups are (n, k).
-  const bool is_turned = is_310p && is_blocked;
+  const bool is_transposed = is_310p && is_blocked;
   const at::Tensor given =
-      is_turned ? call.weight.elements.transpose(-1, -2) : call.weight.elements;
+      is_transposed ? call.weight.elements.transpose(-1, -2) : call.weight.elements;
   const int64_t k = x.size(-1);
   const at::Tensor weight = unpacked_weight("weight", given, call.weight.dtype, k);
   const int64_t n = weight.size(-1);
@@ -113,11 +112,11 @@ void multiply_dequantized(const WeightQuantMatmul& call, Output& y) {
   const int64_t group = call.group_size;
   at::Tensor values = weight.to(at::kFloat);
   if (call.offset) {
-    values =
-        values + over_weight("antiquantOffsetOptional", wide(*call.offset), group, k, n, is_turned);
+    values = values +
+             over_weight("antiquantOffsetOptional", wide(*call.offset), group, k, n, is_transposed);
   }
   values = values * over_weight("antiquantScale", decoded_scale(call.scale.elements), group, k, n,
-                                is_turned);
+                                is_transposed);
   at::Tensor result = at::matmul(wide(x), values);
   if (call.bias) {
     const at::Tensor& bias = *call.bias;
@@ -128,9 +127,7 @@ void multiply_dequantized(const WeightQuantMatmul& call, Output& y) {
     result = result + wide(bias);
   }
   if (!call.y_scale) {
-    EXPECT(!call.y_offset,
-           "quantOffsetOptional is given, expected null as quantScaleOptional "
-           "is");
+    EXPECT(!call.y_offset, "quantOffsetOptional is given, expected null as quantScaleOptional is");
     y = result;
     return;
   }
@@ -138,8 +135,7 @@ void multiply_dequantized(const WeightQuantMatmul& call, Output& y) {
   const at::Tensor scale = over_weight("quantScaleOptional", *call.y_scale, 0, k, n, false);
   std::optional<at::Tensor> offset;
   if (call.y_offset) {
-    expect_dtype("quantOffsetOptional", *call.y_offset, at::kFloat);
-    expect_shape("quantOffsetOptional", *call.y_offset, call.y_scale->sizes());
+    expect_tensor("quantOffsetOptional", *call.y_offset, at::kFloat, call.y_scale->sizes());
     offset = call.y_offset->reshape({-1});
   }
   y = quantized(result, scale, offset);
@@ -152,43 +148,42 @@ at::Tensor for_columns(const char* name, const at::Tensor& given, int64_t n) {
   return given.reshape({-1});
 }
 
+// `row` is the struct of a version.
+template <class Version>
+void multiply_dequantized(Version& row) {
+  multiply_dequantized(
+      {row.x, row.weight, row.antiquantScale, row.antiquantOffsetOptional, row.quantScaleOptional,
+       row.quantOffsetOptional, row.biasOptional, row.antiquantGroupSize},
+      row.y);
+}
+
 }  // namespace
 
-ACLNN(WeightQuantBatchMatmulV2, (In, x), (Stored<In>, weight), (Stored<In>, antiquantScale),
-      (Optional<In>, antiquantOffsetOptional), (Optional<In>, quantScaleOptional),
-      (Optional<In>, quantOffsetOptional), (Optional<In>, biasOptional), (int, antiquantGroupSize),
-      (Out, y)) {
-  multiply_dequantized({x, weight, antiquantScale, antiquantOffsetOptional, quantScaleOptional,
-                        quantOffsetOptional, biasOptional, antiquantGroupSize},
-                       y);
+ACLNN_STRUCT(WeightQuantBatchMatmulV2, (In, x), (Stored<In>, weight), (Stored<In>, antiquantScale),
+             (Optional<In>, antiquantOffsetOptional), (Optional<In>, quantScaleOptional),
+             (Optional<In>, quantOffsetOptional), (Optional<In>, biasOptional),
+             (int, antiquantGroupSize), (Out, y)) {
+  multiply_dequantized(*this);
 }
-ACLNN(WeightQuantBatchMatmulV3, (In, x), (Stored<In>, weight), (Stored<In>, antiquantScale),
-      (Optional<In>, antiquantOffsetOptional), (Optional<In>, quantScaleOptional),
-      (Optional<In>, quantOffsetOptional), (Optional<In>, biasOptional), (int, antiquantGroupSize),
-      (int, innerPrecise), (Out, y)) {
-  EXPECT(innerPrecise == 0 || innerPrecise == 1, "innerPrecise is ", innerPrecise.value(),
-         ", expected 0 or 1");
-  multiply_dequantized({x, weight, antiquantScale, antiquantOffsetOptional, quantScaleOptional,
-                        quantOffsetOptional, biasOptional, antiquantGroupSize},
-                       y);
+ACLNN_STRUCT(WeightQuantBatchMatmulV3, (In, x), (Stored<In>, weight), (Stored<In>, antiquantScale),
+             (Optional<In>, antiquantOffsetOptional), (Optional<In>, quantScaleOptional),
+             (Optional<In>, quantOffsetOptional), (Optional<In>, biasOptional),
+             (int, antiquantGroupSize), (int, innerPrecise), (Out, y)) {
+  expect_one_of("innerPrecise", innerPrecise, {0, 1});
+  multiply_dequantized(*this);
 }
-ACLNN(WeightQuantBatchMatmulNz, (In, x), (Stored<In>, weight), (Stored<In>, antiquantScale),
-      (Optional<In>, antiquantOffsetOptional), (Optional<In>, quantScaleOptional),
-      (Optional<In>, quantOffsetOptional), (Optional<In>, biasOptional), (int, antiquantGroupSize),
-      (Out, y)) {
-  EXPECT(is_fractal_nz(weight.format), "weight has format ", static_cast<int>(weight.format),
-         ", expected FRACTAL_NZ (29)");
+ACLNN_STRUCT(WeightQuantBatchMatmulNz, (In, x), (Stored<In>, weight), (Stored<In>, antiquantScale),
+             (Optional<In>, antiquantOffsetOptional), (Optional<In>, quantScaleOptional),
+             (Optional<In>, quantOffsetOptional), (Optional<In>, biasOptional),
+             (int, antiquantGroupSize), (Out, y)) {
+  expect_blocked("weight", weight);
   EXPECT(!quantScaleOptional && !quantOffsetOptional,
          "quantScaleOptional or quantOffsetOptional is given, expected null");
-  EXPECT(!holds_bits(antiquantScale.elements), "antiquantScale has dtype ",
-         dtype_name(antiquantScale.dtype), ", expected FLOAT16, BFLOAT16 or FLOAT8_E8M0");
-  EXPECT(weight.dtype != ACL_FLOAT8_E4M3FN, "weight has dtype FLOAT8_E4M3FN, expected INT8, ",
-         "INT4, INT32, FLOAT4_E2M1 or FLOAT");
+  expect_type("antiquantScale", antiquantScale, {ACL_FLOAT16, ACL_BF16, ACL_FLOAT8_E8M0});
+  expect_type("weight", weight, {ACL_INT8, ACL_INT4, ACL_INT32, ACL_FLOAT4_E2M1, ACL_FLOAT});
   EXPECT(weight.dtype != ACL_INT8 || antiquantGroupSize == 0, "antiquantGroupSize is ",
          antiquantGroupSize.value(), ", expected 0 for a weight of INT8");
-  multiply_dequantized({x, weight, antiquantScale, antiquantOffsetOptional, quantScaleOptional,
-                        quantOffsetOptional, biasOptional, antiquantGroupSize},
-                       y);
+  multiply_dequantized(*this);
 }
 
 // Up to 64 rows are multiplied with (x2 + deqOffset) deqScale; more rows with ((x2 +
@@ -212,8 +207,7 @@ ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (Optional<In>, diagonalMatrix)
     require_given(diagonalMatrix && deqOffset && deqScale,
                   "diagonalMatrix, deqOffset or deqScale is null, expected tensors for ", a.size(0),
                   " rows, at most ", kMostRows);
-    expect_dtype("diagonalMatrix", *diagonalMatrix, at::kChar);
-    expect_shape("diagonalMatrix", *diagonalMatrix, {32, 32});
+    expect_tensor("diagonalMatrix", *diagonalMatrix, at::kChar, {32, 32});
     expect_dtype("deqOffset", *deqOffset, at::kInt);
     expect_dtype("deqScale", *deqScale, at::kUInt64);
     b = (oriented(x2).to(at::kDouble) + for_columns("deqOffset", *deqOffset, n)) *
@@ -232,8 +226,7 @@ ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (Optional<In>, diagonalMatrix)
          " as x1 has columns");
   const at::Tensor product = at::matmul(wide(a), b.to(at::kFloat));
   if (bias) {
-    expect_dtype("bias", *bias, at::kFloat);
-    expect_shape("bias", *bias, {n});
+    expect_tensor("bias", *bias, at::kFloat, {n});
   }
   out = bias ? product + *bias : product;
 }
@@ -246,7 +239,7 @@ ACLNN(MatmulEmuSplitWeight, (In, x), (In, wHigh), (Like<In>, wLow, "wHigh"), (Ou
   expect_dtype("x", x, at::kBFloat16);
   expect_dtype("wHigh", wHigh, at::kBFloat16);
   expect_dtype("y", y, at::kFloat);
-  EXPECT(yDtype == 0, "yDtype is ", yDtype.value(), ", expected 0 (FLOAT)");
+  expect_one_of("yDtype", yDtype, {0}, " (FLOAT)");
   EXPECT(wLowScale == 0.00390625, "wLowScale is ", wLowScale.value(),
          ", expected 0.00390625, 1 / 256");
   EXPECT(x.size(1) == wHigh.size(0) && x.numel() > 0 && wHigh.numel() > 0, "x has shape ",

@@ -171,10 +171,10 @@ class WindowBlock {
     const VectorCopy* const copies = copies_ + copy_begins_[index];
     const int64_t count = copy_begins_[index + 1] - copy_begins_[index];
     switch (count) {
-      case 2: copy<2>(copies, count); break;
-      case 3: copy<3>(copies, count); break;
-      case 4: copy<4>(copies, count); break;
-      default: copy<0>(copies, count); break;
+      case 2: copy_vectors<2>(copies, count); break;
+      case 3: copy_vectors<3>(copies, count); break;
+      case 4: copy_vectors<4>(copies, count); break;
+      default: copy_vectors<0>(copies, count); break;
     }
     return TileRows::panel(panel_, read_ * taps);
   }
@@ -287,7 +287,7 @@ class WindowBlock {
 
   // Elements that a vector overwrites are written afterwards. kCount 0 means any count.
   template <int kCount>
-  void copy(const VectorCopy* copies, int64_t any) const {
+  void copy_vectors(const VectorCopy* copies, int64_t any) const {
     const int64_t count = kCount == 0 ? any : kCount;
     float* to = panel_;
     for (const int64_t place : places()) {

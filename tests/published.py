@@ -129,8 +129,8 @@ def images(library: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _pairs(arguments: str) -> list[tuple[str, str]]:
-    """Each kind and name, without a trailing reason."""
-    return re.findall(r'\(([^(),"]+), (\w+)(?:, (?:"(?:[^"\\]|\\.)*"\s*)+)?\)', arguments)
+    """Each kind and name, without a trailing reason, which may be a constant."""
+    return re.findall(r'\(([^(),"]+), (\w+)(?:, (?:(?:"(?:[^"\\]|\\.)*"|k\w+)\s*)+)?\)', arguments)
 
 
 # Their arguments are views of memory, or none, so they are defined without the macro that lists the others.

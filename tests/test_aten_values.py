@@ -281,7 +281,7 @@ REFUSED = {
     "aclnnAddRmsNorm x1=FLOAT16[3,2] x2=FLOAT16[3,2] gamma=FLOAT16[2] epsilon=0 yOut=FLOAT16[3,2] rstdOut=null "
     "xOut=null": ("gamma has shape [2], expected [1, 2] as rstdOut is null"),
     "aclnnAddRmsNorm x1=FLOAT[2,2] x2=FLOAT[2,2] gamma=FLOAT[1,2] epsilon=0 yOut=FLOAT[2,2] rstdOut=FLOAT[1,1] "
-    "xOut=FLOAT[2,2]": "gamma has shape [1, 2], expected the last dimensions of x1, which is [2, 2]",
+    "xOut=FLOAT[2,2]": "gamma has shape [1, 2], expected the last dimensions of x1, [2, 2]",
     "aclnnAddRmsNorm x1=FLOAT[2,2] x2=FLOAT[1,2] gamma=FLOAT[2] epsilon=0 yOut=FLOAT[2,2] rstdOut=FLOAT[2,1] "
     "xOut=FLOAT[2,2]": "x2 has shape [1, 2], expected [2, 2]",
     "aclnnHardtanhBackward gradOutput=FLOAT[1] self=FLOAT[2] min=FLOAT(0) max=FLOAT(1) out=FLOAT[2]": "gradOutput has "

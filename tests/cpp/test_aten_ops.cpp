@@ -702,7 +702,10 @@ TEST(attention_refuses_what_it_does_not_emulate) {
   both({.key_lengths = list}, "actualSeqKvLenOptional is given");
   refused(forward_v4, {.softmax_layout = varying}, "softmaxOutLayout is given");
   refused(backward_v4, {.softmax_layout = varying}, "softmaxInLayout is given");
-  both({.pse_type = 2}, "the shift is null, expected the slopes of a shift of pseType 2");
+  refused(forward_v4, {.pse_type = 2},
+          "realShiftOptional is null, expected the slopes of a shift of pseType 2");
+  refused(backward_v4, {.pse_type = 2},
+          "pseShiftOptional is null, expected the slopes of a shift of pseType 2");
   both({.pse_type = 4}, "pseType is 4, expected 0 to 3");
   both({.pse_type = -1}, "pseType is -1, expected 0 to 3");
   both({.out_dtype = 1}, "outDtype is 1, expected 0, or 1 with a query of BFLOAT16");

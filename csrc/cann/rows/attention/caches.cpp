@@ -3,21 +3,13 @@
 
 #include <algorithm>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {
 namespace {
-
-bool is_one_of(std::string_view name, std::string_view names) {
-  while (!names.empty()) {
-    const size_t end = std::min(names.find(' '), names.size());
-    if (names.substr(0, end) == name) return true;
-    names.remove_prefix(std::min(end + 1, names.size()));
-  }
-  return false;
-}
 
 // The product, or -1 if it overflows; no tensor has a size of -1.
 int64_t product(int64_t a, int64_t b) {
@@ -27,23 +19,29 @@ int64_t product(int64_t a, int64_t b) {
 
 }  // namespace
 
-InferenceLayout::InferenceLayout(const std::string& name, std::string_view known) {
-  const std::string given = name.empty() ? "BSH" : name;
-  EXPECT(is_one_of(given, known), "inputLayout is \"", name, "\", expected one of ", known);
-  const size_t underscore = given.find('_');
-  input_ = given.substr(0, underscore);
-  output_ = underscore == std::string::npos ? input_ : given.substr(underscore + 1);
+AttentionLayout::AttentionLayout(const std::string& name, std::span<const std::string_view> known) {
+  expect_text("inputLayout", name, known);
+  const size_t underscore = name.find('_');
+  input_ = name.substr(0, underscore);
+  output_ = underscore == std::string::npos ? input_ : name.substr(underscore + 1);
 }
 
-at::Tensor InferenceLayout::read(const char* name, const at::Tensor& tensor, int64_t heads) const {
-  const int64_t rank = is_packed() || input_ == "BSH" ? 3 : 4;
+int64_t AttentionLayout::heads(const at::Tensor& tensor, int64_t head_size) const {
+  if (input_ == "BNSD") return tensor.size(1);
+  return input_ == "BSND" ? tensor.size(2) : tensor.size(2) / head_size;
+}
+
+at::Tensor AttentionLayout::read(const char* name, const at::Tensor& tensor, int64_t heads) const {
+  const bool joins_heads = input_ == "BSH" || input_ == "SBH";
+  const int64_t rank = is_packed() || joins_heads ? 3 : 4;
   EXPECT(tensor.dim() == rank, name, " has ", tensor.dim(), " dimensions, expected ", rank,
-         " for the layout ", input_);
+         " as inputLayout is ", input_);
   at::Tensor result = tensor;
-  if (input_ == "BSH") {
-    EXPECT(tensor.size(2) % heads == 0, name, " has shape ", tensor.sizes(),
+  if (joins_heads) {
+    EXPECT(heads > 0 && tensor.size(2) % heads == 0, name, " has shape ", tensor.sizes(),
            ", expected a last dimension of ", heads, " heads");
-    result = tensor.unflatten(2, {heads, tensor.size(2) / heads}).transpose(1, 2);
+    result = input_ == "SBH" ? tensor.transpose(0, 1) : tensor;
+    result = result.unflatten(2, {heads, tensor.size(2) / heads}).transpose(1, 2);
   } else if (input_ == "BSND") {
     result = tensor.transpose(1, 2);
   } else if (input_ == "TND") {
@@ -52,12 +50,13 @@ at::Tensor InferenceLayout::read(const char* name, const at::Tensor& tensor, int
     result = tensor.unsqueeze(0);
   }
   EXPECT(result.size(1) == heads, name, " has shape ", tensor.sizes(), ", expected ", heads,
-         " heads for the layout ", input_);
+         " heads as inputLayout is ", input_);
   return result;
 }
 
-at::Tensor InferenceLayout::written(const at::Tensor& tensor) const {
+at::Tensor AttentionLayout::to_layout(const at::Tensor& tensor) const {
   if (output_ == "BSH") return tensor.transpose(1, 2).flatten(2);
+  if (output_ == "SBH") return tensor.permute({2, 0, 1, 3}).flatten(2);
   if (output_ == "BSND") return tensor.transpose(1, 2);
   if (output_ == "NBSD") return tensor.transpose(0, 1);
   if (output_ == "TND") return tensor.select(0, 0).transpose(0, 1);
@@ -114,7 +113,7 @@ void pad_left(const char* name, std::vector<Span>& spans, const at::Tensor& padd
 }
 
 SequenceReader::SequenceReader(const char* name, const std::vector<at::Tensor>& tensors,
-                               const InferenceArguments& arguments, const InferenceLayout& layout,
+                               const InferenceArguments& arguments, const AttentionLayout& layout,
                                int64_t heads)
     : name_(name), table_(arguments.block_table) {
   EXPECT(!tensors.empty(), name, " is an empty list, expected one tensor or more");
@@ -162,9 +161,9 @@ int64_t SequenceReader::batches() const {
 
 int64_t SequenceReader::capacity(int64_t batch) const {
   if (table_) {
-    const int64_t places = product(table_->size(1), block_size_);
-    EXPECT(places >= 0, "blockTable has shape ", table_->sizes(), ", expected fewer blocks");
-    return places;
+    const int64_t tokens = product(table_->size(1), block_size_);
+    EXPECT(tokens >= 0, "blockTable has shape ", table_->sizes(), ", expected fewer blocks");
+    return tokens;
   }
   return tensors_[tensors_.size() > 1 ? static_cast<size_t>(batch) : 0].size(2);
 }
@@ -172,9 +171,9 @@ int64_t SequenceReader::capacity(int64_t batch) const {
 at::Tensor SequenceReader::paged(const Span& span) const {
   const int64_t count = (span.length + block_size_ - 1) / block_size_;
   const at::Tensor& blocks = tensors_[0];
-  const at::Tensor places = table_->select(0, span.batch).narrow(0, 0, count).to(at::kLong);
-  check_bounds("blockTable", places, blocks.size(0));
-  return blocks.index_select(0, places).transpose(0, 1).flatten(1, 2).narrow(1, 0, span.length);
+  const at::Tensor indices = table_->select(0, span.batch).narrow(0, 0, count).to(at::kLong);
+  check_bounds("blockTable", indices, blocks.size(0));
+  return blocks.index_select(0, indices).transpose(0, 1).flatten(1, 2).narrow(1, 0, span.length);
 }
 
 at::Tensor SequenceReader::read(const Span& span) const {
@@ -184,54 +183,55 @@ at::Tensor SequenceReader::read(const Span& span) const {
   return tensor.select(0, is_list ? 0 : span.batch).narrow(1, span.start, span.length);
 }
 
-at::Tensor antiquantised(const at::Tensor& elements, const Antiquantisation& by, const Span& span,
-                         int64_t batches) {
+at::Tensor by_channel(const char* name, const at::Tensor& parameters, int64_t heads,
+                      int64_t head_size) {
+  const int64_t count = parameters.numel();
+  EXPECT(count == 1 || count == heads * head_size, name, " has shape ", parameters.sizes(),
+         ", expected 1 or ", heads * head_size, " elements");
+  return count == 1 ? parameters.reshape({1, 1, 1}) : parameters.reshape({heads, 1, head_size});
+}
+
+at::Tensor antiquantised(const at::Tensor& elements, const Antiquantisation& antiquant,
+                         const Span& span, int64_t batches) {
   enum Mode { kByChannel = 0, kByToken = 1, kByHead = 2, kByTokenAndHead = 3 };
-  const int64_t heads = elements.size(0);
-  const int64_t head_size = elements.size(2);
-  const auto shaped = [&](const at::Tensor& parameters) -> at::Tensor {
-    const at::Tensor wide_parameters = parameters.to(at::kFloat);
+  const char* const name = antiquant.name;
+  const int64_t heads = elements.size(0), end = span.start + span.length;
+  const auto shaped = [&](const at::Tensor& stored) -> at::Tensor {
+    const at::Tensor parameters = stored.to(at::kFloat);
     const int64_t count = parameters.numel();
     const int64_t width = parameters.dim() == 0 ? 1 : parameters.size(-1);
-    switch (by.mode) {
-      case kByChannel:
-        EXPECT(count == 1 || count == heads * head_size, by.name, " has shape ", parameters.sizes(),
-               ", expected 1 or ", heads * head_size, " elements");
-        return count == 1 ? wide_parameters.reshape({1, 1, 1})
-                          : wide_parameters.reshape({heads, 1, head_size});
+    switch (antiquant.mode) {
+      case kByChannel: return by_channel(name, parameters, heads, elements.size(2));
       case kByHead:
-        EXPECT(count == heads, by.name, " has shape ", parameters.sizes(), ", expected ", heads,
+        EXPECT(count == heads, name, " has shape ", parameters.sizes(), ", expected ", heads,
                " elements");
-        return wide_parameters.reshape({heads, 1, 1});
+        return parameters.reshape({heads, 1, 1});
       case kByToken:
-        EXPECT(width >= span.start + span.length && count == product(batches, width), by.name,
-               " has shape ", parameters.sizes(), ", expected ", batches, " batches of at least ",
-               span.start + span.length, " elements");
-        return wide_parameters.reshape({batches, width})
+        EXPECT(width >= end && count == product(batches, width), name, " has shape ",
+               parameters.sizes(), ", expected ", batches, " batches of at least ", end,
+               " elements");
+        return parameters.reshape({batches, width, 1})
             .select(0, span.batch)
-            .narrow(0, span.start, span.length)
-            .unsqueeze(-1);
+            .narrow(0, span.start, span.length);
       case kByTokenAndHead:
-        EXPECT(
-            width >= span.start + span.length && count == product(product(batches, heads), width),
-            by.name, " has shape ", parameters.sizes(), ", expected ", batches, " batches of ",
-            heads, " heads of at least ", span.start + span.length, " elements");
-        return wide_parameters.reshape({batches, heads, width})
+        EXPECT(width >= end && count == product(product(batches, heads), width), name,
+               " has shape ", parameters.sizes(), ", expected ", batches, " batches of ", heads,
+               " heads of at least ", end, " elements");
+        return parameters.reshape({batches, heads, width, 1})
             .select(0, span.batch)
-            .narrow(1, span.start, span.length)
-            .unsqueeze(-1);
+            .narrow(1, span.start, span.length);
       default:
-        EXPECT(false, "the antiquant mode for ", by.name, " is ", by.mode,
+        EXPECT(false, "the antiquant mode for ", name, " is ", antiquant.mode,
                ", expected 0 to 3; the host CANN does not emulate scales in pages or groups");
     }
   };
   at::Tensor result = elements.to(at::kFloat);
-  if (by.offset && by.offset->numel() > 0) {
-    EXPECT(by.offset->sizes() == by.scale->sizes(), "the offset for ", by.name, " has shape ",
-           by.offset->sizes(), ", expected ", by.scale->sizes());
-    result = result + shaped(*by.offset);
+  if (given(antiquant.offset)) {
+    EXPECT(antiquant.offset->sizes() == antiquant.scale->sizes(), "the offset for ", name,
+           " has shape ", antiquant.offset->sizes(), ", expected ", antiquant.scale->sizes());
+    result = result + shaped(*antiquant.offset);
   }
-  return result * shaped(*by.scale);
+  return result * shaped(*antiquant.scale);
 }
 
 }  // namespace aclnn_host

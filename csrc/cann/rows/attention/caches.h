@@ -14,17 +14,19 @@ namespace aclnn_host {
 
 // The layout of queries, keys, values and results: B batch, S sequence, N heads, D the elements of
 // one head, H those of all heads, T the tokens of all sequences, one sequence after the other.
-class InferenceLayout {
+class AttentionLayout {
  public:
   // "BNSD_BSND" names the layout of the inputs and then that of the result.
-  InferenceLayout(const std::string& name, std::string_view known);
+  AttentionLayout(const std::string& name, std::span<const std::string_view> known);
 
   bool is_packed() const { return input_ == "TND" || input_ == "NTD"; }
+  // The heads of a tensor, if those that the layout joins have this size.
+  int64_t heads(const at::Tensor& tensor, int64_t head_size) const;
   const std::string& input() const { return input_; }
   // Returns the tensor as B, N, S, D; for a packed layout B is 1 and S is T.
   at::Tensor read(const char* name, const at::Tensor& tensor, int64_t heads) const;
   // Converts a result from B, N, S, D to the layout.
-  at::Tensor written(const at::Tensor& tensor) const;
+  at::Tensor to_layout(const at::Tensor& tensor) const;
 
  private:
   std::string input_;
@@ -52,7 +54,7 @@ void pad_left(const char* name, std::vector<Span>& spans, const at::Tensor& padd
 class SequenceReader {
  public:
   SequenceReader(const char* name, const std::vector<at::Tensor>& tensors,
-                 const InferenceArguments& arguments, const InferenceLayout& layout, int64_t heads);
+                 const InferenceArguments& arguments, const AttentionLayout& layout, int64_t heads);
 
   bool is_paged() const { return table_.has_value(); }
   int64_t batches() const;
@@ -72,8 +74,11 @@ class SequenceReader {
   int64_t head_size_ = 0;
 };
 
+// Parameters for the whole tensor or for each element of the heads, broadcastable to N, S, D.
+at::Tensor by_channel(const char* name, const at::Tensor& parameters, int64_t heads,
+                      int64_t head_size);
 // Dequantises INT8 elements of the keys or values of a sequence, in N, S, D.
-at::Tensor antiquantised(const at::Tensor& elements, const Antiquantisation& by, const Span& span,
-                         int64_t batches);
+at::Tensor antiquantised(const at::Tensor& elements, const Antiquantisation& antiquant,
+                         const Span& span, int64_t batches);
 
 }  // namespace aclnn_host

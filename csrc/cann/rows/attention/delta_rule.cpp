@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/integers.h"
@@ -75,11 +76,8 @@ ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, 
   expect_dims("value", value, 3);
   expect_dims("stateRef", stateRef, 4);
   expect_dims("actualSeqLengths", actualSeqLengths, 1);
-  const int64_t tokens = query.size(0);
-  const int64_t key_heads = query.size(1);
-  const int64_t key_size = query.size(2);
-  const int64_t heads = value.size(1);
-  const int64_t sequences = actualSeqLengths.size(0);
+  const int64_t tokens = query.size(0), key_heads = query.size(1), key_size = query.size(2);
+  const int64_t heads = value.size(1), sequences = actualSeqLengths.size(0);
   EXPECT(key_heads > 0 && heads > 0 && heads % key_heads == 0, "value has ", heads,
          " heads, expected a multiple of query's ", key_heads);
   expect_shape("value", value, {tokens, heads, value.size(2)});
@@ -96,7 +94,7 @@ ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, 
   }
   check_bounds("ssmStateIndices", ssmStateIndices, stateRef->size(0));
   const DeltaRule rule(query, key, value, beta, g, gk, scaleValue);
-  const std::vector<int64_t> places = integers_in(ssmStateIndices);
+  const std::vector<int64_t> slots = integers_in(ssmStateIndices);
   const std::vector<int64_t> lengths = integers_in(actualSeqLengths);
   const std::vector<int64_t> accepted =
       numAcceptedTokens ? integers_in(*numAcceptedTokens) : std::vector<int64_t>(lengths.size(), 1);
@@ -107,11 +105,11 @@ ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, 
     if (lengths[i] == 0) continue;
     EXPECT(accepted[i] >= 1 && accepted[i] <= lengths[i], "numAcceptedTokens has ", accepted[i],
            " at ", i, ", expected 1 to ", lengths[i]);
-    at::Tensor state = states.select(0, places[static_cast<size_t>(token + accepted[i] - 1)]);
+    at::Tensor state = states.select(0, slots[static_cast<size_t>(token + accepted[i] - 1)]);
     for (const int64_t end = token + lengths[i]; token < end; ++token) {
       state = rule.next(state, token);
       results.select(0, token).copy_(rule.result(state, token));
-      states.select(0, places[static_cast<size_t>(token)]).copy_(state);
+      states.select(0, slots[static_cast<size_t>(token)]).copy_(state);
     }
   }
   results.narrow(0, token, tokens - token).zero_();
@@ -142,15 +140,10 @@ ACLNN(ChunkGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, "que
          " heads, up to ", kMostHeads, ", of up to ", kMostElements, " elements");
   expect_shape("value", value, {tokens, heads, size});
   expect_shape("beta", beta, {tokens, heads});
-  EXPECT(actualSeqLengths.size(0) > 0, "actualSeqLengths is empty");
-  const at::ScalarType of_state = initialState.scalar_type();
-  EXPECT(of_state == at::kBFloat16 || of_state == at::kFloat, "initialState has dtype ",
-         dtype_text(of_state), ", expected BFLOAT16 or FLOAT");
+  expect_elements("actualSeqLengths", actualSeqLengths);
+  expect_dtype("initialState", initialState, {at::kBFloat16, at::kFloat});
   expect_shape("initialState", initialState, {actualSeqLengths.size(0), heads, size, key_size});
-  if (gOptional) {
-    expect_dtype("gOptional", *gOptional, at::kFloat);
-    expect_shape("gOptional", *gOptional, {tokens, heads});
-  }
+  if (gOptional) expect_float("gOptional", *gOptional, {tokens, heads});
   const at::Tensor results = at::zeros(value.sizes(), wide(value).options());
   const at::Tensor states = wide(initialState).clone();
   if (has_values(query)) {

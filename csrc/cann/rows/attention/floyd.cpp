@@ -1,11 +1,11 @@
 // Attention between edges of a graph through a third node (Floyd attention), and its gradients: for
 // each node k, the query of edge (n, m) attends to the keys of the edges (n, k) and (k, m).
 
-#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/training.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
@@ -75,10 +75,9 @@ struct Floyd {
 };
 
 void Floyd::check() const {
-  constexpr int64_t kEdgeMultiple = 128, kNodeMultiple = 16, kSizes[] = {32, 64, 128};
+  constexpr int64_t kEdgeMultiple = 128, kNodeMultiple = 16;
   constexpr int64_t kMostBatch = 2048, kMostHeads = 256, kMostNodes = 1 << 20;
-  EXPECT(at::isReducedFloatingType(query.scalar_type()), "query has dtype ",
-         dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  expect_dtype("query", query, {at::kHalf, at::kBFloat16});
   expect_dims("query", query, 5);
   expect_dims("key1", key1, 5);
   const int64_t n = query.size(2), m = query.size(3), size = query.size(4), k = key1.size(3);
@@ -92,21 +91,13 @@ void Floyd::check() const {
          kEdgeMultiple);
   EXPECT(is_size(k, kEdgeMultiple), "key1 has shape ", key1.sizes(), ", expected K a multiple of ",
          kEdgeMultiple);
-  EXPECT(std::ranges::count(kSizes, size) > 0, "query has ", size,
+  EXPECT(size == 32 || size == 64 || size == 128, "query has ", size,
          " elements of each edge, expected 32, 64 or 128");
   expect_shape("key1", key1, {batch(), heads(), n, k, size});
   expect_shape("key2", key2, {batch(), heads(), k, m, size});
   if (!mask) return;
-  const at::ScalarType of_mask = mask->scalar_type();
-  EXPECT(of_mask == at::kBool || of_mask == at::kByte, "attenMaskOptional has dtype ",
-         dtype_text(of_mask), ", expected BOOL or UINT8");
+  expect_dtype("attenMaskOptional", *mask, {at::kBool, at::kByte});
   expect_shape("attenMaskOptional", *mask, {batch(), 1, n, 1, k});
-}
-
-std::vector<int64_t> softmax_shape(const at::Tensor& query) {
-  std::vector<int64_t> shape = query.sizes().vec();
-  shape.back() = kSoftmaxCopies;
-  return shape;
 }
 
 }  // namespace
@@ -120,11 +111,9 @@ ACLNN(FusedFloydAttention, (Floating<In>, query), (SameDtype<Floating<In>>, key1
       (Like<Out>, attentionOutOut, "query")) {
   const Floyd floyd{query, key1, value1, key2, value2, attenMaskOptional, scaleValueOptional};
   floyd.check();
-  const std::vector<int64_t> of_softmax = softmax_shape(query);
-  for (const Output* out : {&softmaxMaxOut, &softmaxSumOut}) {
-    expect_dtype(out->name(), *out, at::kFloat);
-    expect_shape(out->name(), *out, of_softmax);
-  }
+  const std::vector<int64_t> of_softmax = with_last(query.sizes(), {kSoftmaxCopies});
+  expect_float(softmaxMaxOut, of_softmax);
+  expect_float(softmaxSumOut, of_softmax);
   const auto options = query.options().dtype(at::kFloat);
   const at::Tensor results = at::zeros(query.sizes(), options);
   const at::Tensor largest = at::zeros(of_softmax, options), sum = at::zeros(of_softmax, options);
@@ -153,16 +142,13 @@ ACLNN(FusedFloydAttentionGrad, (Floating<In>, query), (SameDtype<Floating<In>>, 
       (Like<Out>, dv2Out, "key2")) {
   const Floyd floyd{query, key1, value1, key2, value2, attenMaskOptional, scaleValue};
   floyd.check();
-  for (const auto& [name, tensor] :
-       {std::pair("softmaxMax", softmaxMax), std::pair("softmaxSum", softmaxSum)}) {
-    expect_dtype(name, tensor, at::kFloat);
-    expect_shape(name, tensor, softmax_shape(query));
-  }
-  const auto zeros_of = [](const at::Tensor& x) {
+  expect_float("softmaxMax", softmaxMax, with_last(query.sizes(), {kSoftmaxCopies}));
+  expect_float("softmaxSum", softmaxSum, with_last(query.sizes(), {kSoftmaxCopies}));
+  const auto zeros = [](const at::Tensor& x) {
     return at::zeros(x.sizes(), x.options().dtype(at::kFloat));
   };
-  const at::Tensor dq = zeros_of(query), dk1 = zeros_of(key1), dv1 = zeros_of(key1);
-  const at::Tensor dk2 = zeros_of(key2), dv2 = zeros_of(key2);
+  const at::Tensor dq = zeros(query), dk1 = zeros(key1), dv1 = zeros(key1);
+  const at::Tensor dk2 = zeros(key2), dv2 = zeros(key2);
   if (has_values(query)) {
     for (int64_t b = 0; b < floyd.batch(); ++b) {
       for (int64_t h = 0; h < floyd.heads(); ++h) {

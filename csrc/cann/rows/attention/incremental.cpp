@@ -7,40 +7,26 @@ namespace aclnn_host::attention_incremental_rows {
 
 namespace {
 
-constexpr std::string_view kLayouts = "BSH BSND BNSD";
+constexpr std::string_view kLayouts[] = {"BSH", "BSND", "BNSD"};
 
 template <class Version>
 void attend(Version& row) {
-  InferenceArguments arguments{.query = row.query,
-                               .key = row.key,
-                               .value = row.value,
-                               .mask = row.attenMask,
-                               .key_lengths = lengths_of(row.actualSeqLengths),
-                               .key_lengths_name = "actualSeqLengths",
-                               .heads = row.numHeads,
-                               .key_heads = row.numKeyValueHeads,
-                               .scale = row.scaleValue,
-                               .layout = row.inputLayout,
-                               .layouts = kLayouts,
-                               .single_query_sees_all = true};
+  InferenceArguments arguments = inference_arguments(row, kLayouts);
+  arguments.key_lengths = lengths_of(row.actualSeqLengths);
+  arguments.key_lengths_name = "actualSeqLengths";
+  arguments.single_query_sees_all = true;
   const at::Tensor& query = arguments.query;
   EXPECT(query.is_floating_point(), "query has dtype ", dtype_text(query.scalar_type()),
          ", expected FLOAT16, BFLOAT16 or FLOAT");
   const int64_t dimension = arguments.layout == "BNSD" ? 2 : 1;
   EXPECT(query.dim() < 3 || query.size(dimension) == 1, "query has shape ", query.sizes(),
          ", expected one query for each sequence");
-  if constexpr (requires { row.quantScale1; }) {
+  if constexpr (requires { row.dequantScale1; }) {
     arguments.dequant_scale1 = row.dequantScale1;
-    arguments.quant_scale1 = row.quantScale1;
     arguments.dequant_scale2 = row.dequantScale2;
-    arguments.quant_scale2 = row.quantScale2;
-    arguments.quant_offset2 = row.quantOffset2;
   }
   if constexpr (requires { row.blocktable; }) {
-    arguments.shift = row.pseShift;
     arguments.block_table = row.blocktable;
-    arguments.inner_precise = row.innerPrecise;
-    arguments.block_size = row.blockSize;
     split_antiquant(arguments, row.antiquantScale, row.antiquantOffset, 0);
   }
   if constexpr (requires { row.kvPaddingSize; }) arguments.key_padding = row.kvPaddingSize;

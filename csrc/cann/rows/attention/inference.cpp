@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "cann/rows/attention/caches.h"
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/masks.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
@@ -20,30 +21,24 @@ at::Tensor single_scale(const char* name, const std::optional<at::Tensor>& scale
   EXPECT(given(scale) && scale->numel() == 1, name, " is ",
          scale ? "a tensor of several elements" : "null",
          ", expected a scale of one element for a query of INT8");
+  expect_dtype(name, *scale, {at::kFloat, at::kBFloat16, at::kUInt64});
   const at::Tensor one = scale->reshape({1});
-  switch (one.scalar_type()) {
-    case at::kUInt64: return one.contiguous().view(at::kFloat).narrow(0, 0, 1);
-    case at::kBFloat16:
-    case at::kFloat: return one.to(at::kFloat);
-    default:
-      EXPECT(false, name, " has dtype ", dtype_text(one.scalar_type()),
-             ", expected FLOAT, BFLOAT16 or UINT64");
-  }
+  if (one.scalar_type() != at::kUInt64) return one.to(at::kFloat);
+  return one.contiguous().view(at::kFloat).narrow(0, 0, 1);
 }
 
 class Inference {
  public:
   Inference(const InferenceArguments& arguments, const Output& out)
       : a_(arguments),
-        layout_(a_.layout, a_.layouts),
+        layout_(a_.layout.empty() ? "BSH" : a_.layout, a_.layouts),
         heads_(positive_heads()),
         key_heads_(a_.key_heads == 0 ? heads_ : a_.key_heads),
         query_(layout_.read("query", a_.query, heads_)),
         keys_("key", a_.key, a_, layout_, checked_key_heads()),
         values_("value", a_.value, a_, layout_, key_heads_) {
     check_dtypes(out);
-    EXPECT(a_.inner_precise >= 0 && a_.inner_precise <= 3, "innerPrecise is ", a_.inner_precise,
-           ", expected 0 to 3");
+    expect_range("innerPrecise", a_.inner_precise, 0, 3);
     EXPECT(query_.size(3) == keys_.head_size(), "key has heads of ", keys_.head_size(),
            " elements, expected those of query, ", query_.size(3));
     find_spans();
@@ -67,13 +62,9 @@ class Inference {
       sums.select(0, query.batch).narrow(1, query.start, query.length).copy_(sum);
     }
     if (out->scalar_type() == at::kChar) result = quantised(result);
-    const at::Tensor written = layout_.written(result);
-    expect_shape(out.name(), out, written.sizes());
-    if (out->scalar_type() == at::kChar) {
-      out = written.to(at::kChar);
-    } else {
-      out = written;
-    }
+    const at::Tensor in_layout = layout_.to_layout(result);
+    expect_shape(out.name(), out, in_layout.sizes());
+    out = out->scalar_type() == at::kChar ? in_layout.to(at::kChar) : in_layout;
     if (lse == nullptr) return;
     EXPECT(*lse, "softmaxLse is null, expected a tensor as softmaxLseFlag is true");
     expect_dtype("softmaxLse", **lse, at::kFloat);
@@ -82,7 +73,7 @@ class Inference {
 
  private:
   int64_t positive_heads() const {
-    EXPECT(a_.heads > 0, "numHeads is ", a_.heads, ", expected 1 or more");
+    expect_at_least("numHeads", a_.heads, 1);
     return a_.heads;
   }
   int64_t checked_key_heads() const {
@@ -102,8 +93,7 @@ class Inference {
 
   void check_dtypes(const Output& out) const {
     const at::ScalarType type = a_.query.scalar_type();
-    EXPECT(is_quantised() || type == at::kHalf || type == at::kBFloat16 || type == at::kFloat,
-           "query has dtype ", dtype_text(type), ", expected FLOAT16, BFLOAT16, FLOAT or INT8");
+    expect_dtype("query", a_.query, {at::kHalf, at::kBFloat16, at::kFloat, at::kChar});
     const at::Tensor& key = a_.key[0];
     expect_dtype("value", a_.value[0], key);
     if (key.scalar_type() != at::kChar || is_quantised()) expect_dtype("key", key, a_.query);
@@ -284,27 +274,23 @@ class Inference {
     if (!band || sees_all() || (a_.sparse_mode == kMask && is_padded_)) return result;
     EXPECT(!given(a_.quant_offset2) || band->leaves_keys_for(queries, keys),
            "quantOffset2 is given, expected null where masks leave a query without keys");
-    const auto options = scores.options().dtype(at::kLong);
-    const at::Tensor ahead = at::arange(keys, options) - at::arange(queries, options).unsqueeze(1);
+    const at::Tensor ahead = keys_ahead(queries, keys, scores.options());
     const at::Tensor outside = ahead.gt(band->most).logical_or(ahead.lt(band->least));
     return result ? result->logical_or(outside) : outside;
   }
 
-  at::Tensor read(const SequenceReader& reader, const Antiquantisation& by,
+  at::Tensor read(const SequenceReader& reader, const Antiquantisation& antiquant,
                   const std::optional<at::Tensor>& prefix, size_t i) const {
     const Span& span = key_spans_[i];
-    const int64_t batches = static_cast<int64_t>(key_spans_.size());
-    const auto read_as_float = [&](const at::Tensor& elements, const Span& place) {
-      const bool is_antiquantised = elements.scalar_type() == at::kChar && !is_quantised();
-      if (!is_antiquantised) return elements.to(at::kFloat);
-      Antiquantisation parameters = by;
-      if (by.is_joint && query_.size(2) > 1) parameters.mode = 0;
-      return antiquantised(elements, parameters, place, batches);
+    const auto read_as_float = [&](const at::Tensor& elements, const Span& part) {
+      if (elements.scalar_type() != at::kChar || is_quantised()) return elements.to(at::kFloat);
+      Antiquantisation parameters = antiquant;
+      if (antiquant.is_joint && query_.size(2) > 1) parameters.mode = 0;
+      return antiquantised(elements, parameters, part, static_cast<int64_t>(key_spans_.size()));
     };
     const at::Tensor result = read_as_float(reader.read(span), span);
     if (!prefix) return result;
-    const Span of_prefix{span.batch, 0, prefix_size_};
-    return at::cat({read_as_float(*prefix, of_prefix), result}, 1);
+    return at::cat({read_as_float(*prefix, {span.batch, 0, prefix_size_}), result}, 1);
   }
 
   // The result and the log-sum-exp of a sequence that has queries and keys.
@@ -324,7 +310,7 @@ class Inference {
     if (is_quantised()) scores = scores * single_scale("deqScale1", a_.dequant_scale1);
     scores = scores * a_.scale;
     if (given(a_.shift)) scores = scores + part("pseShift", *a_.shift, i).to(at::kFloat);
-    if (const auto masked = hidden(i, scores)) scores = scores.masked_fill(*masked, -kInfinity);
+    if (const auto mask = hidden(i, scores)) scores = scores.masked_fill(*mask, -kInfinity);
     // A query whose keys are all masked has the result 0.
     const at::Tensor largest = at::amax(scores, 2, /*keepdim=*/true);
     const at::Tensor no_keys = largest.eq(-kInfinity);
@@ -345,15 +331,8 @@ class Inference {
   // heads.
   at::Tensor quantised(const at::Tensor& result) const {
     const auto shaped = [&](const char* name, const at::Tensor& parameters) {
-      const at::ScalarType type = parameters.scalar_type();
-      EXPECT(type == at::kFloat || type == at::kBFloat16, name, " has dtype ", dtype_text(type),
-             ", expected FLOAT or BFLOAT16");
-      const int64_t count = heads_ * result.size(3);
-      EXPECT(parameters.numel() == 1 || parameters.numel() == count, name, " has shape ",
-             parameters.sizes(), ", expected 1 or ", count, " elements");
-      const at::Tensor wide_parameters = parameters.to(at::kFloat);
-      return parameters.numel() == 1 ? wide_parameters.reshape({1, 1, 1})
-                                     : wide_parameters.reshape({heads_, 1, result.size(3)});
+      expect_dtype(name, parameters, {at::kFloat, at::kBFloat16});
+      return by_channel(name, parameters.to(at::kFloat), heads_, result.size(3));
     };
     at::Tensor scaled = result * shaped("quantScale2", *a_.quant_scale2);
     if (given(a_.quant_offset2)) {
@@ -364,7 +343,7 @@ class Inference {
   }
 
   const InferenceArguments& a_;
-  InferenceLayout layout_;
+  AttentionLayout layout_;
   int64_t heads_;
   int64_t key_heads_;
   at::Tensor query_;  // B, N, S, D
@@ -387,7 +366,7 @@ at::Tensor rounded_to_int8(const at::Tensor& x) {
 }
 
 Lengths lengths_of(const at::OptionalIntArrayRef& array) {
-  return array && !array->empty() ? Lengths(array->vec()) : std::nullopt;
+  return given(array) ? Lengths(array->vec()) : std::nullopt;
 }
 
 void refuse_given(std::initializer_list<std::pair<const char*, bool>> arguments) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,9 +17,12 @@
 // each sequence, and for both.
 namespace aclnn_host {
 
-// A tensor without elements counts as absent.
+// A tensor or an array without elements counts as absent.
 inline bool given(const std::optional<at::Tensor>& tensor) {
   return tensor && tensor->numel() > 0;
+}
+inline bool given(const at::OptionalIntArrayRef& array) {
+  return array && !array->empty();
 }
 
 // Rounds to INT8, to nearest, ties to even; NaN becomes 0.
@@ -36,7 +40,7 @@ struct Antiquantisation {
   int64_t mode = 0;
   bool is_joint = false;  // the mode applies only with a single query for each sequence
 
-  bool is_given() const { return scale && scale->numel() > 0; }
+  bool is_given() const { return given(scale); }
 };
 
 struct InferenceArguments {
@@ -69,13 +73,51 @@ struct InferenceArguments {
   int64_t pre_tokens = INT32_MAX;
   int64_t next_tokens = INT32_MAX;
   std::string layout = {};
-  std::string_view layouts = {};  // the layouts that the operator accepts
+  std::span<const std::string_view> layouts = {};  // the layouts that the operator accepts
   int64_t sparse_mode = 0;
   int64_t inner_precise = 0;
   int64_t block_size = 0;
   // True if a single query for each sequence sees all its keys, whatever the sparse mode.
   bool single_query_sees_all = false;
 };
+
+// Collects the arguments that versions of several operators have under the same names.
+template <class Version>
+InferenceArguments inference_arguments(const Version& row,
+                                       std::span<const std::string_view> layouts) {
+  InferenceArguments arguments{.query = row.query,
+                               .heads = row.numHeads,
+                               .key_heads = row.numKeyValueHeads,
+                               .scale = row.scaleValue,
+                               .layout = row.inputLayout,
+                               .layouts = layouts};
+  if constexpr (requires { row.key.size(0); }) {
+    arguments.key = {row.key};
+    arguments.value = {row.value};
+  } else {
+    arguments.key = row.key;
+    arguments.value = row.value;
+  }
+  if constexpr (requires { arguments.shift = row.pseShift; }) arguments.shift = row.pseShift;
+  if constexpr (requires { row.attenMask; }) arguments.mask = row.attenMask;
+  if constexpr (requires { row.quantScale1; }) {
+    arguments.quant_scale1 = row.quantScale1;
+    arguments.quant_scale2 = row.quantScale2;
+    arguments.quant_offset2 = row.quantOffset2;
+  }
+  if constexpr (requires { row.deqScale1; }) {
+    arguments.dequant_scale1 = row.deqScale1;
+    arguments.dequant_scale2 = row.deqScale2;
+  }
+  if constexpr (requires { row.preTokens; }) {
+    arguments.pre_tokens = row.preTokens;
+    arguments.next_tokens = row.nextTokens;
+  }
+  if constexpr (requires { row.sparseMode; }) arguments.sparse_mode = row.sparseMode;
+  if constexpr (requires { row.innerPrecise; }) arguments.inner_precise = row.innerPrecise;
+  if constexpr (requires { row.blockSize; }) arguments.block_size = row.blockSize;
+  return arguments;
+}
 
 // Refuses arguments whose effect the host CANN does not emulate.
 void refuse_given(std::initializer_list<std::pair<const char*, bool>> arguments);

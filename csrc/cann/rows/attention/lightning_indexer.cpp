@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,6 +15,11 @@ namespace aclnn_host::attention_lightning_indexer_rows {
 
 namespace {
 
+constexpr SequenceNames kQueryNames{"query", "layoutQueryOptional",
+                                    "actualSeqLengthsQueryOptional"};
+constexpr SequenceNames kKeyNames{"key", "layoutKeyOptional", "actualSeqLengthsKeyOptional",
+                                  "blockTableOptional"};
+
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 bool is_published_count(int64_t count) {
@@ -24,16 +28,9 @@ bool is_published_count(int64_t count) {
          (count > kSmall && count <= kMost && count % kStep == 0);
 }
 
-void expect_reduced(const char* name, const at::Tensor& tensor) {
-  EXPECT(at::isReducedFloatingType(tensor.scalar_type()), name, " has dtype ",
-         dtype_text(tensor.scalar_type()), ", expected FLOAT16 or BFLOAT16");
-}
-
 void check_sequences(const TokenSequences& queries, const TokenSequences& keys,
-                     const at::Tensor& query, const at::Tensor& key,
-                     const std::string& query_layout) {
+                     const at::Tensor& query, const at::Tensor& key) {
   constexpr int64_t kSize = 128, kMostHeads = 64;
-  EXPECT(query_layout != "PA_BSND", "layoutQueryOptional is \"PA_BSND\", expected BSND or TND");
   EXPECT(queries.count() == keys.count(), "key has ", keys.count(), " sequences, expected ",
          queries.count(), " as query has");
   EXPECT(queries.heads() <= kMostHeads && query.size(-1) == kSize, "query has shape ",
@@ -43,17 +40,22 @@ void check_sequences(const TokenSequences& queries, const TokenSequences& keys,
 }
 
 void check_window(int64_t mode, int64_t pre_tokens, int64_t next_tokens) {
-  EXPECT(mode == 0 || mode == 3, "sparseMode is ", mode, ", expected 0 or 3");
-  EXPECT(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,
-         "preTokens or nextTokens is not the largest number, the only one supported");
+  expect_one_of("sparseMode", mode, {0, 3});
+  expect_no_window(pre_tokens, next_tokens);
 }
 
 // The positions of the best keys of each query, in descending order of score, and their scores;
 // unused elements at the end are -1 and -inf.
 struct Best {
-  at::Tensor places;
+  at::Tensor indices;
   at::Tensor scores;
 };
+// The shape of an output for the best keys of the one head of keys.
+std::vector<int64_t> shape_of_best(const at::Tensor& query, int64_t count) {
+  std::vector<int64_t> shape = with_last(query.sizes(), {count});
+  shape[shape.size() - 2] = 1;
+  return shape;
+}
 // `products` returns the products of the queries' heads with the keys of a sequence.
 template <class Products>
 Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& weights,
@@ -70,15 +72,13 @@ Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& 
     if (rows == 0 || columns == 0) continue;
     at::Tensor scores = (at::relu(products(i)) * queries.read(weights, i).unsqueeze(-1)).sum(1);
     if (mode == 3) {
-      const auto places = options.dtype(at::kLong);
-      const at::Tensor ahead = at::arange(columns, places) - at::arange(rows, places).unsqueeze(1);
-      scores = scores.masked_fill(ahead > columns - rows, kHidden);
+      scores = scores.masked_fill(keys_ahead(rows, columns, options) > columns - rows, kHidden);
     }
     const int64_t count = std::min(most, columns);
     const auto [sorted, order] = at::sort(scores, /*stable=*/true, -1, /*descending=*/true);
     const at::Tensor largest = sorted.narrow(1, 0, count);
-    const at::Tensor place = at::where(largest == kHidden, -1, order.narrow(1, 0, count));
-    best.places.narrow(0, queries.first(i), rows).narrow(1, 0, count).copy_(place);
+    const at::Tensor keys_of_scores = at::where(largest == kHidden, -1, order.narrow(1, 0, count));
+    best.indices.narrow(0, queries.first(i), rows).narrow(1, 0, count).copy_(keys_of_scores);
     best.scores.narrow(0, queries.first(i), rows).narrow(1, 0, count).copy_(largest);
   }
   return best;
@@ -101,12 +101,11 @@ ACLNN(LightningIndexerGrad, (Floating<In>, query), (Floating<In>, key), (Floatin
       (Out, dQuery), (Out, dKey), (Out, dWeights)) {
   constexpr int64_t kMostKeys = 2048;
   if (query.numel() == 0) return;
-  Indexer indexer({"query", "key", "actualSeqLengthsQuery", "actualSeqLengthsKey"}, query, key,
-                  weights, layout, actualSeqLengthsQuery, actualSeqLengthsKey);
+  Indexer indexer({"query", "key", "layout", "actualSeqLengthsQuery", "actualSeqLengthsKey"}, query,
+                  key, weights, layout, actualSeqLengthsQuery, actualSeqLengthsKey);
   expect_dtype("dy", dy, query);
   expect_dtype("weights", weights, query);
-  EXPECT(sparseMode == 0 || sparseMode == 3, "sparseMode is ", sparseMode.value(),
-         ", expected 0 or 3");
+  expect_one_of("sparseMode", sparseMode, {0, 3});
   expect_dims("spareIndices", spareIndices, query.dim() - 1, query.dim());
   const int64_t count = spareIndices.size(-1);
   EXPECT(count >= 1 && count <= kMostKeys, "spareIndices has ", count,
@@ -130,40 +129,35 @@ ACLNN(LightningIndexerGrad, (Floating<In>, query), (Floating<In>, key), (Floatin
         [&](int64_t sequence) { return std::pair(sequence, indexer.parts(sequence)); },
         [&](const auto& sequence, int64_t token, int64_t row, int64_t visible) {
           const auto& [number, parts] = sequence;
-          const at::Tensor places =
+          const at::Tensor keys =
               listed(lists.select(0, token), sparseMode == 3 ? visible : count, parts.keys.size(0));
-          const QueryScores scores(parts.query.select(0, row), parts.keys.index_select(0, places),
-                                   parts.weights.select(0, row));
-          const at::Tensor dscores = gradients.select(0, token).narrow(0, 0, places.size(0));
-          sums.add(scores.gradients(dscores), token, places + indexer.keys().first(number));
+          const QueryScores scores = parts.scores(row, parts.keys.index_select(0, keys));
+          const at::Tensor dscores = gradients.select(0, token).narrow(0, 0, keys.size(0));
+          sums.add(scores.gradients(dscores), token, keys + indexer.keys().first(number));
         });
   }
   sums.write(dQuery, dKey, dWeights);
 }
 // The score of a key is the sum over heads of weight * relu(query * key).
-// Behaviour of LightningIndexer: Places come in the order of their scores. Where there are fewer
-// keys, the place is -1 and the score -inf.
+// Behaviour of LightningIndexer: Indices come in the order of their scores. Where there are fewer
+// keys, the index is -1 and the score -inf.
 ACLNN(LightningIndexer, (Floating<In>, query), (SameDtype<Floating<In>>, key, "query"),
       (Floating<In>, weights), (Optional<In>, actualSeqLengthsQueryOptional),
       (Optional<In>, actualSeqLengthsKeyOptional), (Optional<In>, blockTableOptional),
       (char*, layoutQueryOptional), (char*, layoutKeyOptional), (int64_t, sparseCount),
       (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (bool, returnValues),
       (Out, sparseIndicesOut), (Optional<Out>, sparseValuesOut)) {
-  expect_reduced("query", query);
-  TokenSequences queries("query", query, layoutQueryOptional, "actualSeqLengthsQueryOptional",
-                         actualSeqLengthsQueryOptional);
-  TokenSequences keys("key", key, layoutKeyOptional, "actualSeqLengthsKeyOptional",
-                      actualSeqLengthsKeyOptional, blockTableOptional);
-  check_sequences(queries, keys, query, key, layoutQueryOptional);
+  expect_dtype("query", query, {at::kHalf, at::kBFloat16});
+  TokenSequences queries(kQueryNames, query, layoutQueryOptional, actualSeqLengthsQueryOptional);
+  TokenSequences keys(kKeyNames, key, layoutKeyOptional, actualSeqLengthsKeyOptional,
+                      blockTableOptional);
+  check_sequences(queries, keys, query, key);
   if (weights.scalar_type() != at::kFloat) expect_dtype("weights", weights, query);
-  const at::IntArrayRef of_tokens = query.sizes().slice(0, static_cast<size_t>(query.dim() - 1));
-  expect_shape("weights", weights, of_tokens);
+  expect_shape("weights", weights, with_last(query.sizes(), {}));
   EXPECT(is_published_count(sparseCount), "sparseCount is ", sparseCount.value(),
          ", expected 1 to 2048, or a multiple of 1024 up to 8192");
   check_window(sparseMode, preTokens, nextTokens);
-  std::vector<int64_t> shape = of_tokens.vec();
-  shape.back() = 1;
-  shape.push_back(sparseCount);
+  const std::vector<int64_t> shape = shape_of_best(query, sparseCount);
   expect_dtype("sparseIndicesOut", sparseIndicesOut, at::kInt);
   expect_shape("sparseIndicesOut", sparseIndicesOut, shape);
   if (returnValues) {
@@ -177,7 +171,7 @@ ACLNN(LightningIndexer, (Floating<In>, query), (SameDtype<Floating<In>>, key, "q
       best_keys(queries, keys, weights, sparseCount, sparseMode, [&](int64_t sequence) {
         return at::matmul(queries.read(query, sequence), keys.read(key, sequence).squeeze(1).t());
       });
-  sparseIndicesOut = best.places.view(shape);
+  sparseIndicesOut = best.indices.view(shape);
   if (returnValues) sparseValuesOut = best.scores.view(shape);
 }
 
@@ -190,7 +184,6 @@ ACLNN(QuantLightningIndexer, (Stored<In>, query), (SameDtype<Stored<In>>, key, "
       (Optional<In>, blockTableOptional), (int64_t, queryQuantMode), (int64_t, keyQuantMode),
       (char*, layoutQueryOptional), (char*, layoutKeyOptional), (int64_t, sparseCount),
       (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (Out, out)) {
-  constexpr int64_t kMost = 2048;
   const at::Tensor &queries_of = query.elements, &keys_of = key.elements;
   EXPECT(query.dtype == ACL_INT8 || query.dtype == ACL_FLOAT8_E4M3FN, "query has dtype ",
          dtype_name(query.dtype),
@@ -201,25 +194,19 @@ ACLNN(QuantLightningIndexer, (Stored<In>, query), (SameDtype<Stored<In>>, key, "
          ", expected FLOAT16, or BFLOAT16 if query is FLOAT8_E4M3FN");
   expect_dtype("queryDequantScale", queryDequantScale, is_wide ? at::kFloat : at::kHalf);
   expect_dtype("keyDequantScale", keyDequantScale, is_wide ? at::kFloat : at::kHalf);
-  TokenSequences queries("query", queries_of, layoutQueryOptional, "actualSeqLengthsQueryOptional",
+  TokenSequences queries(kQueryNames, queries_of, layoutQueryOptional,
                          actualSeqLengthsQueryOptional);
-  TokenSequences keys("key", keys_of, layoutKeyOptional, "actualSeqLengthsKeyOptional",
-                      actualSeqLengthsKeyOptional, blockTableOptional);
-  check_sequences(queries, keys, queries_of, keys_of, layoutQueryOptional);
-  const auto of_heads = [](const at::Tensor& tokens) {
-    return tokens.sizes().slice(0, static_cast<size_t>(tokens.dim() - 1));
-  };
-  expect_shape("weights", weights, of_heads(queries_of));
-  expect_shape("queryDequantScale", queryDequantScale, of_heads(queries_of));
-  expect_shape("keyDequantScale", keyDequantScale, of_heads(keys_of));
+  TokenSequences keys(kKeyNames, keys_of, layoutKeyOptional, actualSeqLengthsKeyOptional,
+                      blockTableOptional);
+  check_sequences(queries, keys, queries_of, keys_of);
+  expect_shape("weights", weights, with_last(queries_of.sizes(), {}));
+  expect_shape("queryDequantScale", queryDequantScale, with_last(queries_of.sizes(), {}));
+  expect_shape("keyDequantScale", keyDequantScale, with_last(keys_of.sizes(), {}));
   EXPECT(queryQuantMode == 0 && keyQuantMode == 0,
          "queryQuantMode or keyQuantMode is not 0, the only one supported");
-  EXPECT(sparseCount >= 1 && sparseCount <= kMost, "sparseCount is ", sparseCount.value(),
-         ", expected 1 to ", kMost);
+  expect_range("sparseCount", sparseCount, 1, 2048);
   check_window(sparseMode, preTokens, nextTokens);
-  std::vector<int64_t> shape = of_heads(queries_of).vec();
-  shape.back() = 1;
-  shape.push_back(sparseCount);
+  const std::vector<int64_t> shape = shape_of_best(queries_of, sparseCount);
   expect_dtype("out", out, at::kInt);
   expect_shape("out", out, shape);
   const Best best =
@@ -229,7 +216,7 @@ ACLNN(QuantLightningIndexer, (Stored<In>, query), (SameDtype<Stored<In>>, key, "
         return products * queries.read(queryDequantScale, sequence).unsqueeze(-1) *
                keys.read(keyDequantScale, sequence).squeeze(1);
       });
-  out = best.places.view(shape);
+  out = best.indices.view(shape);
 }
 
 }  // namespace aclnn_host::attention_lightning_indexer_rows

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <initializer_list>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/token_sequences.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
@@ -16,22 +15,9 @@ namespace aclnn_host {
 
 inline constexpr int64_t kIndexerSize = 128;
 
-inline void expect_heads(const char* name, const at::Tensor& tensor,
-                         std::initializer_list<int64_t> expected) {
-  EXPECT(std::ranges::count(expected, tensor.size(-2)) > 0, name, " has ", tensor.size(-2),
-         " heads, expected one of ", at::IntArrayRef(expected));
-}
-
 inline void expect_last(const char* name, const at::Tensor& tensor, int64_t size) {
   EXPECT(tensor.size(-1) == size, name, " has shape ", tensor.sizes(), ", expected ", size,
          " elements of each head");
-}
-
-// All dimensions but the last, followed by `last`.
-inline std::vector<int64_t> with_last(at::IntArrayRef sizes, std::initializer_list<int64_t> last) {
-  std::vector<int64_t> shape(sizes.begin(), sizes.end() - 1);
-  shape.insert(shape.end(), last);
-  return shape;
 }
 
 // The scores of one query for some keys: the sum over heads of weight * relu(query * key). The
@@ -67,6 +53,7 @@ class QueryScores {
 struct IndexerNames {
   const char* query;
   const char* key;
+  const char* layout;
   const char* query_lengths;
   const char* key_lengths;
 };
@@ -81,12 +68,11 @@ class Indexer {
       : query_(query),
         key_(key),
         weights_(weights),
-        queries_(names.query, query, layout, names.query_lengths, query_lengths),
-        keys_(names.key, key, layout, names.key_lengths, key_lengths) {
+        queries_({names.query, names.layout, names.query_lengths}, query,
+                 checked_layout(names.layout, layout), query_lengths),
+        keys_({names.key, names.layout, names.key_lengths}, key, layout, key_lengths) {
     constexpr int64_t kMostHeads = 64;
-    EXPECT(layout == "BSND" || layout == "TND", "layout is \"", layout, "\", expected BSND or TND");
-    EXPECT(at::isReducedFloatingType(query.scalar_type()), names.query, " has dtype ",
-           dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+    expect_dtype(names.query, query, {at::kHalf, at::kBFloat16});
     expect_dtype(names.key, key, query);
     expect_last(names.query, query, kIndexerSize);
     expect_last(names.key, key, kIndexerSize);
@@ -134,6 +120,11 @@ class Indexer {
     at::Tensor query;
     at::Tensor keys;
     at::Tensor weights;
+
+    // The scores of one query for these keys.
+    QueryScores scores(int64_t row, const at::Tensor& of_keys) const {
+      return {query.select(0, row), of_keys, weights.select(0, row)};
+    }
   };
   Parts parts(int64_t sequence) const {
     return {queries_.read(query_, sequence), keys_.read(key_, sequence).squeeze(1),
@@ -141,6 +132,11 @@ class Indexer {
   }
 
  private:
+  static const std::string& checked_layout(const char* name, const std::string& layout) {
+    expect_text(name, layout, {"BSND", "TND"});
+    return layout;
+  }
+
   const at::Tensor& query_;
   const at::Tensor& key_;
   const at::Tensor& weights_;
@@ -151,9 +147,9 @@ class Indexer {
 // The keys in a query's list, which are at most `most` and end at the first negative number.
 inline at::Tensor listed(const at::Tensor& list, int64_t most, int64_t keys) {
   const at::Tensor first = list.narrow(0, 0, std::min(most, list.size(0))).to(at::kLong);
-  const at::Tensor places = first.masked_select((first < 0).cumsum(0) == 0);
-  check_bounds("sparseIndices", places, keys);
-  return places;
+  const at::Tensor indices = first.masked_select((first < 0).cumsum(0) == 0);
+  check_bounds("sparseIndices", indices, keys);
+  return indices;
 }
 
 // The Kullback-Leibler divergence of a query's probabilities from the target. Probabilities below

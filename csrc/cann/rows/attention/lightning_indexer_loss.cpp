@@ -1,7 +1,6 @@
 // The loss of the lightning indexer and its gradients. It trains the indexer's scores to match the
 // distribution of the attention for which the indexer selects keys.
 
-#include <utility>
 #include <vector>
 
 #include "cann/rows/attention/lightning_indexer.h"
@@ -24,13 +23,27 @@ std::vector<int64_t> softmax_shape(const at::Tensor& query, int64_t key_heads) {
   return {query.size(0), key_heads, query.size(1), group};
 }
 
-void expect_causal(int64_t mode) {
-  EXPECT(mode == 3, "sparseMode is ", mode, ", expected 3");
+// The shape of the maxima and sums of the indexer's softmax, which has one head of keys.
+std::vector<int64_t> index_softmax_shape(const at::Tensor& query_index) {
+  return with_last(softmax_shape(query_index, 1), {});
 }
 
-void expect_weights(const at::Tensor& weights, const at::Tensor& query) {
+// The indexer of a row whose lengths are arrays, which are read.
+Indexer indexer_of(const IndexerNames& names, const at::Tensor& query, const at::Tensor& key,
+                   const at::Tensor& weights, const std::string& layout,
+                   const at::OptionalIntArrayRef& query_lengths,
+                   const at::OptionalIntArrayRef& key_lengths, int64_t sparse_mode) {
+  Indexer indexer(names, query, key, weights, layout,
+                  lengths_from(names.query_lengths, query_lengths),
+                  lengths_from(names.key_lengths, key_lengths));
   if (weights.scalar_type() != at::kFloat) expect_dtype("weights", weights, query);
+  expect_one_of("sparseMode", sparse_mode, {3});
+  indexer.measure();
+  indexer.expect_enough_keys(names.key_lengths);
+  return indexer;
 }
+constexpr IndexerNames kLossNames{"queryIndex", "keyIndex", "layout", "actualSeqLengthsQuery",
+                                  "actualSeqLengthsKey"};
 
 // Arguments of the losses besides the indexer's: the attention to learn, with the maxima and sums
 // of its softmax.
@@ -52,35 +65,22 @@ void check(const Attention& attention, const at::Tensor& query_index, const at::
   expect_dtype("key", key, query_index);
   expect_dims("query", query, query_index.dim());
   expect_dims("key", key, query_index.dim());
-  const int64_t heads = query.size(-2);
-  std::vector<int64_t> of_queries = query_index.sizes().vec(), of_keys = key_index.sizes().vec();
-  const auto with_heads = [](std::vector<int64_t> shape, int64_t count, int64_t elements) {
-    shape[shape.size() - 2] = count;
-    shape.back() = elements;
-    return shape;
-  };
-  expect_shape("query", query, with_heads(of_queries, heads, size));
-  expect_shape("key", key, with_heads(of_keys, key_heads, size));
+  std::vector<int64_t> of_keys = with_last(key_index.sizes(), {size});
+  of_keys[of_keys.size() - 2] = key_heads;
+  std::vector<int64_t> of_queries = with_last(query_index.sizes(), {size});
+  of_queries[of_queries.size() - 2] = query.size(-2);
+  expect_shape("query", query, of_queries);
+  expect_shape("key", key, of_keys);
   EXPECT(attention.query_rope.has_value() == attention.key_rope.has_value(),
          "one of queryRope and keyRope is given and the other is null");
   if (attention.query_rope) {
     expect_dtype("queryRope", *attention.query_rope, query);
     expect_dtype("keyRope", *attention.key_rope, query);
-    expect_shape("queryRope", *attention.query_rope, with_heads(of_queries, heads, kRopeSize));
-    expect_shape("keyRope", *attention.key_rope, with_heads(of_keys, key_heads, kRopeSize));
+    expect_shape("queryRope", *attention.query_rope, with_last(of_queries, {kRopeSize}));
+    expect_shape("keyRope", *attention.key_rope, with_last(of_keys, {kRopeSize}));
   }
-  const std::vector<int64_t> of_softmax = softmax_shape(query, key_heads);
-  for (const auto& [name, tensor] :
-       {std::pair("softmaxMax", attention.largest), std::pair("softmaxSum", attention.sum)}) {
-    expect_dtype(name, tensor, at::kFloat);
-    expect_shape(name, tensor, of_softmax);
-  }
-}
-
-at::Tensor joined(const at::Tensor& part, const std::optional<at::Tensor>& rope) {
-  if (!rope) return part;
-  const at::Tensor parts[] = {part, *rope};
-  return at::cat(at::TensorList(parts), -1);
+  expect_float("softmaxMax", attention.largest, softmax_shape(query, key_heads));
+  expect_float("softmaxSum", attention.sum, softmax_shape(query, key_heads));
 }
 
 // A sequence of the attention, in FLOAT.
@@ -108,11 +108,6 @@ struct AttentionParts {
   }
 };
 
-void expect_loss(const Output& loss) {
-  expect_dtype(loss.name(), loss, at::kFloat);
-  expect_shape(loss.name(), loss, {1});
-}
-
 }  // namespace
 
 // The maxima and sums of the softmax of the indexer's scores for all keys.
@@ -121,39 +116,28 @@ ACLNN(DenseLightningIndexerSoftmaxLse, (Floating<In>, queryIndex), (Floating<In>
       (Optional<Ints>, actualSeqLengthsKeyOptional), (char*, layoutOptional), (int64_t, sparseMode),
       (int64_t, preTokens), (int64_t, nextTokens), (Out, softmaxMaxOut), (Out, softmaxSumOut)) {
   if (queryIndex.numel() == 0) return;
-  Indexer indexer(
-      {"queryIndex", "keyIndex", "actualSeqLengthsQueryOptional", "actualSeqLengthsKeyOptional"},
-      queryIndex, keyIndex, weight, layoutOptional,
-      lengths_from("actualSeqLengthsQueryOptional", actualSeqLengthsQueryOptional),
-      lengths_from("actualSeqLengthsKeyOptional", actualSeqLengthsKeyOptional));
+  const Indexer indexer =
+      indexer_of({"queryIndex", "keyIndex", "layoutOptional", "actualSeqLengthsQueryOptional",
+                  "actualSeqLengthsKeyOptional"},
+                 queryIndex, keyIndex, weight, layoutOptional, actualSeqLengthsQueryOptional,
+                 actualSeqLengthsKeyOptional, sparseMode);
   expect_heads("queryIndex", queryIndex, {8, 16, 32, 64});
-  expect_weights(weight, queryIndex);
-  expect_causal(sparseMode);
-  EXPECT(preTokens == INT64_MAX && nextTokens == INT64_MAX,
-         "preTokens or nextTokens is not the largest number, the only one supported");
-  indexer.measure();
-  indexer.expect_enough_keys("actualSeqLengthsKeyOptional");
-  const std::vector<int64_t> shape =
-      queryIndex.dim() == 3 ? std::vector<int64_t>{1, queryIndex.size(0)}
-                            : std::vector<int64_t>{queryIndex.size(0), 1, queryIndex.size(1)};
-  for (const Output* out : {&softmaxMaxOut, &softmaxSumOut}) {
-    expect_dtype(out->name(), *out, at::kFloat);
-    expect_shape(out->name(), *out, shape);
-  }
+  expect_no_window(preTokens, nextTokens);
+  const std::vector<int64_t> shape = index_softmax_shape(queryIndex);
+  expect_float(softmaxMaxOut, shape);
+  expect_float(softmaxSumOut, shape);
   const auto options = queryIndex.options().dtype(at::kFloat);
   const at::Tensor largest = at::zeros({indexer.tokens()}, options);
   const at::Tensor sum = at::zeros({indexer.tokens()}, options);
   if (has_values(queryIndex)) {
-    indexer.each_query([&](int64_t sequence) { return indexer.parts(sequence); },
-                       [&](const auto& parts, int64_t token, int64_t row, int64_t visible) {
-                         const at::Tensor scores = QueryScores(parts.query.select(0, row),
-                                                               parts.keys.narrow(0, 0, visible),
-                                                               parts.weights.select(0, row))
-                                                       .values();
-                         const at::Tensor most = scores.max();
-                         largest.select(0, token).copy_(most);
-                         sum.select(0, token).copy_((scores - most).exp().sum());
-                       });
+    const auto parts_of = [&](int64_t sequence) { return indexer.parts(sequence); };
+    indexer.each_query(
+        parts_of, [&](const auto& parts, int64_t token, int64_t row, int64_t visible) {
+          const at::Tensor scores = parts.scores(row, parts.keys.narrow(0, 0, visible)).values();
+          const at::Tensor most = scores.max();
+          largest.select(0, token).copy_(most);
+          sum.select(0, token).copy_((scores - most).exp().sum());
+        });
   }
   softmaxMaxOut = largest.view(shape);
   softmaxSumOut = sum.view(shape);
@@ -171,29 +155,17 @@ ACLNN(DenseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, key
       (Unused<int64_t>, nextTokens, "counts only in sparseMode 0 or 4, which are refused"),
       (Out, dQueryIndex), (Out, dKeyIndex), (Out, dWeights), (Out, loss)) {
   constexpr int64_t kSize = 128;
-  Indexer indexer({"queryIndex", "keyIndex", "actualSeqLengthsQuery", "actualSeqLengthsKey"},
-                  queryIndex, keyIndex, weights, layout,
-                  lengths_from("actualSeqLengthsQuery", actualSeqLengthsQuery),
-                  lengths_from("actualSeqLengthsKey", actualSeqLengthsKey));
+  const Indexer indexer = indexer_of(kLossNames, queryIndex, keyIndex, weights, layout,
+                                     actualSeqLengthsQuery, actualSeqLengthsKey, sparseMode);
   expect_heads("queryIndex", queryIndex, {8, 16, 32, 64});
-  expect_weights(weights, queryIndex);
-  expect_causal(sparseMode);
   expect_dims("query", query, queryIndex.dim());
   expect_heads("query", query, {32, 64, 128});
   const Attention attention{query, key, queryRope, keyRope, softmaxMax, softmaxSum, scaleValue};
   check(attention, queryIndex, keyIndex, kSize, query.size(-2));
-  const std::vector<int64_t> of_index =
-      queryIndex.dim() == 3 ? std::vector<int64_t>{1, queryIndex.size(0)}
-                            : std::vector<int64_t>{queryIndex.size(0), 1, queryIndex.size(1)};
-  for (const auto& [name, tensor] : {std::pair("softmaxMaxIndex", softmaxMaxIndex),
-                                     std::pair("softmaxSumIndex", softmaxSumIndex)}) {
-    expect_dtype(name, tensor, at::kFloat);
-    expect_shape(name, tensor, of_index);
-  }
+  expect_float("softmaxMaxIndex", softmaxMaxIndex, index_softmax_shape(queryIndex));
+  expect_float("softmaxSumIndex", softmaxSumIndex, index_softmax_shape(queryIndex));
   expect_results(dQueryIndex, queryIndex, dKeyIndex, keyIndex, dWeights, weights);
-  expect_loss(loss);
-  indexer.measure();
-  indexer.expect_enough_keys("actualSeqLengthsKey");
+  expect_float(loss, {1});
 
   IndexerGradients sums(queryIndex, keyIndex);
   if (has_values(query)) {
@@ -211,9 +183,8 @@ ACLNN(DenseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, key
     };
     indexer.each_query(begin, [&](const Sequence& sequence, int64_t token, int64_t row,
                                   int64_t visible) {
-      const QueryScores scores(sequence.index.query.select(0, row),
-                               sequence.index.keys.narrow(0, 0, visible),
-                               sequence.index.weights.select(0, row));
+      const QueryScores scores =
+          sequence.index.scores(row, sequence.index.keys.narrow(0, 0, visible));
       const at::Tensor learnt =
           (scores.values() - sequence.largest.select(0, row)).exp() / sequence.sum.select(0, row);
       const at::Tensor target =
@@ -239,12 +210,8 @@ ACLNN(SparseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, ke
       (Out, dKeyIndex), (Out, dWeights), (Out, loss)) {
   constexpr int64_t kSize = 512, kStep = 1024, kMostKeys = 8192;
   if (query.numel() == 0) return;
-  Indexer indexer({"queryIndex", "keyIndex", "actualSeqLengthsQuery", "actualSeqLengthsKey"},
-                  queryIndex, keyIndex, weights, layout,
-                  lengths_from("actualSeqLengthsQuery", actualSeqLengthsQuery),
-                  lengths_from("actualSeqLengthsKey", actualSeqLengthsKey));
-  expect_weights(weights, queryIndex);
-  expect_causal(sparseMode);
+  const Indexer indexer = indexer_of(kLossNames, queryIndex, keyIndex, weights, layout,
+                                     actualSeqLengthsQuery, actualSeqLengthsKey, sparseMode);
   expect_dims("query", query, queryIndex.dim());
   // Ascend950 accepts one more pair of head counts.
   if (query.size(-2) != 48 || queryIndex.size(-2) != 24) {
@@ -258,15 +225,12 @@ ACLNN(SparseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, ke
   const int64_t count = sparseIndices.size(-1);
   EXPECT(count >= kStep && count <= kMostKeys && count % kStep == 0, "sparseIndices has ", count,
          " keys of each query, expected a multiple of ", kStep, " up to ", kMostKeys);
-  std::vector<int64_t> of_indices = query.sizes().vec();
+  std::vector<int64_t> of_indices = with_last(query.sizes(), {count});
   of_indices[of_indices.size() - 2] = 1;
-  of_indices.back() = count;
   expect_dtype("sparseIndices", sparseIndices, at::kInt);
   expect_shape("sparseIndices", sparseIndices, of_indices);
   expect_results(dQueryIndex, queryIndex, dKeyIndex, keyIndex, dWeights, weights);
-  expect_loss(loss);
-  indexer.measure();
-  indexer.expect_enough_keys("actualSeqLengthsKey");
+  expect_float(loss, {1});
 
   IndexerGradients sums(queryIndex, keyIndex);
   if (has_values(query)) {
@@ -279,19 +243,17 @@ ACLNN(SparseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, ke
     const auto begin = [&](int64_t i) {
       return Sequence{i, indexer.parts(i), AttentionParts(attention, indexer, i)};
     };
-    indexer.each_query(
-        begin, [&](const Sequence& sequence, int64_t token, int64_t row, int64_t visible) {
-          const at::Tensor places =
-              listed(lists.select(0, token), visible, sequence.index.keys.size(0));
-          if (places.numel() == 0) return;
-          const QueryScores scores(sequence.index.query.select(0, row),
-                                   sequence.index.keys.index_select(0, places),
-                                   sequence.index.weights.select(0, row));
-          const at::Tensor learnt = at::softmax(scores.values(), 0);
-          const at::Tensor target = sequence.attention.target(
-              row, sequence.attention.key.index_select(0, places), scaleValue);
-          sums.learn(scores, target, learnt, token, places + indexer.keys().first(sequence.number));
-        });
+    indexer.each_query(begin, [&](const Sequence& sequence, int64_t token, int64_t row,
+                                  int64_t visible) {
+      const at::Tensor keys = listed(lists.select(0, token), visible, sequence.index.keys.size(0));
+      if (keys.numel() == 0) return;
+      const QueryScores scores =
+          sequence.index.scores(row, sequence.index.keys.index_select(0, keys));
+      const at::Tensor learnt = at::softmax(scores.values(), 0);
+      const at::Tensor target =
+          sequence.attention.target(row, sequence.attention.key.index_select(0, keys), scaleValue);
+      sums.learn(scores, target, learnt, token, keys + indexer.keys().first(sequence.number));
+    });
   }
   sums.write(dQueryIndex, dKeyIndex, dWeights);
   loss = sums.loss();

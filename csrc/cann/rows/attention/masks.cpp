@@ -14,12 +14,7 @@ constexpr int64_t kTriangle = 2048;
 
 bool is_triangle(const at::Tensor& mask) {
   return mask.size(-1) == kTriangle && mask.size(-2) == kTriangle &&
-         mask.sizes().slice(0, static_cast<size_t>(mask.dim()) - 2) ==
-             std::vector<int64_t>(static_cast<size_t>(mask.dim()) - 2, 1);
-}
-
-bool has_mask(const InferenceArguments& arguments) {
-  return arguments.mask && arguments.mask->numel() > 0;
+         mask.numel() == kTriangle * kTriangle;
 }
 
 }  // namespace
@@ -32,7 +27,7 @@ std::optional<VisibleBand> band_of(const InferenceArguments& arguments, int64_t 
   const VisibleBand band{-clamped(arguments.pre_tokens), clamped(arguments.next_tokens)};
   const int64_t last = keys - queries;
   switch (arguments.sparse_mode) {
-    case kMask: return has_mask(arguments) ? std::optional(band) : std::nullopt;
+    case kMask: return given(arguments.mask) ? std::optional(band) : std::nullopt;
     case kCausalFromFirst: return VisibleBand{-queries, 0};
     case kCausalFromLast: return VisibleBand{-queries, last};
     case kBand: return VisibleBand{band.least + last, band.most + last};
@@ -43,15 +38,13 @@ std::optional<VisibleBand> band_of(const InferenceArguments& arguments, int64_t 
 std::optional<at::Tensor> mask_by_rows(const InferenceArguments& arguments, const at::Tensor& query,
                                        bool is_packed, bool sees_all) {
   const int64_t mode = arguments.sparse_mode;
-  EXPECT(mode >= kMask && mode <= kBand, "sparseMode is ", mode, ", expected 0 to 4");
-  if (!has_mask(arguments)) {
+  expect_range("sparseMode", mode, kMask, kBand);
+  if (!given(arguments.mask)) {
     EXPECT(mode == kMask || sees_all, "attenMask is null, expected a mask for sparseMode ", mode);
     return std::nullopt;
   }
   at::Tensor mask = *arguments.mask;
-  const at::ScalarType type = mask.scalar_type();
-  EXPECT(type == at::kBool || type == at::kChar || type == at::kByte, "attenMask has dtype ",
-         dtype_text(type), ", expected BOOL, INT8 or UINT8");
+  expect_dtype("attenMask", mask, {at::kBool, at::kChar, at::kByte});
   expect_dims("attenMask", mask, 2, 4);
   if (mode >= kCausalFromFirst && (is_triangle(mask) || !sees_all)) {
     EXPECT(is_triangle(mask), "attenMask has shape ", mask.sizes(),

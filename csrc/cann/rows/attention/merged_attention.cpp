@@ -1,8 +1,7 @@
 // Attention with the keys split into parts: merges the results over the parts into one.
 
-#include <algorithm>
-#include <string_view>
-
+#include "cann/rows/attention/heads.h"
+#include "cann/rows/attention/training.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
@@ -30,24 +29,20 @@ ACLNN(RingAttentionUpdateV2, (Floating<In>, prevAttnOut), (In, prevSoftmaxMax),
       (Optional<In>, actualSeqQlenOptional), (char*, inputLayoutOptional),
       (char*, inputSoftmaxLayoutOptional), (Like<Out>, attnOutOut, "prevAttnOut"),
       (Like<Out>, softmaxMaxOut, "prevSoftmaxMax"), (Like<Out>, softmaxSumOut, "prevSoftmaxMax")) {
-  const std::string_view layout = inputLayoutOptional, softmax_layout = inputSoftmaxLayoutOptional;
-  EXPECT(layout == "SBH" || layout == "TND", "inputLayoutOptional is \"", layout,
-         "\", expected \"SBH\" or \"TND\"");
-  const bool is_packed = layout == "TND";
-  EXPECT(!is_packed || softmax_layout == "TND", "inputSoftmaxLayoutOptional is \"", softmax_layout,
-         "\", expected \"TND\" where inputLayoutOptional is; the host CANN does",
-         " not emulate the others");
+  expect_text("inputLayoutOptional", inputLayoutOptional, {"SBH", "TND"});
+  const bool is_packed = inputLayoutOptional == "TND";
+  if (is_packed) {
+    expect_text("inputSoftmaxLayoutOptional", inputSoftmaxLayoutOptional, {"TND"},
+                " where inputLayoutOptional is; the host CANN does not emulate the others");
+  }
   EXPECT(!is_packed || actualSeqQlenOptional,
          "actualSeqQlenOptional is null, expected the ends of the sequences with \"TND\"");
   expect_dims("prevAttnOut", prevAttnOut, 3);
   expect_dims("prevSoftmaxMax", prevSoftmaxMax, is_packed ? 3 : 4);
-  expect_dtype("prevSoftmaxMax", prevSoftmaxMax, at::kFloat);
-  const int64_t heads = prevSoftmaxMax.size(1), first = prevAttnOut.size(0);
-  constexpr int64_t kRepeats = 8;
-  const std::vector<int64_t> parts =
-      is_packed ? std::vector<int64_t>{first, prevAttnOut.size(1), kRepeats}
-                : std::vector<int64_t>{prevAttnOut.size(1), heads, first, kRepeats};
-  expect_shape("prevSoftmaxMax", prevSoftmaxMax, parts);
+  const int64_t heads = prevSoftmaxMax.size(1);
+  std::vector<int64_t> parts{prevAttnOut.size(0), prevAttnOut.size(1), kSoftmaxCopies};
+  if (!is_packed) parts = {prevAttnOut.size(1), heads, prevAttnOut.size(0), kSoftmaxCopies};
+  expect_float("prevSoftmaxMax", prevSoftmaxMax, parts);
   EXPECT(is_packed || (heads > 0 && prevAttnOut.size(2) % heads == 0),
          "prevAttnOut has a last dimension of ", prevAttnOut.size(2), ", expected a multiple of ",
          heads, ", the heads");
@@ -73,15 +68,13 @@ ACLNN(AttentionUpdate, (Ins, lse), (Ins, localOut), (int64_t, updateType),
       (Like<Out>, out, "localOut"), (Optional<Out>, lseOut)) {
   EXPECT(!lse.empty() && lse.size() == localOut.size(), "lse has ", lse.size(),
          " tensors and localOut ", localOut.size(), ", expected as many, 1 or more");
-  EXPECT(updateType == 0 || updateType == 1, "updateType is ", updateType.value(),
-         ", expected 0, or 1 for lseOut");
+  expect_one_of("updateType", updateType, {0, 1}, "; 1 writes lseOut");
   EXPECT(updateType == 0 || lseOut, "lseOut is null, expected a tensor with updateType 1");
   expect_dims("localOut", localOut[0], 2);
   EXPECT(at::isFloatingType(localOut[0].scalar_type()), "localOut has dtype ",
          dtype_text(localOut[0].scalar_type()), ", expected FLOAT, FLOAT16 or BFLOAT16");
   for (size_t i = 0; i < lse.size(); ++i) {
-    expect_dtype("lse", lse[i], at::kFloat);
-    expect_shape("lse", lse[i], {localOut[0].size(0)});
+    expect_float("lse", lse[i], {localOut[0].size(0)});
     expect_like("localOut", localOut[i], localOut[0]);
   }
   if (updateType == 1) expect_like("lseOut", *lseOut, lse[0]);

@@ -1,9 +1,14 @@
 // The versions of the prolog of multi-head latent attention.
 #include "cann/rows/attention/mla_prolog.h"
 
+#include "cann/rows/checks.h"
+
 namespace aclnn_host::attention_mla_prolog_rows {
 
 namespace {
+
+constexpr const char* kQuantisedByTiles = "counts only with kvCacheQuantMode 3, which is refused";
+constexpr const char* kNormIsNotWritten = "written only with queryNormFlag, which is refused";
 
 // Arguments of the third version that are reserved.
 template <class Version>
@@ -11,12 +16,11 @@ void expect_reserved(const Version& row) {
   EXPECT(!row.actualSeqLenOptional || row.actualSeqLenOptional->numel() == 0,
          "actualSeqLenOptional is given, expected null");
   EXPECT(!row.queryNormFlag, "queryNormFlag is true, expected false");
-  const std::pair<const char*, int64_t> modes[] = {{"weightQuantMode", row.weightQuantMode},
-                                                   {"kvCacheQuantMode", row.kvCacheQuantMode},
-                                                   {"queryQuantMode", row.queryQuantMode},
-                                                   {"ckvkrRepoMode", row.ckvkrRepoMode},
-                                                   {"quantScaleRepoMode", row.quantScaleRepoMode}};
-  for (const auto& [name, mode] : modes) EXPECT(mode == 0, name, " is ", mode, ", expected 0");
+  expect_one_of("weightQuantMode", row.weightQuantMode, {0});
+  expect_one_of("kvCacheQuantMode", row.kvCacheQuantMode, {0});
+  expect_one_of("queryQuantMode", row.queryQuantMode, {0});
+  expect_one_of("ckvkrRepoMode", row.ckvkrRepoMode, {0});
+  expect_one_of("quantScaleRepoMode", row.quantScaleRepoMode, {0});
 }
 
 template <class Version>
@@ -93,24 +97,23 @@ ACLNN_STRUCT(MlaPrologV2WeightNz, (In, tokenX), (Stored<In>, weightDq), (Stored<
              (Out, queryOut), (Out, queryRopeOut), (Optional<Out>, dequantScaleQNopeOutOptional)) {
   write(*this, Weights::kFractalNz);
 }
-ACLNN_STRUCT(
-    MlaPrologV3, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr), (In, weightUk),
-    (Stored<In>, weightDkvKr), (In, rmsnormGammaCq), (In, rmsnormGammaCkv), (In, ropeSin),
-    (In, ropeCos), (InOut, kvCacheRef), (InOut, krCacheRef), (Optional<In>, cacheIndexOptional),
-    (Optional<In>, dequantScaleXOptional), (Optional<In>, dequantScaleWDqOptional),
-    (Optional<In>, dequantScaleWUqQrOptional), (Optional<In>, dequantScaleWDkvKrOptional),
-    (Optional<In>, quantScaleCkvOptional), (Optional<In>, quantScaleCkrOptional),
-    (Optional<In>, smoothScalesCqOptional), (Optional<In>, actualSeqLenOptional),
-    (double, rmsnormEpsilonCq), (double, rmsnormEpsilonCkv), (char*, cacheModeOptional),
-    (bool, queryNormFlag), (int64_t, weightQuantMode), (int64_t, kvCacheQuantMode),
-    (int64_t, queryQuantMode), (int64_t, ckvkrRepoMode), (int64_t, quantScaleRepoMode),
-    (Unused<int64_t>, tileSize, "counts only with kvCacheQuantMode 3, which is refused"),
-    (Unused<double>, kNopeClipAlpha, "counts only with kvCacheQuantMode 3, which is refused"),
-    (double, qcQrScale), (double, kcScale), (Out, queryOut), (Out, queryRopeOut),
-    (Optional<Out>, dequantScaleQNopeOut),
-    (Unused<Optional<Out>>, queryNormOut, "written only with queryNormFlag, which is refused"),
-    (Unused<Optional<Out>>, dequantScaleQNormOut,
-     "written only with queryNormFlag, which is refused")) {
+ACLNN_STRUCT(MlaPrologV3, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr),
+             (In, weightUk), (Stored<In>, weightDkvKr), (In, rmsnormGammaCq), (In, rmsnormGammaCkv),
+             (In, ropeSin), (In, ropeCos), (InOut, kvCacheRef), (InOut, krCacheRef),
+             (Optional<In>, cacheIndexOptional), (Optional<In>, dequantScaleXOptional),
+             (Optional<In>, dequantScaleWDqOptional), (Optional<In>, dequantScaleWUqQrOptional),
+             (Optional<In>, dequantScaleWDkvKrOptional), (Optional<In>, quantScaleCkvOptional),
+             (Optional<In>, quantScaleCkrOptional), (Optional<In>, smoothScalesCqOptional),
+             (Optional<In>, actualSeqLenOptional), (double, rmsnormEpsilonCq),
+             (double, rmsnormEpsilonCkv), (char*, cacheModeOptional), (bool, queryNormFlag),
+             (int64_t, weightQuantMode), (int64_t, kvCacheQuantMode), (int64_t, queryQuantMode),
+             (int64_t, ckvkrRepoMode), (int64_t, quantScaleRepoMode),
+             (Unused<int64_t>, tileSize, kQuantisedByTiles),
+             (Unused<double>, kNopeClipAlpha, kQuantisedByTiles), (double, qcQrScale),
+             (double, kcScale), (Out, queryOut), (Out, queryRopeOut),
+             (Optional<Out>, dequantScaleQNopeOut),
+             (Unused<Optional<Out>>, queryNormOut, kNormIsNotWritten),
+             (Unused<Optional<Out>>, dequantScaleQNormOut, kNormIsNotWritten)) {
   write(*this, Weights::kAny);
 }
 ACLNN_STRUCT(MlaPrologV3WeightNz, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, weightUqQr),
@@ -124,15 +127,12 @@ ACLNN_STRUCT(MlaPrologV3WeightNz, (In, tokenX), (Stored<In>, weightDq), (Stored<
              (double, rmsnormEpsilonCkv), (char*, cacheModeOptional), (bool, queryNormFlag),
              (int64_t, weightQuantMode), (int64_t, kvCacheQuantMode), (int64_t, queryQuantMode),
              (int64_t, ckvkrRepoMode), (int64_t, quantScaleRepoMode),
-             (Unused<int64_t>, tileSize, "counts only with kvCacheQuantMode 3, which is refused"),
-             (Unused<double>, kNopeClipAlpha,
-              "counts only with kvCacheQuantMode 3, which is refused"),
-             (double, qcQrScale), (double, kcScale), (Out, queryOut), (Out, queryRopeOut),
+             (Unused<int64_t>, tileSize, kQuantisedByTiles),
+             (Unused<double>, kNopeClipAlpha, kQuantisedByTiles), (double, qcQrScale),
+             (double, kcScale), (Out, queryOut), (Out, queryRopeOut),
              (Optional<Out>, dequantScaleQNopeOutOptional),
-             (Unused<Optional<Out>>, queryNormOutOptional,
-              "written only with queryNormFlag, which is refused"),
-             (Unused<Optional<Out>>, dequantScaleQNormOutOptional,
-              "written only with queryNormFlag, which is refused")) {
+             (Unused<Optional<Out>>, queryNormOutOptional, kNormIsNotWritten),
+             (Unused<Optional<Out>>, dequantScaleQNormOutOptional, kNormIsNotWritten)) {
   write(*this, Weights::kFractalNz);
 }
 

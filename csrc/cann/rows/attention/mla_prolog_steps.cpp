@@ -1,6 +1,7 @@
 // The steps of a prolog of multi-head latent attention, all in FLOAT.
 #include "cann/rows/attention/mla_prolog.h"
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/inference.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
@@ -14,9 +15,7 @@ void expect_given(const char* name, const std::optional<at::Tensor>& tensor, boo
                   at::IntArrayRef shape) {
   EXPECT(given(tensor) == expected, name, " is ", given(tensor) ? "given" : "null", ", expected ",
          expected ? "a tensor" : "null", " for these dtypes");
-  if (!expected) return;
-  expect_dtype(name, *tensor, at::kFloat);
-  expect_shape(name, *tensor, shape);
+  if (expected) expect_float(name, *tensor, shape);
 }
 
 // Quantises each row to INT8. Returns the rows and their scales.
@@ -37,19 +36,6 @@ at::Tensor matrix_of(const char* name, const StoredTensor& weight, Weights weigh
   }
   expect_dims(name, matrix, 2);
   return matrix;
-}
-
-at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gamma, double epsilon) {
-  return x * (x.square().mean(-1, /*keepdim=*/true) + epsilon).rsqrt() * gamma.to(at::kFloat);
-}
-
-// Rotates pairs of neighbours by the angles of their position; the result has the even elements
-// first, then the odd ones.
-at::Tensor rotated(const at::Tensor& x, const at::Tensor& sine, const at::Tensor& cosine) {
-  const at::Tensor pairs = x.unflatten(-1, {x.size(-1) / 2, 2});
-  const at::Tensor even = pairs.select(-1, 0);
-  const at::Tensor odd = pairs.select(-1, 1);
-  return at::cat({even, odd}, -1) * cosine + at::cat({-odd, even}, -1) * sine;
 }
 
 class Prolog {
@@ -101,7 +87,7 @@ class Prolog {
     expect_shape("ropeCos", a_.cosine, by_token({rope_size_}));
     expect_shape(out_.query.name(), out_.query, by_token({heads_, key_size_}));
     expect_shape(out_.query_rope.name(), out_.query_rope, by_token({heads_, rope_size_}));
-    EXPECT(a_.cache_index, "cacheIndex is null, expected the places of the tokens in caches");
+    EXPECT(a_.cache_index, "cacheIndex is null, expected the positions of the tokens in caches");
     expect_shape("cacheIndex", *a_.cache_index, by_token({}));
     expect_dtype("cacheIndex", *a_.cache_index, at::kLong);
     expect_dims("kvCacheRef", out_.key_cache, 4);
@@ -120,8 +106,7 @@ class Prolog {
   void check_dtypes() const {
     const at::Tensor& gamma = a_.gamma_cq;
     const at::ScalarType type = gamma.scalar_type();
-    EXPECT(type == at::kBFloat16 || type == at::kHalf || type == at::kFloat,
-           "rmsnormGammaCq has dtype ", dtype_text(type), ", expected BFLOAT16, FLOAT16 or FLOAT");
+    expect_dtype("rmsnormGammaCq", gamma, {at::kBFloat16, at::kHalf, at::kFloat});
     const auto expect = [&](const char* name, const at::Tensor& tensor, bool is_quantised) {
       expect_dtype(name, tensor, is_quantised ? at::kChar : type);
     };
@@ -129,13 +114,11 @@ class Prolog {
     expect("weightDq", dq_, quantises_all());
     expect("weightDkvKr", dkv_kr_, quantises_all());
     expect("weightUqQr", uq_qr_, quantises_all() || quantises_cq());
-    for (const auto& [name, tensor] : {std::pair<const char*, at::Tensor>{"weightUk", a_.weight_uk},
-                                       {"rmsnormGammaCkv", a_.gamma_ckv},
-                                       {"ropeSin", a_.sine},
-                                       {"ropeCos", a_.cosine},
-                                       {"queryRopeOut", out_.query_rope}}) {
-      expect_dtype(name, tensor, type);
-    }
+    expect_dtype("weightUk", a_.weight_uk, type);
+    expect_dtype("rmsnormGammaCkv", a_.gamma_ckv, type);
+    expect_dtype("ropeSin", a_.sine, type);
+    expect_dtype("ropeCos", a_.cosine, type);
+    expect_dtype("queryRopeOut", out_.query_rope, type);
     expect("kvCacheRef", out_.key_cache, quantises_cq() && quantises_cache());
     expect("krCacheRef", out_.rope_cache, quantises_cache() && !quantises_all());
     expect("queryOut", out_.query, quantises_query());
@@ -156,15 +139,14 @@ class Prolog {
 
   // The tokens times a matrix; the columns may have scales.
   at::Tensor projected(const at::Tensor& matrix, const std::optional<at::Tensor>& scale) const {
-    const at::Tensor result = at::matmul(tokens_.to(wide_type()), matrix.to(wide_type()));
-    if (!quantises_all()) return result;
+    if (!quantises_all()) return at::matmul(tokens_.to(at::kFloat), matrix.to(at::kFloat));
+    // DOUBLE sums many products of integers exactly.
+    const at::Tensor result = at::matmul(tokens_.to(at::kDouble), matrix.to(at::kDouble));
     return (result * *a_.dequant_x * *scale).to(at::kFloat);
   }
-  // DOUBLE sums many products of integers exactly.
-  at::ScalarType wide_type() const { return quantises_all() ? at::kDouble : at::kFloat; }
 
   void write_query(const at::Tensor& sine, const at::Tensor& cosine) const {
-    at::Tensor c = rms_norm(projected(dq_, a_.dequant_dq), a_.gamma_cq, a_.epsilon_cq);
+    at::Tensor c = rms_normalized(projected(dq_, a_.dequant_dq), a_.gamma_cq, a_.epsilon_cq);
     c = c * a_.scale_cq;
     at::Tensor q;
     if (quantises_cq()) {
@@ -176,7 +158,7 @@ class Prolog {
       q = at::matmul(c, uq_qr_.to(at::kFloat));
     }
     q = q.unflatten(1, {heads_, head_size_ + rope_size_});
-    at::Tensor rope = rotated(q.narrow(2, head_size_, rope_size_), sine, cosine);
+    at::Tensor rope = rotated_pairs(q.narrow(2, head_size_, rope_size_), cosine, sine);
     at::Tensor query =
         at::matmul(q.narrow(2, 0, head_size_).transpose(0, 1), a_.weight_uk.to(at::kFloat))
             .transpose(0, 1);
@@ -196,9 +178,9 @@ class Prolog {
 
   void write_caches(const at::Tensor& sine, const at::Tensor& cosine) const {
     const at::Tensor both = projected(dkv_kr_, a_.dequant_dkv_kr);
-    at::Tensor key = rms_norm(both.narrow(1, 0, key_size_), a_.gamma_ckv, a_.epsilon_ckv);
+    at::Tensor key = rms_normalized(both.narrow(1, 0, key_size_), a_.gamma_ckv, a_.epsilon_ckv);
     key = key * a_.scale_ckv;
-    at::Tensor rope = rotated(both.narrow(1, key_size_, rope_size_), sine, cosine);
+    at::Tensor rope = rotated_pairs(both.narrow(1, key_size_, rope_size_), cosine, sine);
     if (quantises_cache()) {
       const at::Tensor& scale = *a_.quant_ckv;
       key = rounded_to_int8(key * (quantises_all() ? scale.narrow(1, 0, 1) : scale));
@@ -210,10 +192,8 @@ class Prolog {
 
   // Writes rows to the positions in the index; a row with a negative index is not written.
   void write_cache(Output& cache, const at::Tensor& rows) const {
-    const std::string mode = a_.cache_mode.empty() ? "PA_BSND" : a_.cache_mode;
-    const bool is_nz = mode == "PA_NZ";
-    EXPECT(is_nz || mode == "PA_BSND", "cacheModeOptional is \"", a_.cache_mode,
-           "\", expected \"PA_BSND\" or \"PA_NZ\"");
+    expect_text("cacheModeOptional", a_.cache_mode, {"", "PA_BSND", "PA_NZ"});
+    const bool is_nz = a_.cache_mode == "PA_NZ";
     if (cache->numel() == 0) return;
     const int64_t blocks = cache->size(0);
     const int64_t block_size = cache->size(1);
@@ -221,12 +201,9 @@ class Prolog {
     const int64_t width = 32 / cache->element_size();  // the width of a block of columns
     EXPECT(!is_nz || size % width == 0, cache.name(), " has shape ", cache->sizes(),
            ", expected a last dimension of a multiple of ", width, " for PA_NZ");
-    const auto by_place = [&](const at::Tensor& tensor) {
-      const at::Tensor in_blocks =
-          is_nz ? tensor.reshape({blocks, size / width, block_size, width}).transpose(1, 2)
-                : tensor;
-      return in_blocks.reshape({blocks * block_size, size});
-    };
+    at::Tensor by_token = cache;
+    if (is_nz)
+      by_token = by_token.reshape({blocks, size / width, block_size, width}).transpose(1, 2);
     at::Tensor index = a_.cache_index->flatten();
     at::Tensor values = rows.to(cache->scalar_type());
     if (has_values(index)) {
@@ -237,7 +214,8 @@ class Prolog {
     } else {
       index = index.clamp(0, 0);
     }
-    at::Tensor result = at::index_copy(by_place(cache), 0, index, values);
+    at::Tensor result =
+        at::index_copy(by_token.reshape({blocks * block_size, size}), 0, index, values);
     if (is_nz) {
       result = result.reshape({blocks, block_size, size / width, width}).transpose(1, 2);
     }

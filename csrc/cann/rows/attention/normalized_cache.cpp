@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/updated_cache.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
@@ -44,27 +45,6 @@ at::Tensor from_fractals(const at::Tensor& cache, int64_t heads, int64_t page, i
 }
 at::Tensor to_fractals(const at::Tensor& tokens, at::IntArrayRef shape) {
   return tokens.unflatten(3, {-1, width_of(tokens)}).permute({0, 2, 3, 1, 4}).reshape(shape);
-}
-
-at::Tensor normalized(const at::Tensor& x, const at::Tensor& gamma, double epsilon) {
-  return x * at::rsqrt((x * x).mean(-1, /*keepdim=*/true).add(c10::Scalar(epsilon))) * wide(gamma);
-}
-at::Tensor joined(const at::Tensor& first, const at::Tensor& second) {
-  const at::Tensor parts[] = {first, second};
-  return at::cat(at::TensorList(parts), -1);
-}
-at::Tensor turned(const at::Tensor& first, const at::Tensor& second, const at::Tensor& cos,
-                  const at::Tensor& sin) {
-  return joined(first, second) * wide(cos) + joined(-second, first) * wide(sin);
-}
-// Rotates pairs of neighbours by their angles; the result has the first elements of all pairs
-// first.
-at::Tensor turned_pairs(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
-  return turned(x.slice(-1, 0, std::nullopt, 2), x.slice(-1, 1, std::nullopt, 2), cos, sin);
-}
-at::Tensor turned_halves(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
-  const auto halves = x.chunk(2, -1);
-  return turned(halves[0], halves[1], cos, sin);
 }
 
 // Scale and offset of an INT8 cache.
@@ -126,15 +106,13 @@ struct Caches {
   }
 
   // The positions of the tokens of all sequences in the cache; -1 for a token that is not written.
-  at::Tensor places(const at::Tensor& index, const at::Tensor& cache) const {
+  at::Tensor positions(const at::Tensor& index, const at::Tensor& cache) const {
     const int64_t page = mode.is_paged ? cache.size(1) : cache.size(2);
     const int64_t limit = mode.is_paged ? cache.size(0) * page : page;
     const int64_t pages = (sequence + page - 1) / page;
-    if (!mode.is_paged) {
-      expect_shape("index", index, {batch, sequence});
-    } else {
-      expect_shape("index", index, {batch * (mode.by_page ? pages : sequence)});
-    }
+    std::vector<int64_t> shape{batch, sequence};
+    if (mode.is_paged) shape = {batch * (mode.by_page ? pages : sequence)};
+    expect_shape("index", index, shape);
     if (has_values(index)) check_bounds("index", index, limit, -1);
     if (!mode.is_paged) {
       const at::Tensor first = at::arange(batch, index.options()).unsqueeze(1) * page;
@@ -150,91 +128,106 @@ struct Caches {
 
   // A copy of the cache with `elements`, (batch, heads, sequence, elements), at the tokens'
   // positions.
-  at::Tensor written(const at::Tensor& cache, const at::Tensor& places,
-                     const at::Tensor& elements) const {
+  at::Tensor with(const at::Tensor& elements, const at::Tensor& cache,
+                  const at::Tensor& positions) const {
     const at::Tensor tokens = elements.transpose(1, 2).flatten(0, 1);
-    if (!mode.is_paged) return updated(cache.transpose(1, 2), places, tokens).transpose(1, 2);
-    if (!mode.is_fractal) return updated(cache, places, tokens);
+    if (!mode.is_paged) return updated(cache.transpose(1, 2), positions, tokens).transpose(1, 2);
+    if (!mode.is_fractal) return updated(cache, positions, tokens);
     return to_fractals(
-        updated(from_fractals(cache, heads, cache.size(1), cache.size(3)), places, tokens),
+        updated(from_fractals(cache, heads, cache.size(1), cache.size(3)), positions, tokens),
         cache.sizes());
   }
 };
 
-void expect_reduced(const char* name, const at::Tensor& x) {
-  EXPECT(at::isReducedFloatingType(x.scalar_type()), name, " has dtype ",
-         dtype_text(x.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+// The keys and values of a call, (batch, heads, sequence, elements).
+struct KeysAndValues {
+  at::Tensor key;
+  at::Tensor value;
+};
+
+// The first elements of kv are the values, which are normalised; the others are the keys, which are
+// rotated.
+KeysAndValues keys_after_values(const at::Tensor& kv, const at::Tensor& gamma,
+                                const at::Tensor& cos, const at::Tensor& sin, double epsilon) {
+  const int64_t key_size = cos.size(3), value_size = kv.size(3) - key_size;
+  EXPECT(kv.size(1) == 1, "kv has ", kv.size(1), " heads, expected 1");
+  EXPECT(value_size > 0, "cos has shape ", cos.sizes(), ", expected less than the ", kv.size(3),
+         " elements of kv as last dimension");
+  expect_shape("gamma", gamma, {value_size});
+  return {rotated_pairs(wide(kv).narrow(-1, value_size, key_size), wide(cos), wide(sin)),
+          rms_normalized(wide(kv).narrow(-1, 0, value_size), gamma, epsilon)};
 }
 
-// Writes keys and values to their two caches. If the values have no tensor of their own, the first
-// elements of kv are the values, which are normalised, and the others are the keys, which are
-// rotated. Otherwise kv has the keys, which are normalised, and their first elements are rotated.
-void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const at::Tensor& cos,
-                           const at::Tensor& sin, const at::Tensor& index,
-                           const std::optional<at::Tensor>& values, double epsilon,
-                           const std::string& mode_name, bool writes_both, Output& key_cache,
-                           Output& value_cache, const Quantization& of_keys,
-                           const Quantization& of_values, OptionalOutput& key_out,
-                           OptionalOutput& value_out) {
-  expect_reduced("kv", kv);
+// kv has the keys, which are normalised, and their first elements are rotated.
+KeysAndValues keys_beside_values(const at::Tensor& kv, const at::Tensor& values,
+                                 const at::Tensor& gamma, const at::Tensor& cos,
+                                 const at::Tensor& sin, double epsilon, bool is_fractal) {
+  const int64_t heads = kv.size(1), size = kv.size(3), rotary_size = cos.size(3);
+  EXPECT(heads == 1 || heads == 2 || heads == 4 || heads == 8, "kv has ", heads,
+         " heads, expected 1, 2, 4 or 8");
+  EXPECT(!is_fractal || heads == 1, "kv has ", heads,
+         " heads, expected 1; no layout in FRACTAL_NZ is published for several");
+  expect_shape("gamma", gamma, {size});
+  expect_dims("vOptional", values, 4);
+  expect_shape("vOptional", values, {kv.size(0), heads, kv.size(2), values.size(3)});
+  const at::Tensor keys = rms_normalized(wide(kv), gamma, epsilon);
+  return {at::cat({rotated_pairs(keys.narrow(-1, 0, rotary_size), wide(cos), wide(sin)),
+                   keys.narrow(-1, rotary_size, size - rotary_size)},
+                  -1),
+          wide(values)};
+}
+
+// Writes keys and values to their two caches.
+template <class Version>
+void write_caches(Version& row) {
+  const at::Tensor &kv = row.kv, &cos = row.cos;
+  expect_dtype("kv", kv, {at::kHalf, at::kBFloat16});
   expect_dims("kv", kv, 4);
-  EXPECT(kv.numel() > 0, "kv is empty");
-  const int64_t batch = kv.size(0), heads = kv.size(1), sequence = kv.size(2), size = kv.size(3);
-  const Caches caches{mode_of(mode_name), batch, heads, sequence};
+  expect_elements("kv", kv);
+  const Caches caches{mode_of(row.cacheModeOptional), kv.size(0), kv.size(1), kv.size(2)};
   expect_dims("cos", cos, 4);
-  const int64_t turned_size = cos.size(3);
-  expect_shape("cos", cos,
-               {batch, cos.size(1) == 1 ? 1 : heads, cos.size(2) == 1 ? 1 : sequence, turned_size});
-  EXPECT(turned_size > 0 && turned_size % 2 == 0 && turned_size <= size, "cos has shape ",
-         cos.sizes(), ", expected an even last dimension up to ", size);
-  at::Tensor key, value;
-  if (values) {
-    EXPECT(heads == 1 || heads == 2 || heads == 4 || heads == 8, "kv has ", heads,
-           " heads, expected 1, 2, 4 or 8");
-    EXPECT(!caches.mode.is_fractal || heads == 1, "kv has ", heads,
-           " heads, expected 1; no layout in FRACTAL_NZ is published for several");
-    expect_shape("gamma", gamma, {size});
-    expect_dims("vOptional", *values, 4);
-    expect_shape("vOptional", *values, {batch, heads, sequence, values->size(3)});
-    const at::Tensor keys = normalized(wide(kv), gamma, epsilon);
-    key = joined(turned_pairs(keys.narrow(-1, 0, turned_size), cos, sin),
-                 keys.narrow(-1, turned_size, size - turned_size));
-    value = wide(*values);
-  } else {
-    EXPECT(heads == 1, "kv has ", heads, " heads, expected 1");
-    const int64_t value_size = size - turned_size;
-    EXPECT(value_size > 0, "cos has shape ", cos.sizes(), ", expected less than the ", size,
-           " elements of kv as last dimension");
-    expect_shape("gamma", gamma, {value_size});
-    const at::Tensor all = wide(kv);
-    key = turned_pairs(all.narrow(-1, value_size, turned_size), cos, sin);
-    value = normalized(all.narrow(-1, 0, value_size), gamma, epsilon);
-  }
+  expect_sizes(
+      "cos", cos,
+      {caches.batch, Size::or_one(caches.heads), Size::or_one(caches.sequence), cos.size(3)});
+  EXPECT(cos.size(3) > 0 && cos.size(3) % 2 == 0 && cos.size(3) <= kv.size(3), "cos has shape ",
+         cos.sizes(), ", expected an even last dimension up to ", kv.size(3));
+  std::optional<at::Tensor> values;
+  if constexpr (requires { row.vOptional; }) values = row.vOptional;
+  const auto [key, value] = values ? keys_beside_values(kv, *values, row.gamma, cos, row.sin,
+                                                        row.epsilon, caches.mode.is_fractal)
+                                   : keys_after_values(kv, row.gamma, cos, row.sin, row.epsilon);
+  const Output &key_cache = row.kCacheRef, &value_cache = row.ckvCacheRef;
   caches.check(key_cache, key.size(3));
   caches.check(value_cache, value.size(3));
   const int64_t along = caches.mode.is_paged ? 1 : 2;
   EXPECT(key_cache->size(0) == value_cache->size(0) &&
              key_cache->size(along) == value_cache->size(along),
-         "ckvCacheRef has shape ", value_cache->sizes(), ", expected places as kCacheRef, ",
-         key_cache->sizes(), ", has");
-  const at::Tensor places = caches.places(index, key_cache);
+         "ckvCacheRef has shape ", value_cache->sizes(),
+         ", expected room for tokens as kCacheRef, ", key_cache->sizes(), ", has");
+  const at::Tensor positions = caches.positions(row.index, key_cache);
   const auto in_cache = [&](const at::Tensor& elements, const Output& cache,
-                            const Quantization& by) {
-    const at::Tensor tokens = stored(elements.transpose(1, 2), cache, kv, by);
-    return caches.written(cache, places, tokens.transpose(1, 2));
+                            const Quantization& quantization) {
+    const at::Tensor tokens = stored(elements.transpose(1, 2), cache, kv, quantization);
+    return caches.with(tokens.transpose(1, 2), cache, positions);
   };
-  const at::Tensor new_keys = in_cache(key, key_cache, of_keys);
-  const at::Tensor new_values = in_cache(value, value_cache, of_values);
-  if (writes_both) {
-    EXPECT(key_out && value_out,
+  const at::Tensor new_keys =
+      in_cache(key, key_cache,
+               {"kRopeScaleOptional", row.kRopeScaleOptional, "kRopeOffsetOptional",
+                row.kRopeOffsetOptional, /*divides=*/false});
+  const at::Tensor new_values =
+      in_cache(value, value_cache,
+               {"cKvScaleOptional", row.cKvScaleOptional, "cKvOffsetOptional",
+                row.cKvOffsetOptional, /*divides=*/false});
+  if (row.isOutputKv) {
+    EXPECT(row.kRopeOut && row.cKvOut,
            "kRopeOut or cKvOut is null, expected tensors as isOutputKv is true");
-    expect_dtype(*key_out, kv);
-    expect_dtype(*value_out, kv);
-    key_out = key;
-    value_out = value;
+    expect_dtype(*row.kRopeOut, kv);
+    expect_dtype(*row.cKvOut, kv);
+    row.kRopeOut = key;
+    row.cKvOut = value;
   }
-  key_cache = new_keys;
-  value_cache = new_values;
+  row.kCacheRef = new_keys;
+  row.ckvCacheRef = new_values;
 }
 
 }  // namespace
@@ -243,32 +236,24 @@ void write_keys_and_values(const at::Tensor& kv, const at::Tensor& gamma, const 
 // once. A cache has INT8 or the type of the keys. Offsets count on every product.
 // Limit of KvRmsNormRopeCache, QkvRmsNormRopeCache: FLOAT8 caches, for which no rounding is
 // published, and several heads in FRACTAL_NZ are refused with 161002.
-ACLNN(KvRmsNormRopeCache, (Floating<In>, kv), (SameDtype<Floating<In>>, gamma, "kv"),
-      (SameDtype<Floating<In>>, cos, "kv"), (Like<Floating<In>>, sin, "cos"), (IndexIn, index),
-      (InOut, kCacheRef), (InOut, ckvCacheRef), (Optional<In>, kRopeScaleOptional),
-      (Optional<In>, cKvScaleOptional), (Optional<In>, kRopeOffsetOptional),
-      (Optional<In>, cKvOffsetOptional), (double, epsilon), (char*, cacheModeOptional),
-      (bool, isOutputKv), (Optional<Out>, kRopeOut), (Optional<Out>, cKvOut)) {
-  write_keys_and_values(
-      kv, gamma, cos, sin, index, std::nullopt, epsilon, cacheModeOptional, isOutputKv, kCacheRef,
-      ckvCacheRef,
-      {"kRopeScaleOptional", kRopeScaleOptional, "kRopeOffsetOptional", kRopeOffsetOptional, false},
-      {"cKvScaleOptional", cKvScaleOptional, "cKvOffsetOptional", cKvOffsetOptional, false},
-      kRopeOut, cKvOut);
+ACLNN_STRUCT(KvRmsNormRopeCache, (Floating<In>, kv), (SameDtype<Floating<In>>, gamma, "kv"),
+             (SameDtype<Floating<In>>, cos, "kv"), (Like<Floating<In>>, sin, "cos"),
+             (IndexIn, index), (InOut, kCacheRef), (InOut, ckvCacheRef),
+             (Optional<In>, kRopeScaleOptional), (Optional<In>, cKvScaleOptional),
+             (Optional<In>, kRopeOffsetOptional), (Optional<In>, cKvOffsetOptional),
+             (double, epsilon), (char*, cacheModeOptional), (bool, isOutputKv),
+             (Optional<Out>, kRopeOut), (Optional<Out>, cKvOut)) {
+  write_caches(*this);
 }
-ACLNN(KvRmsNormRopeCacheV2, (Floating<In>, kv), (SameDtype<Floating<In>>, gamma, "kv"),
-      (SameDtype<Floating<In>>, cos, "kv"), (Like<Floating<In>>, sin, "cos"), (IndexIn, index),
-      (InOut, kCacheRef), (InOut, ckvCacheRef), (Optional<In>, kRopeScaleOptional),
-      (Optional<In>, cKvScaleOptional), (Optional<In>, kRopeOffsetOptional),
-      (Optional<In>, cKvOffsetOptional), (SameDtype<Optional<In>>, vOptional, "kv"),
-      (double, epsilon), (char*, cacheModeOptional), (bool, isOutputKv), (Optional<Out>, kRopeOut),
-      (Optional<Out>, cKvOut)) {
-  write_keys_and_values(
-      kv, gamma, cos, sin, index, vOptional, epsilon, cacheModeOptional, isOutputKv, kCacheRef,
-      ckvCacheRef,
-      {"kRopeScaleOptional", kRopeScaleOptional, "kRopeOffsetOptional", kRopeOffsetOptional, false},
-      {"cKvScaleOptional", cKvScaleOptional, "cKvOffsetOptional", cKvOffsetOptional, false},
-      kRopeOut, cKvOut);
+ACLNN_STRUCT(KvRmsNormRopeCacheV2, (Floating<In>, kv), (SameDtype<Floating<In>>, gamma, "kv"),
+             (SameDtype<Floating<In>>, cos, "kv"), (Like<Floating<In>>, sin, "cos"),
+             (IndexIn, index), (InOut, kCacheRef), (InOut, ckvCacheRef),
+             (Optional<In>, kRopeScaleOptional), (Optional<In>, cKvScaleOptional),
+             (Optional<In>, kRopeOffsetOptional), (Optional<In>, cKvOffsetOptional),
+             (SameDtype<Optional<In>>, vOptional, "kv"), (double, epsilon),
+             (char*, cacheModeOptional), (bool, isOutputKv), (Optional<Out>, kRopeOut),
+             (Optional<Out>, cKvOut)) {
+  write_caches(*this);
 }
 
 // The caches are fractal: pages, heads and parts, tokens of the page, elements.
@@ -281,9 +266,8 @@ ACLNN(QkvRmsNormRopeCache, (Floating<In>, qkv), (SameDtype<Floating<In>>, qGamma
       (char*, cacheModeOptional), (Optional<Out>, qOutBeforeQuant),
       (Optional<Out>, kOutBeforeQuant), (Optional<Out>, vOutBeforeQuant)) {
   constexpr int64_t kSize = 128;  // the only published value
-  EXPECT(cacheModeOptional.empty() || cacheModeOptional == "PA_NZ", "cacheModeOptional is \"",
-         cacheModeOptional, "\", expected \"PA_NZ\"");
-  expect_reduced("qkv", qkv);
+  expect_text("cacheModeOptional", cacheModeOptional, {"", "PA_NZ"});
+  expect_dtype("qkv", qkv, {at::kHalf, at::kBFloat16});
   expect_dims("qkv", qkv, 2);
   const int64_t tokens = qkv.size(0), heads = qkv.size(1) / kSize;
   EXPECT(tokens > 0 && heads > 0 && qkv.size(1) % kSize == 0, "qkv has shape ", qkv.sizes(),
@@ -317,9 +301,10 @@ ACLNN(QkvRmsNormRopeCache, (Floating<In>, qkv), (SameDtype<Floating<In>>, qGamma
   if (has_values(index)) check_bounds("index", index, pages * page, -1);
 
   const auto parts = wide(qkv).view({tokens, heads, kSize}).split_with_sizes(headNums, 1);
-  const at::Tensor cosines = cos.unsqueeze(1), sines = sin.unsqueeze(1);
-  const at::Tensor query = turned_halves(normalized(parts[0], qGamma, epsilon), cosines, sines);
-  const at::Tensor key = turned_halves(normalized(parts[1], kGamma, epsilon), cosines, sines);
+  const at::Tensor cosines = wide(cos).unsqueeze(1), sines = wide(sin).unsqueeze(1);
+  const at::Tensor query =
+      rotated_halves(rms_normalized(parts[0], qGamma, epsilon), cosines, sines);
+  const at::Tensor key = rotated_halves(rms_normalized(parts[1], kGamma, epsilon), cosines, sines);
   const auto in_cache = [&](const at::Tensor& elements, const Output& cache,
                             const Quantization& by) {
     const at::Tensor before = from_fractals(cache, headNums[1], page, kSize);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
@@ -25,6 +26,38 @@ std::vector<SequencePart> parts_of(const char* name, const at::OptionalIntArrayR
   return parts;
 }
 
+int64_t longest(const std::vector<SequencePart>& parts) {
+  int64_t most = 0;
+  for (const SequencePart& part : parts) most = std::max(most, part.size);
+  return most;
+}
+
+PackedSequences sequences_of(const at::Tensor& query, const at::OptionalIntArrayRef& query_sums,
+                             const at::Tensor& key, const at::OptionalIntArrayRef& key_sums) {
+  const PackedSequences sequences{parts_of("actualSeqQLenOptional", query_sums, query.size(0)),
+                                  parts_of("actualSeqKvLenOptional", key_sums, key.size(0))};
+  EXPECT(sequences.queries.size() == sequences.keys.size(), "actualSeqKvLenOptional has ",
+         sequences.keys.size(), " elements, expected ", sequences.queries.size(),
+         " as actualSeqQLenOptional");
+  return sequences;
+}
+
+void check_packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                  const std::string& layout, int64_t heads) {
+  expect_text("inputLayout", layout, {"TND"});
+  expect_dims("query", query, 3);
+  expect_dims("key", key, 3);
+  expect_dims("value", value, 3);
+  EXPECT(query.size(1) == heads, "headNum is ", heads, ", expected ", query.size(1),
+         ", the heads of query");
+  EXPECT(key.size(1) > 0 && heads % key.size(1) == 0, "query has ", heads,
+         " heads, expected a multiple of the ", key.size(1), " heads of key");
+  EXPECT(key.size(2) == query.size(2) && key.size(2) > 0, "key has shape ", key.sizes(),
+         ", expected query's ", query.size(2), " elements in a head, one or more");
+  EXPECT(value.size(0) == key.size(0) && value.size(1) == key.size(1), "value has shape ",
+         value.sizes(), ", expected the tokens and heads of key's ", key.sizes());
+}
+
 PackedAttention::PackedAttention(const at::Tensor& query, const at::Tensor& key,
                                  const at::Tensor& value, const std::string& layout,
                                  const at::OptionalIntArrayRef& query_sums,
@@ -32,22 +65,8 @@ PackedAttention::PackedAttention(const at::Tensor& query, const at::Tensor& key,
                                  const AttentionArguments& arguments)
     : query_(query), key_(key), value_(value), arguments_(arguments) {
   check_attention(query, key, value, arguments);
-  EXPECT(layout == "TND", "inputLayout is \"", layout, "\", expected \"TND\"");
-  expect_dims("query", query, 3);
-  expect_dims("key", key, 3);
-  expect_dims("value", value, 3);
-  EXPECT(query.size(1) == arguments.heads, "headNum is ", arguments.heads, ", expected ",
-         query.size(1), ", the heads of query");
-  EXPECT(key.size(1) > 0 && query.size(1) % key.size(1) == 0, "query has ", query.size(1),
-         " heads, expected a multiple of the ", key.size(1), " heads of key");
-  EXPECT(key.size(2) == query.size(2) && key.size(2) > 0, "key has shape ", key.sizes(),
-         ", expected query's ", query.size(2), " elements in a head, one or more");
-  EXPECT(value.size(0) == key.size(0) && value.size(1) == key.size(1), "value has shape ",
-         value.sizes(), ", expected the elements and heads of key's ", key.sizes());
-  queries_ = parts_of("actualSeqQLenOptional", query_sums, query.size(0));
-  keys_ = parts_of("actualSeqKvLenOptional", key_sums, key.size(0));
-  EXPECT(queries_.size() == keys_.size(), "actualSeqKvLenOptional has ", keys_.size(),
-         " elements, expected ", queries_.size(), " as actualSeqQLenOptional");
+  check_packed(query, key, value, layout, arguments.heads);
+  sequences_ = sequences_of(query, query_sums, key, key_sums);
   measure();
   check_mode();
   check_shift();
@@ -69,7 +88,7 @@ void PackedAttention::write(const at::Tensor& packed, const SequencePart& part,
 }
 
 SoftmaxAttention PackedAttention::attention(size_t i, ForwardPass forward) const {
-  AttentionInputs inputs{read(query_, queries_[i]), read(key_, keys_[i]), read(value_, keys_[i]),
+  AttentionInputs inputs{read(query_, queries(i)), read(key_, keys(i)), read(value_, keys(i)),
                          arguments_.scale};
   inputs.shifts_first = arguments_.shift_type == kShiftThenScale;
   inputs.shift = shift(i);
@@ -78,25 +97,24 @@ SoftmaxAttention PackedAttention::attention(size_t i, ForwardPass forward) const
   inputs.forward = std::move(forward);
   if (arguments_.drop_mask) {
     inputs.kept = kept_of(*arguments_.drop_mask, scores_before_[i] * arguments_.heads,
-                          {1, arguments_.heads, queries_[i].size, keys_[i].size}, arguments_.keep);
+                          {1, arguments_.heads, queries(i).size, keys(i).size}, arguments_.keep);
   }
   return SoftmaxAttention(std::move(inputs));
 }
 
 void PackedAttention::measure() {
-  const auto by_size = [](const SequencePart& a, const SequencePart& b) { return a.size < b.size; };
-  most_queries_ = std::max_element(queries_.begin(), queries_.end(), by_size)->size;
-  most_keys_ = std::max_element(keys_.begin(), keys_.end(), by_size)->size;
+  longest_queries_ = longest(sequences_.queries);
+  longest_keys_ = longest(sequences_.keys);
   for (size_t i = 0; i < count(); ++i) {
     scores_before_.push_back(scores_);
     int64_t scores = 0;
     int64_t of_heads = 0;
-    EXPECT(!__builtin_mul_overflow(queries_[i].size, keys_[i].size, &scores) &&
+    EXPECT(!__builtin_mul_overflow(queries(i).size, keys(i).size, &scores) &&
                !__builtin_add_overflow(scores_, scores, &scores_) &&
                !__builtin_mul_overflow(scores_, arguments_.heads, &of_heads),
            "query and key have shapes ", query_.sizes(), " and ", key_.sizes(),
            ", expected fewer scores");
-    if (queries_[i].size == 0 || keys_[i].size == 0) continue;
+    if (scores == 0) continue;
     if (!first_filled_) first_filled_ = i;
     last_filled_ = i;
   }
@@ -115,62 +133,52 @@ void PackedAttention::check_mode() const {
 
 void PackedAttention::check_shift() const {
   if (!arguments_.shift) return;
-  EXPECT(arguments_.sparse_mode != kRightDownCausalThenBand,
-         "the shift is given, expected null for sparseMode 7");
+  EXPECT(arguments_.sparse_mode != kRightDownCausalThenBand, arguments_.shift_name,
+         " is given, expected null for sparseMode 7");
   const at::Tensor& shift = *arguments_.shift;
+  const char* const name = arguments_.shift_name;
   const int64_t heads = arguments_.heads;
   const auto sequences = static_cast<int64_t>(count());
-  if (makes_shift()) {
+  if (arguments_.makes_shift()) {
     EXPECT(shift.sizes() == at::IntArrayRef({heads}) ||
                shift.sizes() == at::IntArrayRef({sequences, heads}),
-           "the shift has shape ", shift.sizes(), ", expected slopes of shape [", heads, "] or [",
+           name, " has shape ", shift.sizes(), ", expected slopes of shape [", heads, "] or [",
            sequences, ", ", heads, "]");
     for (size_t i = 0; i < count(); ++i) check_made_shift(i);
     return;
   }
   if (shift.dim() == 1) {
-    EXPECT(shift.numel() == keys_in_all() * heads || shift.numel() == scores_ * heads,
-           "the shift has ", shift.numel(), " elements, expected ", scores_ * heads,
-           ", one for each score, or ", keys_in_all() * heads, ", one for each key");
+    const int64_t of_keys = total(sequences_.keys) * heads;
+    EXPECT(shift.numel() == of_keys || shift.numel() == scores(), name, " has ", shift.numel(),
+           " elements, expected ", scores(), ", one for each score, or ", of_keys,
+           ", one for each key");
     return;
   }
-  EXPECT(shift.dim() == 4 && (shift.size(0) == sequences || shift.size(0) == 1) &&
-             shift.size(1) == heads && (shift.size(2) == most_queries_ || shift.size(2) == 1) &&
-             shift.size(3) == most_keys_,
-         "the shift has shape ", shift.sizes(), ", expected [", sequences, " or 1, ", heads, ", ",
-         most_queries_, " or 1, ", most_keys_, "]; the host CANN takes no shift in another form");
+  expect_sizes(name, shift,
+               {Size::or_one(sequences), heads, Size::or_one(longest_queries_), longest_keys_},
+               "; the host CANN takes no shift in another form");
 }
 
 void PackedAttention::check_mask() const {
   if (!has_whole_mask()) return;
-  const at::Tensor& mask = *arguments_.mask;
-  const int64_t dims = mask.dim();
-  const auto sequences = static_cast<int64_t>(count());
-  const bool fits = (dims == 2 && ((mask.size(0) == most_queries_ && mask.size(1) == most_keys_) ||
-                                   masks_all_sequences())) ||
-                    (dims == 4 && (mask.size(0) == sequences || mask.size(0) == 1) &&
-                     (mask.size(1) == arguments_.heads || mask.size(1) == 1) &&
-                     mask.size(2) == most_queries_ && mask.size(3) == most_keys_);
-  EXPECT(fits, "attenMaskOptional has shape ", mask.sizes(), ", expected [", most_queries_, ", ",
-         most_keys_, "] or [", sequences, " or 1, ", arguments_.heads, " or 1, ", most_queries_,
-         ", ", most_keys_, "], the longest sequences");
+  if (masks_all_sequences()) return;
+  aclnn_host::check_mask(*arguments_.mask, static_cast<int64_t>(count()), arguments_.heads,
+                         longest_queries_, longest_keys_, ", the longest sequences");
 }
 
 bool PackedAttention::masks_all_sequences() const {
-  const at::Tensor& mask = *arguments_.mask;
-  return mask.dim() == 2 && mask.size(0) == queries_in_all() && mask.size(1) == keys_in_all() &&
-         (mask.size(0) != most_queries_ || mask.size(1) != most_keys_);
+  const at::IntArrayRef sizes = arguments_.mask->sizes();
+  return sizes != at::IntArrayRef({longest_queries_, longest_keys_}) &&
+         sizes == at::IntArrayRef({total(sequences_.queries), total(sequences_.keys)});
 }
 
 std::optional<at::Tensor> PackedAttention::shift(size_t i) const {
   if (!arguments_.shift) return std::nullopt;
   const at::Tensor& shift = *arguments_.shift;
-  const auto sequence = static_cast<int64_t>(i);
-  const SequencePart& queries = queries_[i];
-  const SequencePart& keys = keys_[i];
+  const SequencePart &queries = sequences_.queries[i], &keys = sequences_.keys[i];
   const int64_t heads = arguments_.heads;
-  if (makes_shift()) return made_shift(i);
-  if (shift.dim() == 1 && shift.numel() == keys_in_all() * heads) {
+  if (arguments_.makes_shift()) return made_shift(i);
+  if (shift.dim() == 1 && shift.numel() == total(sequences_.keys) * heads) {
     return shift.narrow(0, keys.first * heads, keys.size * heads)
         .view({1, heads, 1, keys.size})
         .to(at::kFloat);
@@ -180,25 +188,25 @@ std::optional<at::Tensor> PackedAttention::shift(size_t i) const {
         .view({1, heads, queries.size, keys.size})
         .to(at::kFloat);
   }
-  const at::Tensor own = shift.narrow(0, shift.size(0) == 1 ? 0 : sequence, 1).to(at::kFloat);
-  const at::Tensor rows = shift.size(2) == most_queries_ ? own.narrow(2, 0, queries.size) : own;
-  return rows.narrow(3, 0, keys.size);
+  const int64_t sequence = shift.size(0) == 1 ? 0 : static_cast<int64_t>(i);
+  const at::Tensor whole = shift.narrow(0, sequence, 1).narrow(3, 0, keys.size).to(at::kFloat);
+  return shift.size(2) == longest_queries_ ? whole.narrow(2, 0, queries.size) : whole;
 }
 
 std::pair<int64_t, int64_t> PackedAttention::starts(size_t i) const {
   // In this mode, sequences that were cut apart have a start in the first sequence only.
   if (arguments_.sparse_mode == kBandThenLeftUpCausal && i != 0) return {0, 0};
-  return {first_of(arguments_.query_start), first_of(arguments_.key_start)};
+  return {first_of("qStartIdxOptional", arguments_.query_start),
+          first_of("kvStartIdxOptional", arguments_.key_start)};
 }
 
 void PackedAttention::check_made_shift(size_t i) const {
-  const int64_t queries = queries_[i].size;
-  const int64_t keys = keys_[i].size;
+  const int64_t queries = sequences_.queries[i].size, keys = sequences_.keys[i].size;
   const auto [query_start, key_start] = starts(i);
   const bool is_cut = arguments_.sparse_mode == kBandThenLeftUpCausal && i == 0 &&
                       queries - keys + query_start - key_start == 0;
-  EXPECT(queries == keys || is_cut, "a sequence has ", queries, " queries and ", keys,
-         " keys, expected as many for pseType ", arguments_.shift_type);
+  EXPECT(queries == keys || is_cut, "sequence ", i, " has ", queries, " tokens of query and ", keys,
+         " of key, expected as many for pseType ", arguments_.shift_type);
 }
 
 at::Tensor PackedAttention::made_shift(size_t i) const {
@@ -206,15 +214,14 @@ at::Tensor PackedAttention::made_shift(size_t i) const {
   const at::Tensor& slopes = *arguments_.shift;
   const at::Tensor own =
       slopes.dim() == 2 ? slopes.narrow(0, static_cast<int64_t>(i), 1) : slopes.unsqueeze(0);
-  return distance_shift(own.unsqueeze(-1).unsqueeze(-1), arguments_.shift_type, queries_[i].size,
-                        keys_[i].size, query_start, key_start);
+  return distance_shift(own.unsqueeze(-1).unsqueeze(-1), arguments_.shift_type, queries(i).size,
+                        keys(i).size, query_start, key_start);
 }
 
 std::optional<at::Tensor> PackedAttention::mask(size_t i) const {
   if (!has_whole_mask()) return std::nullopt;
   const at::Tensor& mask = *arguments_.mask;
-  const SequencePart& queries = queries_[i];
-  const SequencePart& keys = keys_[i];
+  const SequencePart &queries = sequences_.queries[i], &keys = sequences_.keys[i];
   if (masks_all_sequences()) {
     return mask.narrow(0, queries.first, queries.size)
         .narrow(1, keys.first, keys.size)
@@ -238,12 +245,11 @@ int64_t PackedAttention::mode(size_t i) const {
 std::optional<at::Tensor> PackedAttention::hidden(size_t i) const {
   const bool has_prefix = arguments_.sparse_mode == kPrefixCompressed && arguments_.mask;
   return hidden_scores(mode(i), arguments_, mask(i), has_prefix ? (*arguments_.prefix)[i] : 0,
-                       queries_[i].size, keys_[i].size, query_.options());
+                       queries(i).size, keys(i).size, query_.options());
 }
 
 bool is_as_input(const char* name, const std::string& layout) {
-  EXPECT(layout.empty() || layout == "same_as_input", name, " is \"", layout,
-         "\", expected \"\" or \"same_as_input\"");
+  expect_text(name, layout, {"", "same_as_input"});
   return !layout.empty();
 }
 
@@ -268,8 +274,6 @@ std::optional<at::Tensor> softmax_of(const char* name, const std::optional<at::T
   return tensor->reshape({query.size(0), query.size(1), kSoftmaxCopies});
 }
 
-}  // namespace
-
 void write_softmax(const at::Tensor& packed, const SequencePart& part, const at::Tensor& values,
                    bool as_input) {
   const at::Tensor copies = values.squeeze(0).expand({-1, -1, kSoftmaxCopies});
@@ -277,6 +281,7 @@ void write_softmax(const at::Tensor& packed, const SequencePart& part, const at:
   own.copy_(as_input ? copies.transpose(0, 1) : copies.reshape(own.sizes()));
 }
 
+// Reads what write_softmax() writes.
 at::Tensor read_softmax(const at::Tensor& packed, const SequencePart& part, bool as_input) {
   const at::Tensor own = packed.narrow(0, part.first, part.size);
   const at::Tensor by_head =
@@ -284,28 +289,34 @@ at::Tensor read_softmax(const at::Tensor& packed, const SequencePart& part, bool
   return by_head.narrow(2, 0, 1).unsqueeze(0);
 }
 
+}  // namespace
+
+PackedResults::PackedResults(const at::Tensor& query, const at::Tensor& value)
+    : largest(at::zeros({query.size(0), query.size(1), kSoftmaxCopies},
+                        query.options().dtype(at::kFloat))),
+      sum(at::zeros_like(largest)),
+      results(at::zeros({query.size(0), query.size(1), value.size(2)}, largest.options())) {}
+
+void PackedResults::write(const SequencePart& part, const SoftmaxAttention& attention,
+                          bool as_input) const {
+  write_softmax(largest, part, attention.largest(), as_input);
+  write_softmax(sum, part, attention.sum(), as_input);
+  PackedAttention::write(results, part, attention.result());
+}
+
 void write_attention(const at::Tensor& query, const at::Tensor& value,
                      const PackedAttention& sequences, bool as_input, Output& softmax_max,
                      Output& softmax_sum, Output& out) {
-  const int64_t heads = query.size(1);
   check_softmax("softmaxMaxOut", softmax_max, query, as_input);
   check_softmax("softmaxSumOut", softmax_sum, query, as_input);
-  const auto options = query.options().dtype(at::kFloat);
-  const at::Tensor largest = at::zeros({query.size(0), heads, kSoftmaxCopies}, options);
-  const at::Tensor sum = at::zeros_like(largest);
-  const at::Tensor results = at::zeros({query.size(0), heads, value.size(2)}, options);
-  if (has_values(query)) {
-    for (size_t i = 0; i < sequences.count(); ++i) {
-      if (sequences.queries(i).size == 0) continue;
-      const SoftmaxAttention attention = sequences.attention(i);
-      write_softmax(largest, sequences.queries(i), attention.largest(), as_input);
-      write_softmax(sum, sequences.queries(i), attention.sum(), as_input);
-      PackedAttention::write(results, sequences.queries(i), attention.result());
-    }
+  const PackedResults packed(query, value);
+  for (size_t i = 0; has_values(query) && i < sequences.count(); ++i) {
+    if (sequences.queries(i).size == 0) continue;
+    packed.write(sequences.queries(i), sequences.attention(i), as_input);
   }
-  softmax_max = largest.view(softmax_max->sizes());
-  softmax_sum = sum.view(softmax_sum->sizes());
-  out = results;
+  softmax_max = packed.largest.view(softmax_max->sizes());
+  softmax_sum = packed.sum.view(softmax_sum->sizes());
+  out = packed.results;
 }
 
 PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
@@ -352,15 +363,15 @@ at::Tensor with_rotary(const char* name, const at::Tensor& part,
              rotary->size(1) == part.size(1) && rotary->size(2) <= part.size(2),
          name, " has shape ", rotary->sizes(), ", expected ", part.sizes(),
          " with as many elements in a head or fewer");
-  const at::Tensor parts[] = {part, *rotary};
-  return at::cat(at::TensorList(parts), 2);
+  return at::cat({part, *rotary}, 2);
 }
 
 void check_rotary(const RotaryParts& rotary, const AttentionArguments& arguments) {
   EXPECT(rotary.query.has_value() == rotary.key.has_value(),
-         "one of the rotary parts of query and key is null, expected both or none");
+         rotary.key ? "queryRope" : rotary.key_name,
+         " is null, expected both rotary parts or none");
   if (!rotary.query) return;
-  EXPECT(!arguments.shift, "the shift is given, expected null with rotary parts");
+  EXPECT(!arguments.shift, arguments.shift_name, " is given, expected null with rotary parts");
   EXPECT(!arguments.drop_mask, "dropMaskOptional is given, expected null with rotary parts");
   EXPECT(arguments.mask, "attenMaskOptional is null, expected a mask with rotary parts");
   EXPECT(arguments.keep == 1, "keepProb is ", arguments.keep, ", expected 1 with rotary parts");

@@ -21,6 +21,20 @@ struct SequencePart {
 // The ranges of a dimension of `total` elements, from the cumulative sums of their sizes.
 std::vector<SequencePart> parts_of(const char* name, const at::OptionalIntArrayRef& sums,
                                    int64_t total);
+// The size of the longest sequence; 0 if there is none.
+int64_t longest(const std::vector<SequencePart>& parts);
+
+// The ranges of queries and of keys, as many of both.
+struct PackedSequences {
+  std::vector<SequencePart> queries;
+  std::vector<SequencePart> keys;
+};
+PackedSequences sequences_of(const at::Tensor& query, const at::OptionalIntArrayRef& query_sums,
+                             const at::Tensor& key, const at::OptionalIntArrayRef& key_sums);
+
+// Checks the layout and the shapes of packed queries, keys and values.
+void check_packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                  const std::string& layout, int64_t heads);
 
 // The sequences of one call.
 class PackedAttention {
@@ -29,11 +43,11 @@ class PackedAttention {
                   const std::string& layout, const at::OptionalIntArrayRef& query_sums,
                   const at::OptionalIntArrayRef& key_sums, const AttentionArguments& arguments);
 
-  size_t count() const { return queries_.size(); }
+  size_t count() const { return sequences_.queries.size(); }
   // The number of scores of all heads of all sequences.
   int64_t scores() const { return scores_ * arguments_.heads; }
-  const SequencePart& queries(size_t i) const { return queries_[i]; }
-  const SequencePart& keys(size_t i) const { return keys_[i]; }
+  const SequencePart& queries(size_t i) const { return sequences_.queries[i]; }
+  const SequencePart& keys(size_t i) const { return sequences_.keys[i]; }
 
   // Reads a range as (batch, heads, sequence, elements).
   static at::Tensor read(const at::Tensor& packed, const SequencePart& part);
@@ -48,15 +62,14 @@ class PackedAttention {
   void check_mode() const;
   void check_shift() const;
   void check_mask() const;
-  bool makes_shift() const {
-    return arguments_.shift_type == kDistance || arguments_.shift_type == kRoot;
-  }
   bool has_whole_mask() const {
     return arguments_.mask &&
            (arguments_.sparse_mode == kDefaultMask || arguments_.sparse_mode == kAllMask);
   }
-  int64_t keys_in_all() const { return keys_.back().first + keys_.back().size; }
-  int64_t queries_in_all() const { return queries_.back().first + queries_.back().size; }
+  // The number of queries or of keys of all sequences.
+  static int64_t total(const std::vector<SequencePart>& parts) {
+    return parts.back().first + parts.back().size;
+  }
   // True if a two-dimensional mask covers the packed queries and keys, not one sequence.
   bool masks_all_sequences() const;
 
@@ -73,26 +86,39 @@ class PackedAttention {
   at::Tensor key_;
   at::Tensor value_;
   AttentionArguments arguments_;
-  std::vector<SequencePart> queries_;
-  std::vector<SequencePart> keys_;
+  PackedSequences sequences_;
   std::vector<int64_t> scores_before_;  // for one head
   int64_t scores_ = 0;
-  int64_t most_queries_ = 0;
-  int64_t most_keys_ = 0;
+  int64_t longest_queries_ = 0;
+  int64_t longest_keys_ = 0;
   std::optional<size_t> first_filled_;
   std::optional<size_t> last_filled_;
 };
 
-// Writes the maxima or sums of one sequence, (batch, heads, queries, 1). By default the values of a
-// head are contiguous within each sequence, whatever the tensor's shape; `as_input` selects the
-// layout of the inputs.
-void write_softmax(const at::Tensor& packed, const SequencePart& part, const at::Tensor& values,
-                   bool as_input);
-// Reads what write_softmax() writes.
-at::Tensor read_softmax(const at::Tensor& packed, const SequencePart& part, bool as_input);
+// The results of all sequences; 0 for tokens outside all sequences.
+struct PackedResults {
+  PackedResults(const at::Tensor& query, const at::Tensor& value);
+
+  // Writes those of one sequence. By default the maxima or sums of a head are contiguous within
+  // each sequence, whatever the tensor's shape; `as_input` selects the layout of the inputs.
+  void write(const SequencePart& part, const SoftmaxAttention& attention,
+             bool as_input = false) const;
+
+  at::Tensor largest;  // tokens, heads, copies
+  at::Tensor sum;
+  at::Tensor results;  // tokens, heads, elements
+};
 // True if the softmax layout is that of the inputs.
 bool is_as_input(const char* name, const std::string& layout);
-// Writes the results of all sequences. Tokens outside all sequences get 0.
+template <class Version>
+bool is_as_input(const Version& row) {
+  if constexpr (requires { row.softmaxOutLayout; }) {
+    return is_as_input("softmaxOutLayout", row.softmaxOutLayout);
+  } else if constexpr (requires { row.softmaxInLayout; }) {
+    return is_as_input("softmaxInLayout", row.softmaxInLayout);
+  }
+  return false;
+}
 void write_attention(const at::Tensor& query, const at::Tensor& value,
                      const PackedAttention& sequences, bool as_input, Output& softmax_max,
                      Output& softmax_sum, Output& out);
@@ -103,7 +129,7 @@ struct PackedGradients {
   at::Tensor sink;  // zeros if there is no sink
 };
 
-// The maxima and sums of the forward pass have the layout of write_softmax().
+// The maxima and sums of the forward pass have the layout of PackedResults.
 PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
                                  const at::Tensor& value, const at::Tensor& dy,
                                  const ForwardPass& forward, bool as_input,
@@ -113,8 +139,9 @@ void check_value_size(const at::Tensor& key, const at::Tensor& value);
 
 // The parts of queries and keys that have rotary embeddings, in tensors of their own.
 struct RotaryParts {
-  std::optional<at::Tensor> query;
-  std::optional<at::Tensor> key;
+  std::optional<at::Tensor> query = {};
+  std::optional<at::Tensor> key = {};
+  const char* key_name = "keyRope";
 };
 // Concatenates both parts of each head, so that the scores are the sum of those of the parts.
 at::Tensor with_rotary(const char* name, const at::Tensor& part,

@@ -6,37 +6,17 @@ namespace aclnn_host::attention_prompt_rows {
 
 namespace {
 
-constexpr std::string_view kLayouts = "BSH BSND BNSD BNSD_BSND";
-constexpr std::string_view kLayoutsOfV3 = "BSH BSND BNSD BNSD_BSND TND";
+constexpr std::string_view kLayouts[] = {"BSH", "BSND", "BNSD", "BNSD_BSND"};
+constexpr std::string_view kLayoutsOfV3[] = {"BSH", "BSND", "BNSD", "BNSD_BSND", "TND"};
 
 template <class Version>
 void attend(Version& row) {
-  InferenceArguments arguments{.query = row.query,
-                               .key = {row.key},
-                               .value = {row.value},
-                               .mask = row.attenMask,
-                               .query_lengths = lengths_of(row.actualSeqLengths),
-                               .heads = row.numHeads,
-                               .key_heads = row.numKeyValueHeads,
-                               .scale = row.scaleValue,
-                               .pre_tokens = row.preTokens,
-                               .next_tokens = row.nextTokens,
-                               .layout = row.inputLayout,
-                               .layouts = kLayouts};
-  if constexpr (requires { row.sparseMode; }) {
+  InferenceArguments arguments = inference_arguments(row, kLayouts);
+  arguments.query_lengths = lengths_of(row.actualSeqLengths);
+  if constexpr (requires { row.actualSeqLengthsKv; }) {
     arguments.key_lengths = lengths_of(row.actualSeqLengthsKv);
-    arguments.dequant_scale1 = row.deqScale1;
-    arguments.quant_scale1 = row.quantScale1;
-    arguments.dequant_scale2 = row.deqScale2;
-    arguments.quant_scale2 = row.quantScale2;
-    arguments.quant_offset2 = row.quantOffset2;
-    arguments.sparse_mode = row.sparseMode;
   }
-  if constexpr (requires { row.innerPrecise; }) {
-    arguments.layouts = kLayoutsOfV3;
-    arguments.shift = row.pseShift;
-    arguments.inner_precise = row.innerPrecise;
-  }
+  if constexpr (requires { row.innerPrecise; }) arguments.layouts = kLayoutsOfV3;
   infer_attention(arguments, row.attentionOut, nullptr);
 }
 

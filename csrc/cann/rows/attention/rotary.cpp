@@ -1,5 +1,6 @@
 // Rotary position embeddings: rotate pairs of elements of the last dimension by an angle.
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
@@ -18,26 +19,20 @@ Mode mode_of(int64_t mode) {
 Mode mode_of(const std::string& name) {
   if (name == "interleave") return kInterleave;
   if (name == "quarter") return kQuarter;
-  EXPECT(name == "half", "rotaryMode is \"", name,
-         "\", expected \"half\", \"interleave\" or \"quarter\"");
+  expect_text("rotaryMode", name, {"half", "interleave", "quarter"});
   return kHalf;
 }
 
 at::Tensor every_second(const at::Tensor& x, int64_t first) {
   return x.slice(-1, first, std::nullopt, 2);
 }
-at::Tensor joined(const at::Tensor& first, const at::Tensor& second) {
-  const at::Tensor parts[] = {first, second};
-  return at::cat(at::TensorList(parts), -1);
-}
 at::Tensor interleaved(const at::Tensor& even, const at::Tensor& odd) {
-  const at::Tensor parts[] = {even, odd};
-  return at::stack(at::TensorList(parts), -1).flatten(-2);
+  return at::stack({even, odd}, -1).flatten(-2);
 }
 
 // Reorders the elements as in the result; the order changes only in interleave-half.
 at::Tensor arranged(const at::Tensor& x, Mode mode) {
-  return mode == kInterleaveHalf ? joined(every_second(x, 0), every_second(x, 1)) : x;
+  return mode == kInterleaveHalf ? at::cat({every_second(x, 0), every_second(x, 1)}, -1) : x;
 }
 // The inverse of arranged().
 at::Tensor restored(const at::Tensor& x, Mode mode) {
@@ -47,19 +42,18 @@ at::Tensor restored(const at::Tensor& x, Mode mode) {
 }
 // Maps each pair (a, b) of arranged elements to (-b, a). Applied twice it is a negation, so its
 // transpose is its negation.
-at::Tensor turned(const at::Tensor& x, Mode mode) {
+at::Tensor quarter_turn(const at::Tensor& x, Mode mode) {
   if (mode == kInterleave) return interleaved(-every_second(x, 1), every_second(x, 0));
   if (mode == kQuarter) {
-    const int64_t half = x.size(-1) / 2;
-    return turned(x.unflatten(-1, {2, half}), kHalf).flatten(-2);
+    return quarter_turn(x.unflatten(-1, {2, x.size(-1) / 2}), kHalf).flatten(-2);
   }
   const auto halves = x.chunk(2, -1);
-  return joined(-halves[1], halves[0]);
+  return at::cat({-halves[1], halves[0]}, -1);
 }
 
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, Mode mode) {
   const at::Tensor start = arranged(wide(x), mode);
-  return start * wide(cos) + turned(start, mode) * wide(sin);
+  return start * wide(cos) + quarter_turn(start, mode) * wide(sin);
 }
 
 void expect_pairs(const char* name, const at::Tensor& x, Mode mode) {
@@ -98,11 +92,8 @@ void check_angles_of_any(const at::Tensor& x, const at::Tensor& cos, const at::T
   expect_dims("x", x, 3, 4);
   expect_dims("cos", cos, x.dim());
   expect_dims("sin", sin, x.dim());
-  if (x.dim() == 4) {
-    check_angles("x", x, cos, sin, mode);
-  } else {
-    check_angles("x", x.unsqueeze(0), cos.unsqueeze(0), sin.unsqueeze(0), mode);
-  }
+  if (x.dim() == 4) return check_angles("x", x, cos, sin, mode);
+  check_angles("x", x.unsqueeze(0), cos.unsqueeze(0), sin.unsqueeze(0), mode);
 }
 
 // Embeds query and key in place. The layout decides which dimension is the heads; cos and sin have
@@ -164,14 +155,15 @@ ACLNN(RotaryPositionEmbeddingGrad, (Floating<In>, dy), (Floating<In>, cos), (Flo
   const Mode pairs = mode_of(mode);
   check_angles("dy", dy, cos, sin, pairs);
   const at::Tensor gradient = wide(dy);
-  const at::Tensor dx = restored(gradient * wide(cos) - turned(gradient * wide(sin), pairs), pairs);
+  const at::Tensor dx =
+      restored(gradient * wide(cos) - quarter_turn(gradient * wide(sin), pairs), pairs);
   if (!xOptional) {
     dxOut = dx;
     return;
   }
   const at::Tensor x = arranged(wide(*xOptional), pairs);
   const at::Tensor dcos = (gradient * x).sum_to_size(cos.sizes());
-  const at::Tensor dsin = (gradient * turned(x, pairs)).sum_to_size(sin.sizes());
+  const at::Tensor dsin = (gradient * quarter_turn(x, pairs)).sum_to_size(sin.sizes());
   dxOut = dx;
   dcosOut = dcos;
   dsinOut = dsin;

@@ -11,14 +11,6 @@ namespace aclnn_host::attention_rotary_cache_rows {
 
 namespace {
 
-bool is_absent(const at::OptionalIntArrayRef& sections) {
-  if (!sections) return true;
-  for (const int64_t section : *sections) {
-    if (section != 0) return false;
-  }
-  return true;
-}
-
 // With several positions for each token: takes its angles from sections of the positions' rows, one
 // after the other, or takes every third angle from the second and the third row.
 enum CacheMode : int64_t { kSections, kInterleaved };
@@ -54,7 +46,8 @@ at::Tensor looked_up(const at::Tensor& cache, const at::Tensor& positions,
 void check_sections(const at::Tensor& positions, const at::OptionalIntArrayRef& sections,
                     int64_t half) {
   if (positions.dim() == 1) {
-    EXPECT(is_absent(sections), "mropeSection is ", *sections,
+    const auto is_zero = [](int64_t section) { return section == 0; };
+    EXPECT(!sections || std::ranges::all_of(*sections, is_zero), "mropeSection is ", *sections,
            ", expected null for positions of one dimension");
     return;
   }
@@ -63,17 +56,15 @@ void check_sections(const at::Tensor& positions, const at::OptionalIntArrayRef& 
          positions.size(0), ", the rows of positions");
   int64_t left = half;
   for (const int64_t section : *sections) {
-    EXPECT(section >= 0 && section <= left, "mropeSection is ", *sections,
-           ", expected sizes with the sum ", half, ", half of the dimension of cosSinCache");
-    left -= section;
+    left = section < 0 || section > left ? -1 : left - section;
   }
   EXPECT(left == 0, "mropeSection is ", *sections, ", expected sizes with the sum ", half,
          ", half of the dimension of cosSinCache");
 }
 
 // Rotates the first elements of each head, each pair by one angle, and keeps the others.
-at::Tensor turned(const at::Tensor& tokens, const at::Tensor& angles, int64_t head_size,
-                  bool by_halves) {
+at::Tensor rotated(const at::Tensor& tokens, const at::Tensor& angles, int64_t head_size,
+                   bool by_halves) {
   const at::Tensor heads = wide(tokens).unflatten(1, {tokens.size(1) / head_size, head_size});
   const at::Tensor cos = angles.select(1, 0).unsqueeze(1);
   const at::Tensor sin = angles.select(1, 1).unsqueeze(1);
@@ -82,11 +73,9 @@ at::Tensor turned(const at::Tensor& tokens, const at::Tensor& angles, int64_t he
   const at::Tensor first = by_halves ? part.narrow(-1, 0, size / 2) : part.slice(-1, 0, size, 2);
   const at::Tensor second =
       by_halves ? part.narrow(-1, size / 2, size / 2) : part.slice(-1, 1, size, 2);
-  const at::Tensor results[] = {first * cos - second * sin, second * cos + first * sin};
-  const at::TensorList pair(results);
-  const at::Tensor parts[] = {by_halves ? at::cat(pair, -1) : at::stack(pair, -1).flatten(-2),
-                              heads.narrow(-1, size, head_size - size)};
-  return at::cat(at::TensorList(parts), -1).flatten(1);
+  const at::Tensor pairs =
+      at::stack({first * cos - second * sin, second * cos + first * sin}, by_halves ? -2 : -1);
+  return at::cat({pairs.flatten(-2), heads.narrow(-1, size, head_size - size)}, -1).flatten(1);
 }
 
 // Queries and keys are rows of tokens, with the heads side by side.
@@ -120,8 +109,8 @@ void embed(const at::Tensor& positions, const at::Tensor& query, const at::Tenso
   // The ones of a rehearsal may be out of the cache's range.
   if (is_rehearsed() && cache.size(0) <= 1) return;
   const at::Tensor angles = looked_up(cache, positions, sections, mode);
-  query_out = turned(query, angles, head_size, by_halves);
-  key_out = turned(key, angles, head_size, by_halves);
+  query_out = rotated(query, angles, head_size, by_halves);
+  key_out = rotated(key, angles, head_size, by_halves);
 }
 
 }  // namespace
@@ -139,10 +128,9 @@ ACLNN(RopeWithSinCosCacheV2, (IndexIn, positions), (Floating<In>, queryIn),
       (SameDtype<Floating<In>>, cosSinCache, "queryIn"), (Optional<Ints>, mropeSection),
       (int64_t, headSize), (bool, isNeoxStyle), (int64_t, cacheMode),
       (Like<Out>, queryOut, "queryIn"), (Like<Out>, keyOut, "keyIn")) {
-  EXPECT(cacheMode == 0 || cacheMode == 1, "cacheMode is ", cacheMode.value(),
-         ", expected 0 (sections) or 1 (interleaved)");
+  expect_one_of("cacheMode", cacheMode, {kSections, kInterleaved}, " (sections or interleaved)");
   embed(positions, queryIn, keyIn, cosSinCache, mropeSection, headSize, isNeoxStyle,
-        cacheMode == 0 ? kSections : kInterleaved, queryOut, keyOut);
+        static_cast<CacheMode>(cacheMode.value()), queryOut, keyOut);
 }
 
 }  // namespace aclnn_host::attention_rotary_cache_rows

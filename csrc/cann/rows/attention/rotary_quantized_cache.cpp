@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/updated_cache.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
@@ -20,10 +21,6 @@ struct Layout {
   int64_t tokens() const { return batch * sequence; }
 };
 
-void expect_text(const char* name, const std::string& text, const char* expected) {
-  EXPECT(text.empty() || text == expected, name, " is \"", text, "\", expected \"", expected, "\"");
-}
-
 // Accepts more elements than tokens or columns, as a vendor's sample has them.
 at::Tensor at_least(const char* name, const at::Tensor& numbers, int64_t count) {
   EXPECT(numbers.dim() == 1 && numbers.size(0) >= count, name, " has shape ", numbers.sizes(),
@@ -36,18 +33,14 @@ at::Tensor dequantized(const at::Tensor& x, const at::Tensor& weight_scale,
                        const std::optional<at::Tensor>& activation_scale,
                        const std::optional<at::Tensor>& bias) {
   expect_dtype("weightScaleOptional", weight_scale, at::kFloat);
-  at::Tensor values = x;
   const bool is_early = bias && bias->scalar_type() == at::kInt;
   at::Tensor addend;
   if (bias) {
-    EXPECT(is_early || bias->scalar_type() == at::kFloat ||
-               at::isReducedFloatingType(bias->scalar_type()),
-           "biasOptional has dtype ", dtype_text(bias->scalar_type()),
-           ", expected FLOAT, FLOAT16, BFLOAT16 or INT32");
+    expect_dtype("biasOptional", *bias, {at::kFloat, at::kHalf, at::kBFloat16, at::kInt});
     addend = at_least("biasOptional", *bias, x.size(1));
   }
-  if (is_early) values = values + addend;
-  values = values.to(at::kFloat) * at_least("weightScaleOptional", weight_scale, x.size(1));
+  at::Tensor values = (is_early ? x + addend : x).to(at::kFloat) *
+                      at_least("weightScaleOptional", weight_scale, x.size(1));
   if (activation_scale) {
     expect_dtype("activationScaleOptional", *activation_scale, at::kFloat);
     values =
@@ -56,33 +49,24 @@ at::Tensor dequantized(const at::Tensor& x, const at::Tensor& weight_scale,
   return bias && !is_early ? values + wide(addend) : values;
 }
 
-// Rotates the halves of each head by the angles of its token.
-at::Tensor rotated(const at::Tensor& heads, const at::Tensor& cos, const at::Tensor& sin) {
-  const auto halves = heads.chunk(2, -1);
-  const at::Tensor parts[] = {-halves[1], halves[0]};
-  return heads * cos + at::cat(at::TensorList(parts), -1) * sin;
-}
-
 at::Tensor quantized(const at::Tensor& heads, const char* scale_name, const at::Tensor& scale,
                      const char* offset_name, const std::optional<at::Tensor>& offset) {
   const at::IntArrayRef shape = heads.sizes().slice(1);
-  const int64_t count = c10::multiply_integers(shape);
-  expect_dtype(scale_name, scale, at::kFloat);
-  EXPECT(scale.numel() == count, scale_name, " has shape ", scale.sizes(), ", expected ", shape);
-  at::Tensor values = heads / scale.reshape(shape);
-  if (offset) {
-    expect_dtype(offset_name, *offset, at::kFloat);
-    EXPECT(offset->numel() == count, offset_name, " has shape ", offset->sizes(), ", expected ",
-           shape);
-    values = values + offset->reshape(shape);
-  }
+  const auto shaped = [&](const char* name, const at::Tensor& parameters) {
+    expect_dtype(name, parameters, at::kFloat);
+    EXPECT(parameters.numel() == c10::multiply_integers(shape), name, " has shape ",
+           parameters.sizes(), ", expected ", shape);
+    return parameters.reshape(shape);
+  };
+  at::Tensor values = heads / shaped(scale_name, scale);
+  if (offset) values = values + shaped(offset_name, *offset);
   return saturated(at::round(values), -128, 127).to(at::kChar);
 }
 
 // The positions of the tokens' rows in a cache of [blocks, rows, heads, size]. In a paged cache a
 // token with a negative index is not written.
-at::Tensor places_in(const at::Tensor& cache, const at::Tensor& indices, const Layout& layout,
-                     bool is_paged) {
+at::Tensor positions_in(const at::Tensor& cache, const at::Tensor& indices, const Layout& layout,
+                        bool is_paged) {
   const int64_t count = is_paged ? layout.tokens() : layout.batch;
   EXPECT(indices.numel() == count, "indices has shape ", indices.sizes(), ", expected ", count,
          " elements");
@@ -134,15 +118,14 @@ ACLNN(DequantRopeQuantKvcache, (In, x), (Floating<In>, cos), (Like<Floating<In>>
       (Optional<In>, biasOptional), (Ints, sizeSplits), (char*, quantModeOptional),
       (char*, layoutOptional), (bool, kvOutput), (char*, cacheModeOptional),
       (SameDtype<Out>, qOut, "cos"), (Optional<Out>, kOut), (Optional<Out>, vOut)) {
-  expect_text("quantModeOptional", quantModeOptional, "static");
-  expect_text("layoutOptional", layoutOptional, "BSND");
+  expect_text("quantModeOptional", quantModeOptional, {"", "static"});
+  expect_text("layoutOptional", layoutOptional, {"", "BSND"});
+  expect_text("cacheModeOptional", cacheModeOptional, {"", "contiguous", "page"});
   const bool is_paged = cacheModeOptional == "page";
-  if (!is_paged) expect_text("cacheModeOptional", cacheModeOptional, "contiguous");
   expect_dtype("kCacheRef", kCacheRef, at::kChar);
   const Layout layout = layout_of(x, sizeSplits, kCacheRef);
   const bool is_dequantized = x.scalar_type() == at::kInt;
-  EXPECT(at::isReducedFloatingType(cos.scalar_type()), "cos has dtype ",
-         dtype_text(cos.scalar_type()), ", expected FLOAT16 or BFLOAT16");
+  expect_dtype("cos", cos, {at::kHalf, at::kBFloat16});
   if (!is_dequantized) expect_dtype("x", x, cos);
   std::vector<int64_t> angles{layout.batch, layout.sequence, 1, layout.head_size};
   if (x.dim() == 2) angles = {layout.batch, layout.head_size};
@@ -159,18 +142,18 @@ ACLNN(DequantRopeQuantKvcache, (In, x), (Floating<In>, cos), (Like<Floating<In>>
   };
   const at::Tensor cosines = wide(cos).reshape({layout.tokens(), 1, layout.head_size});
   const at::Tensor sines = wide(sin).reshape({layout.tokens(), 1, layout.head_size});
-  const at::Tensor queries = rotated(in_heads(parts[0], layout.query_heads), cosines, sines);
-  const at::Tensor keys = rotated(in_heads(parts[1], layout.heads), cosines, sines);
+  const at::Tensor queries = rotated_halves(in_heads(parts[0], layout.query_heads), cosines, sines);
+  const at::Tensor keys = rotated_halves(in_heads(parts[1], layout.heads), cosines, sines);
   const at::Tensor rows = in_heads(parts[2], layout.heads);
   const auto shaped = [&](const at::Tensor& heads) {
     return x.dim() == 2 ? heads : heads.unflatten(0, {layout.batch, layout.sequence});
   };
-  const at::Tensor places = places_in(kCacheRef, indices, layout, is_paged);
+  const at::Tensor positions = positions_in(kCacheRef, indices, layout, is_paged);
   const at::Tensor new_keys = quantized(keys, "scaleK", scaleK, "offsetKOptional", offsetKOptional);
   const at::Tensor new_values =
       quantized(rows, "scaleV", scaleV, "offsetVOptional", offsetVOptional);
-  const at::Tensor key_cache = updated(kCacheRef, places, new_keys);
-  const at::Tensor value_cache = updated(vCacheRef, places, new_values);
+  const at::Tensor key_cache = updated(kCacheRef, positions, new_keys);
+  const at::Tensor value_cache = updated(vCacheRef, positions, new_values);
   // Values that were not dequantised may be a view of the caller's memory.
   const at::Tensor value_rows = kvOutput ? shaped(rows).clone() : rows;
   qOut = shaped(queries);

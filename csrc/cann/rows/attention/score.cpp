@@ -21,10 +21,7 @@ void attend(Version& row) {
 }
 template <class Version>
 void differentiate(Version& row) {
-  if constexpr (requires { row.dsinkOut; }) {
-    EXPECT(row.dsinkOut || !row.sinkInOptional,
-           "dsinkOut is null, expected a tensor as sinkInOptional is");
-  }
+  check_sink_gradient(row);
   const std::optional<at::Tensor> dsink = write_batched_gradients(
       row.query, row.keyIn, row.value, row.dy,
       {row.softmaxMaxOptional, row.softmaxSumOptional, row.attentionInOptional},
@@ -50,12 +47,12 @@ bool is_packed(const std::string& layout) {
 void refuse_packed_arguments(const at::OptionalIntArrayRef& query_sums,
                              const at::OptionalIntArrayRef& key_sums, const char* layout_name,
                              const std::string& softmax_layout) {
-  const auto refuse_given = [](const char* name, bool is_given) {
+  const auto refuse = [](const char* name, bool is_given) {
     EXPECT(!is_given, name, " is given, expected null as inputLayout is not \"TND\"");
   };
-  refuse_given("actualSeqQLenOptional", query_sums && !query_sums->empty());
-  refuse_given("actualSeqKvLenOptional", key_sums && !key_sums->empty());
-  refuse_given(layout_name, !softmax_layout.empty());
+  refuse("actualSeqQLenOptional", query_sums && !query_sums->empty());
+  refuse("actualSeqKvLenOptional", key_sums && !key_sums->empty());
+  refuse(layout_name, !softmax_layout.empty());
 }
 
 // The sequences of version 4, which draws one dropout bit for each score if there is no mask.
@@ -85,64 +82,57 @@ PackedAttention packed(const at::Tensor& query, const at::Tensor& key, const at:
 // not read them.
 ACLNN_STRUCT(FlashAttentionScore, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
              (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-             (Refused<In>, paddingMaskOptional,
-              "the host CANN does not compute with padding masks"),
-             (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
-             (double, scaleValueOptional), (double, keepProbOptional), (int64_t, preTokensOptional),
+             (Refused<In>, paddingMaskOptional, kPaddingMasks), (Optional<In>, attenMaskOptional),
+             (Optional<Ints>, prefixOptional), (double, scaleValueOptional),
+             (double, keepProbOptional), (int64_t, preTokensOptional),
              (int64_t, nextTokensOptional), (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPreciseOptional,
-              "a query that sees no key has the result 0 with every value"),
-             (int64_t, sparseModeOptional), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-             (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"),
-             (Out, attentionOutOut)) {
+             (Unused<int64_t>, innerPreciseOptional, kResultIsZero), (int64_t, sparseModeOptional),
+             (Out, softmaxMaxOut), (Out, softmaxSumOut),
+             (Unused<Optional<Out>>, softmaxOutOut, kLeftAsItIs), (Out, attentionOutOut)) {
   attend(*this);
 }
 // Behaviour of FlashAttentionScoreGrad*, FlashAttentionUnpaddingScoreGrad*: The gradient takes the
 // maxima and sums of the softmax, and the result, as they are given. They may be of more keys than
 // the call has, as in ring attention. A null argument is computed again. A query whose maximum is
 // -inf or whose sum is 0 has no gradient.
-ACLNN_STRUCT(
-    FlashAttentionScoreGrad, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
-    (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-    (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-    (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
-    (double, scaleValueOptional), (double, keepProbOptional), (int64_t, preTokensOptional),
-    (int64_t, nextTokensOptional), (int64_t, headNum), (char*, inputLayout),
-    (Unused<int64_t>, innerPreciseOptional,
-     "a query that sees no key has no gradient with every value"),
-    (int64_t, sparseModeOptional), (Out, dqOut), (Out, dkOut), (Out, dvOut),
-    (Optional<Out>, dpseOut)) {
+ACLNN_STRUCT(FlashAttentionScoreGrad, (Floating<In>, query), (Floating<In>, keyIn),
+             (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
+             (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+             (Optional<In>, softmaxSumOptional),
+             (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+             (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+             (double, scaleValueOptional), (double, keepProbOptional), (int64_t, preTokensOptional),
+             (int64_t, nextTokensOptional), (int64_t, headNum), (char*, inputLayout),
+             (Unused<int64_t>, innerPreciseOptional, kNoGradient), (int64_t, sparseModeOptional),
+             (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut)) {
   differentiate(*this);
 }
 
-ACLNN_STRUCT(
-    FlashAttentionScoreV2, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
-    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
-    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
-    (char*, inputLayout),
-    (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
-    (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
+ACLNN_STRUCT(FlashAttentionScoreV2, (Floating<In>, query), (Floating<In>, key),
+             (Floating<In>, value), (Optional<In>, realShiftOptional),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
+             (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
+             (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+             (int64_t, headNum), (char*, inputLayout),
+             (Unused<int64_t>, innerPrecise, kResultIsZero), (int64_t, sparseMode),
+             (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+             (Unused<Optional<Out>>, softmaxOutOut, kLeftAsItIs), (Out, attentionOutOut)) {
   attend(*this);
 }
-ACLNN_STRUCT(
-    FlashAttentionScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
-    (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-    (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-    (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
-    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
-    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
-    (char*, inputLayout),
-    (Unused<int64_t>, innerPrecise, "a query that sees no key has no gradient with every value"),
-    (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
-    (Optional<Out>, dpseOut)) {
+ACLNN_STRUCT(FlashAttentionScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
+             (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
+             (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+             (Optional<In>, softmaxSumOptional),
+             (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+             (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+             (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+             (int64_t, headNum), (char*, inputLayout), (Unused<int64_t>, innerPrecise, kNoGradient),
+             (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+             (Optional<Out>, dpseOut)) {
   differentiate(*this);
 }
 
@@ -150,63 +140,58 @@ ACLNN_STRUCT(
 // Behaviour of FlashAttentionScoreV3, FlashAttentionScoreGradV3, FlashAttentionVarLenScoreV5,
 // FlashAttentionUnpaddingScoreGradV5: A sink is one more score of each query, without a value. It
 // counts in the maximum and in the sum.
-ACLNN_STRUCT(
-    FlashAttentionScoreV3, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<In>, sinkOptional),
-    (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
-    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-    (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
-    (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
+ACLNN_STRUCT(FlashAttentionScoreV3, (Floating<In>, query), (Floating<In>, key),
+             (Floating<In>, value), (Optional<In>, realShiftOptional),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
+             (Optional<In>, attenMaskOptional), (Optional<In>, sinkOptional),
+             (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
+             (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+             (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+             (Unused<int64_t>, innerPrecise, kResultIsZero), (int64_t, sparseMode),
+             (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+             (Unused<Optional<Out>>, softmaxOutOut, kLeftAsItIs), (Out, attentionOutOut)) {
   attend(*this);
 }
-ACLNN_STRUCT(
-    FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
-    (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-    (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-    (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
-    (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
-    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-    (Unused<int64_t>, innerPrecise, "a query that sees no key has no gradient with every value"),
-    (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
-    (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
+ACLNN_STRUCT(FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, keyIn),
+             (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
+             (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+             (Optional<In>, softmaxSumOptional),
+             (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+             (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
+             (Optional<Ints>, prefixOptional), (Optional<Ints>, qStartIdxOptional),
+             (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+             (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+             (Unused<int64_t>, innerPrecise, kNoGradient), (int64_t, sparseMode),
+             (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut), (Optional<Out>, dpseOut),
+             (Optional<Out>, dsinkOut)) {
   differentiate(*this);
 }
 
 // The arguments for Ascend950: without a mask, the dropout is drawn from the seed.
-ACLNN_STRUCT(
-    FlashAttentionScoreV4, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional),
-    (Refused<In>, queryRopeOptional, "the host CANN does not compute with rotary parts here"),
-    (Refused<In>, keyRopeOptional, "the host CANN does not compute with rotary parts here"),
-    (Refused<In>, dScaleQOptional, "the host CANN does not compute quantised attention here"),
-    (Refused<In>, dScaleKOptional, "the host CANN does not compute quantised attention here"),
-    (Refused<In>, dScaleVOptional, "the host CANN does not compute quantised attention here"),
-    (Refused<In>, sinkOptional, "the host CANN does not compute with sinks here"),
-    (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
-    (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
-    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-    (Unused<int64_t>, innerPrecise, "a query that sees no key has the result 0 with every value"),
-    (int64_t, sparseMode), (int64_t, outDtype), (int64_t, pseType), (char*, softmaxOutLayout),
-    (int64_t, seed), (int64_t, offset), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
+ACLNN_STRUCT(FlashAttentionScoreV4, (Floating<In>, query), (Floating<In>, key),
+             (Floating<In>, value), (Optional<In>, realShiftOptional),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
+             (Optional<In>, attenMaskOptional), (Refused<In>, queryRopeOptional, kRotaryParts),
+             (Refused<In>, keyRopeOptional, kRotaryParts),
+             (Refused<In>, dScaleQOptional, kQuantised), (Refused<In>, dScaleKOptional, kQuantised),
+             (Refused<In>, dScaleVOptional, kQuantised), (Refused<In>, sinkOptional, kSinks),
+             (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
+             (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
+             (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+             (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+             (Unused<int64_t>, innerPrecise, kResultIsZero), (int64_t, sparseMode),
+             (int64_t, outDtype), (int64_t, pseType), (char*, softmaxOutLayout), (int64_t, seed),
+             (int64_t, offset), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+             (Unused<Optional<Out>>, softmaxOutOut, kLeftAsItIs), (Out, attentionOutOut)) {
   check_out_dtype(query, outDtype);
   const AttentionArguments arguments = attention_arguments(*this);
   const Source source = source_of(seed, offset);
   if (is_packed(inputLayout)) {
     const PackedAttention sequences = packed(query, key, value, arguments, inputLayout,
                                              actualSeqQLenOptional, actualSeqKvLenOptional, source);
-    write_attention(query, value, sequences, is_as_input("softmaxOutLayout", softmaxOutLayout),
-                    softmaxMaxOut, softmaxSumOut, attentionOutOut);
+    write_attention(query, value, sequences, is_as_input(*this), softmaxMaxOut, softmaxSumOut,
+                    attentionOutOut);
     return;
   }
   refuse_packed_arguments(actualSeqQLenOptional, actualSeqKvLenOptional, "softmaxOutLayout",
@@ -217,18 +202,13 @@ ACLNN_STRUCT(
 ACLNN_STRUCT(
     FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
     (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-    (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-    (Optional<In>, attentionInOptional),
-    (Refused<In>, sinkInOptional, "the host CANN does not compute with sinks here"),
-    (Refused<In>, queryRopeOptional, "the host CANN does not compute with rotary parts here"),
-    (Refused<In>, keyRopeOptional, "the host CANN does not compute with rotary parts here"),
-    (Refused<In>, dScaleQOptional, "the host CANN does not compute quantised attention here"),
-    (Refused<In>, dScaleKOptional, "the host CANN does not compute quantised attention here"),
-    (Refused<In>, dScaleVOptional, "the host CANN does not compute quantised attention here"),
-    (Refused<In>, dScaleDyOptional, "the host CANN does not compute quantised attention here"),
-    (Refused<In>, dScaleOOptional, "the host CANN does not compute quantised attention here"),
+    (Refused<In>, paddingMaskOptional, kPaddingMasks), (Optional<In>, attenMaskOptional),
+    (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
+    (Unused<Optional<In>>, softmaxInOptional, "reserved"), (Optional<In>, attentionInOptional),
+    (Refused<In>, sinkInOptional, kSinks), (Refused<In>, queryRopeOptional, kRotaryParts),
+    (Refused<In>, keyRopeOptional, kRotaryParts), (Refused<In>, dScaleQOptional, kQuantised),
+    (Refused<In>, dScaleKOptional, kQuantised), (Refused<In>, dScaleVOptional, kQuantised),
+    (Refused<In>, dScaleDyOptional, kQuantised), (Refused<In>, dScaleOOptional, kQuantised),
     (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
     (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
     (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
@@ -244,12 +224,11 @@ ACLNN_STRUCT(
   const AttentionArguments arguments = attention_arguments(*this);
   const Source source = source_of(seed, offset);
   if (is_packed(inputLayout)) {
-    const bool as_input = is_as_input("softmaxInLayout", softmaxInLayout);
     const PackedAttention sequences = packed(query, keyIn, value, arguments, inputLayout,
                                              actualSeqQLenOptional, actualSeqKvLenOptional, source);
     const PackedGradients gradients = packed_gradients(
         query, keyIn, value, dy, {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
-        as_input, sequences);
+        is_as_input(*this), sequences);
     dqOut = gradients.query;
     dkOut = gradients.key;
     dvOut = gradients.value;

@@ -1,11 +1,11 @@
 // Attention to keys that were selected for each query (DeepSeek sparse attention), and its
 // gradients.
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/token_sequences.h"
 #include "cann/rows/attention/training.h"
 #include "cann/rows/checks.h"
@@ -17,29 +17,28 @@ namespace {
 
 // The arguments of a call.
 struct Selected {
-  const at::Tensor& query;
-  const at::Tensor& key;
-  const at::Tensor& value;
-  const at::Tensor& indices;
-  const std::optional<at::Tensor>& table;
-  const std::optional<at::Tensor>& query_lengths;
-  const std::optional<at::Tensor>& key_lengths;
-  const std::optional<at::Tensor>& query_rope;
-  const std::optional<at::Tensor>& key_rope;
+  at::Tensor query;
+  at::Tensor key;
+  at::Tensor value;
+  at::Tensor indices;
+  std::optional<at::Tensor> table;
+  std::optional<at::Tensor> query_lengths;
+  std::optional<at::Tensor> key_lengths;
+  std::optional<at::Tensor> query_rope;
+  std::optional<at::Tensor> key_rope;
   double scale;
   int64_t block;
   std::string query_layout;
   std::string key_layout;
   int64_t mode;
-  bool returns_softmax;
 };
 
 constexpr int64_t kSize = 512, kRopeSize = 64;  // of one head
 
-void expect_reduced(const at::Tensor& query) {
-  EXPECT(at::isReducedFloatingType(query.scalar_type()), "query has dtype ",
-         dtype_text(query.scalar_type()), ", expected FLOAT16 or BFLOAT16");
-}
+constexpr SequenceNames kQueryNames{"query", "layoutQueryOptional",
+                                    "actualSeqLengthsQueryOptional"};
+constexpr SequenceNames kKeyNames{"key", "layoutKvOptional", "actualSeqLengthsKvOptional",
+                                  "blockTableOptional"};
 
 void check(const Selected& given) {
   constexpr int64_t kMostHeads = 128;
@@ -53,25 +52,18 @@ void check(const Selected& given) {
   EXPECT(given.query_rope.has_value() == given.key_rope.has_value(),
          "one of queryRope and keyRope is given and the other is null");
   if (given.query_rope) {
-    const auto like = [&](const char* name, const at::Tensor& rope, const at::Tensor& part) {
-      std::vector<int64_t> shape = part.sizes().vec();
-      shape.back() = kRopeSize;
-      expect_dtype(name, rope, part);
-      expect_shape(name, rope, shape);
-    };
-    like("queryRope", *given.query_rope, query);
-    like("keyRope", *given.key_rope, key);
+    expect_dtype("queryRope", *given.query_rope, query);
+    expect_shape("queryRope", *given.query_rope, with_last(query.sizes(), {kRopeSize}));
+    expect_dtype("keyRope", *given.key_rope, key);
+    expect_shape("keyRope", *given.key_rope, with_last(key.sizes(), {kRopeSize}));
   }
-  std::vector<int64_t> shape = query.sizes().vec();
   expect_dims("sparseIndices", given.indices, query.dim());
+  std::vector<int64_t> shape = with_last(query.sizes(), {given.indices.size(-1)});
   shape[shape.size() - 2] = 1;
-  shape.back() = given.indices.size(-1);
   expect_dtype("sparseIndices", given.indices, at::kInt);
   expect_shape("sparseIndices", given.indices, shape);
-  EXPECT(shape.back() > 0, "sparseIndices has no columns");
-  EXPECT(given.mode == 0 || given.mode == 3, "sparseMode is ", given.mode, ", expected 0 or 3");
-  EXPECT(given.query_layout != "PA_BSND", "the layout of query is \"PA_BSND\", expected BSND ",
-         "or TND");
+  expect_elements("sparseIndices", given.indices);
+  expect_one_of("sparseMode", given.mode, {0, 3});
 }
 
 void check_inference(const Selected& given, int64_t pre_tokens, int64_t next_tokens,
@@ -79,10 +71,8 @@ void check_inference(const Selected& given, int64_t pre_tokens, int64_t next_tok
   constexpr int64_t kMostBlock = 128, kAbsorbed = 2;
   EXPECT(given.block >= 1 && given.block <= kMostBlock && (given.block & (given.block - 1)) == 0,
          "sparseBlockSize is ", given.block, ", expected a power of 2 up to ", kMostBlock);
-  EXPECT(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,
-         "preTokens or nextTokens is not the largest number, the only one supported");
-  EXPECT(attention_mode == kAbsorbed, "attentionMode is ", attention_mode, ", expected ",
-         kAbsorbed);
+  expect_no_window(pre_tokens, next_tokens);
+  expect_one_of("attentionMode", attention_mode, {kAbsorbed});
 }
 
 // Flags of the keys that each query does not select: those outside the blocks in its list, which
@@ -99,24 +89,19 @@ at::Tensor unselected(const at::Tensor& indices, int64_t block, int64_t keys) {
   return ~marks.narrow(1, 0, blocks).repeat_interleave(block, 1).narrow(1, 0, keys);
 }
 
-at::Tensor joined(const at::Tensor& part, const std::optional<at::Tensor>& rope) {
-  if (!rope) return part;
-  const at::Tensor parts[] = {part, *rope};
-  return at::cat(at::TensorList(parts), -1);
-}
-
 // The sequences of a call.
 class Sequences {
  public:
-  Sequences(const Selected& given, const char* query_lengths, const char* key_lengths)
+  Sequences(const Selected& given, const SequenceNames& query_names, const SequenceNames& key_names)
       : given_(given),
-        queries_("query", given.query, given.query_layout, query_lengths, given.query_lengths),
-        keys_("key", given.key, given.key_layout, key_lengths, given.key_lengths, given.table) {
+        queries_(query_names, given.query, given.query_layout, given.query_lengths),
+        keys_(key_names, given.key, given.key_layout, given.key_lengths, given.table) {
     check(given);
     EXPECT(queries_.count() == keys_.count(), "key has ", keys_.count(), " sequences, expected ",
            queries_.count(), " as query has");
   }
 
+  const Selected& given() const { return given_; }
   const TokenSequences& queries() const { return queries_; }
   const TokenSequences& keys() const { return keys_; }
   int64_t tokens() const { return given_.query.numel() / (queries_.heads() * size()); }
@@ -153,9 +138,7 @@ class Sequences {
     const at::Tensor lists = given_.indices.reshape({tokens(), -1});
     at::Tensor hidden = unselected(lists.narrow(0, queries_.first(i), rows), given_.block, columns);
     if (given_.mode == 3) {
-      const auto places = given_.query.options().dtype(at::kLong);
-      hidden = hidden | (at::arange(columns, places) - at::arange(rows, places).unsqueeze(1) >
-                         columns - rows);
+      hidden = hidden | (keys_ahead(rows, columns, given_.query.options()) > columns - rows);
     }
     AttentionInputs inputs{read(queries_, given_.query, given_.query_rope, i),
                            read(keys_, given_.key, given_.key_rope, i),
@@ -166,7 +149,7 @@ class Sequences {
   }
 
  private:
-  const Selected& given_;
+  Selected given_;
   TokenSequences queries_;
   TokenSequences keys_;
 };
@@ -178,12 +161,13 @@ struct Results {
   at::Tensor largest;  // tokens, heads
   at::Tensor sum;
 };
-Results results_of(const Selected& given, Sequences& sequences) {
-  const auto options = given.query.options().dtype(at::kFloat);
+Results results_of(Sequences& sequences) {
+  const at::Tensor& query = sequences.given().query;
+  const auto options = query.options().dtype(at::kFloat);
   const int64_t tokens = sequences.tokens(), heads = sequences.queries().heads();
   const Results all{at::zeros({tokens, heads, sequences.size()}, options),
                     at::zeros({tokens, heads}, options), at::zeros({tokens, heads}, options)};
-  if (!has_values(given.query)) return all;
+  if (!has_values(query)) return all;
   sequences.measure();
   for (int64_t i = 0; i < sequences.queries().count(); ++i) {
     const int64_t rows = sequences.queries().length(i), first = sequences.queries().first(i);
@@ -197,23 +181,23 @@ Results results_of(const Selected& given, Sequences& sequences) {
   return all;
 }
 
-void attend(const Selected& given, int64_t pre_tokens, int64_t next_tokens, int64_t attention_mode,
-            Output& out, OptionalOutput& largest_out, OptionalOutput& sum_out) {
-  expect_reduced(given.query);
-  Sequences sequences(given, "actualSeqLengthsQuery", "actualSeqLengthsKv");
-  check_inference(given, pre_tokens, next_tokens, attention_mode);
+void attend(Sequences sequences, int64_t pre_tokens, int64_t next_tokens, int64_t attention_mode,
+            bool returns_softmax, Output& out, OptionalOutput& largest_out,
+            OptionalOutput& sum_out) {
+  const at::Tensor& query = sequences.given().query;
+  expect_dtype("query", query, {at::kHalf, at::kBFloat16});
+  check_inference(sequences.given(), pre_tokens, next_tokens, attention_mode);
   const std::vector<int64_t> of_softmax = sequences.softmax_shape();
-  if (given.returns_softmax) {
+  if (returns_softmax) {
     EXPECT(largest_out && sum_out && !sequences.keys().is_paged(),
-           "returnSoftmaxLse is true, expected tensors for the softmax and no pages of keys");
-    for (const OptionalOutput* each : {&largest_out, &sum_out}) {
-      expect_dtype((**each).name(), **each, at::kFloat);
-      expect_shape((**each).name(), **each, of_softmax);
-    }
+           "returnSoftmaxLse is true, expected tensors for softmaxMaxOut and softmaxSumOut and no ",
+           "pages of keys");
+    expect_float(*largest_out, of_softmax);
+    expect_float(*sum_out, of_softmax);
   }
-  const Results all = results_of(given, sequences);
-  out = all.results.view(given.query.sizes());
-  if (!given.returns_softmax) return;
+  const Results all = results_of(sequences);
+  out = all.results.view(query.sizes());
+  if (!returns_softmax) return;
   largest_out = all.largest.view(of_softmax);
   sum_out = all.sum.view(of_softmax);
 }
@@ -247,10 +231,12 @@ ACLNN(SparseFlashAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
       (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, attentionMode),
       (bool, returnSoftmaxLse), (Like<Out>, attentionOutOut, "query"),
       (Optional<Out>, softmaxMaxOut), (Optional<Out>, softmaxSumOut)) {
-  attend({query, key, value, sparseIndices, blockTable, actualSeqLengthsQuery, actualSeqLengthsKv,
-          queryRope, keyRope, scaleValue, sparseBlockSize, layoutQuery, layoutKv, sparseMode,
-          returnSoftmaxLse},
-         preTokens, nextTokens, attentionMode, attentionOutOut, softmaxMaxOut, softmaxSumOut);
+  attend({{query, key, value, sparseIndices, blockTable, actualSeqLengthsQuery, actualSeqLengthsKv,
+           queryRope, keyRope, scaleValue, sparseBlockSize, layoutQuery, layoutKv, sparseMode},
+          {"query", "layoutQuery", "actualSeqLengthsQuery"},
+          {"key", "layoutKv", "actualSeqLengthsKv", "blockTable"}},
+         preTokens, nextTokens, attentionMode, returnSoftmaxLse, attentionOutOut, softmaxMaxOut,
+         softmaxSumOut);
 }
 ACLNN(SparseFlashAttentionV2, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
       (In, sparseIndices), (Optional<In>, blockTableOptional),
@@ -261,79 +247,56 @@ ACLNN(SparseFlashAttentionV2, (Floating<In>, query), (Floating<In>, key), (Float
       (char*, layoutKvOptional), (int64_t, sparseMode), (int64_t, preTokens), (int64_t, nextTokens),
       (int64_t, attentionMode), (bool, returnSoftmaxLse), (Like<Out>, attentionOutOut, "query"),
       (Optional<Out>, softmaxMaxOut), (Optional<Out>, softmaxSumOut)) {
-  attend({query, key, value, sparseIndices, blockTableOptional, actualSeqLengthsQueryOptional,
-          actualSeqLengthsKvOptional, queryRopeOptional, keyRopeOptional, scaleValue,
-          sparseBlockSizeOptional, layoutQueryOptional, layoutKvOptional, sparseMode,
-          returnSoftmaxLse},
-         preTokens, nextTokens, attentionMode, attentionOutOut, softmaxMaxOut, softmaxSumOut);
+  attend({{query, key, value, sparseIndices, blockTableOptional, actualSeqLengthsQueryOptional,
+           actualSeqLengthsKvOptional, queryRopeOptional, keyRopeOptional, scaleValue,
+           sparseBlockSizeOptional, layoutQueryOptional, layoutKvOptional, sparseMode},
+          kQueryNames,
+          kKeyNames},
+         preTokens, nextTokens, attentionMode, returnSoftmaxLse, attentionOutOut, softmaxMaxOut,
+         softmaxSumOut);
 }
 
 // If value is null, the keys are the values, and their gradient is the sum of both parts.
 ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Optional<In>, value),
-      (In, sparseIndices), (Floating<In>, dOut), (Floating<In>, out), (Floating<In>, softmaxMax),
-      (Floating<In>, softmaxSum), (Optional<In>, actualSeqLengthsQueryOptional),
-      (Optional<In>, actualSeqLengthskvOptional), (Optional<In>, queryRopeOptional),
-      (Optional<In>, keyRopeOptional), (double, scaleValue), (int64_t, sparseBlockSize),
-      (char*, layoutOptional), (int64_t, sparseMode),
+      (In, sparseIndices), (Like<Floating<In>>, dOut, "query"), (Like<Floating<In>>, out, "query"),
+      (Floating<In>, softmaxMax), (Floating<In>, softmaxSum),
+      (Optional<In>, actualSeqLengthsQueryOptional), (Optional<In>, actualSeqLengthskvOptional),
+      (Optional<In>, queryRopeOptional), (Optional<In>, keyRopeOptional), (double, scaleValue),
+      (int64_t, sparseBlockSize), (char*, layoutOptional), (int64_t, sparseMode),
       (Unused<int64_t>, preTokens, "counts only in sparseMode 4, which is refused"),
       (Unused<int64_t>, nextTokens, "counts only in sparseMode 4, which is refused"),
       (Unused<bool>, deterministic, "chooses an order of sums; the host has one order"),
-      (Out, dQueryOut), (Out, dKeyOut), (Optional<Out>, dValueOut),
-      (Optional<Out>, dQueryRopeOutOptional), (Optional<Out>, dKeyRopeOutOptional)) {
-  constexpr int64_t kBlocks[] = {1, 8, 16, 32, 64};
-  constexpr int64_t kHeads[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128};
+      (Like<Out>, dQueryOut, "query"), (Like<Out>, dKeyOut, "key"),
+      (Like<Optional<Out>>, dValueOut, "value"),
+      (Like<Optional<Out>>, dQueryRopeOutOptional, "queryRopeOptional"),
+      (Like<Optional<Out>>, dKeyRopeOutOptional, "keyRopeOptional")) {
   if (query.numel() == 0) return;
-  expect_reduced(query);
-  EXPECT(layoutOptional == "BSND" || layoutOptional == "TND", "layoutOptional is \"",
-         layoutOptional, "\", expected BSND or TND");
-  const Selected given{query,
-                       key,
-                       value ? *value : key,
-                       sparseIndices,
-                       std::nullopt,
-                       actualSeqLengthsQueryOptional,
-                       actualSeqLengthskvOptional,
-                       queryRopeOptional,
-                       keyRopeOptional,
-                       scaleValue,
-                       sparseBlockSize,
-                       layoutOptional,
-                       layoutOptional,
-                       sparseMode,
-                       false};
-  Sequences sequences(given, "actualSeqLengthsQueryOptional", "actualSeqLengthskvOptional");
+  expect_dtype("query", query, {at::kHalf, at::kBFloat16});
+  expect_text("layoutOptional", layoutOptional, {"BSND", "TND"});
+  Sequences sequences(
+      {query, key, value ? *value : key, sparseIndices, std::nullopt, actualSeqLengthsQueryOptional,
+       actualSeqLengthskvOptional, queryRopeOptional, keyRopeOptional, scaleValue, sparseBlockSize,
+       layoutOptional, layoutOptional, sparseMode},
+      {"query", "layoutOptional", "actualSeqLengthsQueryOptional"},
+      {"key", "layoutOptional", "actualSeqLengthskvOptional"});
   const int64_t tokens = sequences.tokens(), heads = sequences.queries().heads();
   const int64_t size = sequences.size();
-  EXPECT(std::ranges::count(kHeads, heads) > 0, "query has ", heads, " heads, expected one of ",
-         at::IntArrayRef(kHeads));
-  EXPECT(std::ranges::count(kBlocks, sparseBlockSize.value()) > 0, "sparseBlockSize is ",
-         sparseBlockSize.value(), ", expected one of ", at::IntArrayRef(kBlocks));
-  expect_like("dOut", dOut, query);
-  expect_like("out", out, query);
-  for (const auto& [name, tensor] :
-       {std::pair("softmaxMax", softmaxMax), std::pair("softmaxSum", softmaxSum)}) {
-    expect_dtype(name, tensor, at::kFloat);
-    expect_shape(name, tensor, sequences.softmax_shape());
-  }
-  expect_like(dQueryOut.name(), dQueryOut, query);
-  expect_like(dKeyOut.name(), dKeyOut, key);
+  expect_heads("query", query, {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128});
+  expect_one_of("sparseBlockSize", sparseBlockSize, {1, 8, 16, 32, 64});
+  expect_float("softmaxMax", softmaxMax, sequences.softmax_shape());
+  expect_float("softmaxSum", softmaxSum, sequences.softmax_shape());
   EXPECT(value.has_value() == static_cast<bool>(dValueOut),
          "one of value and dValueOut is given and the other is null");
-  if (dValueOut) expect_like((*dValueOut).name(), *dValueOut, *value);
-  if (queryRopeOptional) {
-    EXPECT(dQueryRopeOutOptional && dKeyRopeOutOptional,
-           "dQueryRopeOutOptional or dKeyRopeOutOptional is null, expected the gradients of "
-           "the rotary parts");
-    expect_like((*dQueryRopeOutOptional).name(), *dQueryRopeOutOptional, *queryRopeOptional);
-    expect_like((*dKeyRopeOutOptional).name(), *dKeyRopeOutOptional, *keyRopeOptional);
-  }
+  EXPECT(!queryRopeOptional || (dQueryRopeOutOptional && dKeyRopeOutOptional),
+         "dQueryRopeOutOptional or dKeyRopeOutOptional is null, expected the gradients of the ",
+         "rotary parts");
 
   const auto options = query.options().dtype(at::kFloat);
   const int64_t rope = queryRopeOptional ? queryRopeOptional->size(-1) : 0;
-  const int64_t places = key.numel() / size;
+  const int64_t key_tokens = key.numel() / size;
   const at::Tensor dquery = at::zeros({tokens, heads, size + rope}, options);
-  const at::Tensor dkey = at::zeros({places, 1, size + rope}, options);
-  const at::Tensor dvalue = at::zeros({places, 1, size}, options);
+  const at::Tensor dkey = at::zeros({key_tokens, 1, size + rope}, options);
+  const at::Tensor dvalue = at::zeros({key_tokens, 1, size}, options);
   if (has_values(query)) {
     sequences.measure();
     const TokenSequences &queries = sequences.queries(), &keys = sequences.keys();
@@ -380,9 +343,8 @@ ACLNN(KvQuantSparseFlashAttention, (Floating<In>, query), (In, key), (Like<In>, 
       (int64_t, attentionMode), (int64_t, quantScaleRepoMode), (int64_t, tileSize),
       (int64_t, ropeHeadDim), (SameDtype<Out>, attentionOut, "query")) {
   constexpr int64_t kByTiles = 2, kTile = 128, kMostBlock = 16;
-  constexpr int64_t kHeads[] = {1, 2, 4, 8, 16, 32, 48, 64, 128};
   constexpr int64_t kBytes = kSize + kRopeSize * 2 + kSize / kTile * 4;
-  expect_reduced(query);
+  expect_dtype("query", query, {at::kHalf, at::kBFloat16});
   expect_dtype("key", key, at::kChar);
   EXPECT(keyQuantMode == kByTiles && valueQuantMode == kByTiles,
          "keyQuantMode or valueQuantMode is not ", kByTiles, ", the only one supported");
@@ -391,40 +353,26 @@ ACLNN(KvQuantSparseFlashAttention, (Floating<In>, query), (In, key), (Like<In>, 
          ", the only ones supported");
   EXPECT(sparseBlockSize <= kMostBlock, "sparseBlockSize is ", sparseBlockSize.value(),
          ", expected a power of 2 up to ", kMostBlock);
-  EXPECT(layoutKvOptional == "PA_BSND" || layoutKvOptional == layoutQueryOptional,
-         "layoutKvOptional is \"", layoutKvOptional, "\", expected PA_BSND or \"",
-         layoutQueryOptional, "\" as queries have");
+  expect_text("layoutKvOptional", layoutKvOptional, {"PA_BSND", layoutQueryOptional},
+              ", the layout of query");
   expect_dims("query", query, 3, 4);
   expect_dims("key", key, 3, 4);
-  EXPECT(query.size(-1) == kSize + kRopeSize && std::ranges::count(kHeads, query.size(-2)) > 0,
-         "query has shape ", query.sizes(), ", expected heads of ", kSize + kRopeSize,
-         " elements, as many as one of ", at::IntArrayRef(kHeads));
+  expect_heads("query", query, {1, 2, 4, 8, 16, 32, 48, 64, 128});
+  EXPECT(query.size(-1) == kSize + kRopeSize, "query has shape ", query.sizes(),
+         ", expected heads of ", kSize + kRopeSize, " elements");
   EXPECT(key.size(-1) == kBytes, "key has shape ", key.sizes(), ", expected ", kBytes,
          " bytes of each token");
   const PackedKeys keys = unpacked(key, query.scalar_type());
   const at::Tensor values = unpacked(value, query.scalar_type()).elements;
   const at::Tensor queries = query.to(at::kFloat).narrow(-1, 0, kSize);
-  const std::optional<at::Tensor> query_rope = query.to(at::kFloat).narrow(-1, kSize, kRopeSize);
-  const std::optional<at::Tensor> key_rope = keys.rope;
-  const Selected given{queries,
-                       keys.elements,
-                       values,
-                       sparseIndices,
-                       blockTableOptional,
-                       actualSeqLengthsQueryOptional,
-                       actualSeqLengthsKvOptional,
-                       query_rope,
-                       key_rope,
-                       scaleValue,
-                       sparseBlockSize,
-                       layoutQueryOptional,
-                       layoutKvOptional,
-                       sparseMode,
-                       false};
-  Sequences sequences(given, "actualSeqLengthsQueryOptional", "actualSeqLengthsKvOptional");
-  check_inference(given, preTokens, nextTokens, attentionMode);
+  Sequences sequences({queries, keys.elements, values, sparseIndices, blockTableOptional,
+                       actualSeqLengthsQueryOptional, actualSeqLengthsKvOptional,
+                       query.to(at::kFloat).narrow(-1, kSize, kRopeSize), keys.rope, scaleValue,
+                       sparseBlockSize, layoutQueryOptional, layoutKvOptional, sparseMode},
+                      kQueryNames, kKeyNames);
+  check_inference(sequences.given(), preTokens, nextTokens, attentionMode);
   expect_shape(attentionOut.name(), attentionOut, queries.sizes());
-  attentionOut = results_of(given, sequences).results.view(queries.sizes());
+  attentionOut = results_of(sequences).results.view(queries.sizes());
 }
 
 }  // namespace aclnn_host::attention_selected_attention_rows

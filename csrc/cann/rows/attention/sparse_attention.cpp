@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/packed.h"
 #include "cann/rows/attention/sparse_scores.h"
 #include "cann/rows/bounds.h"
@@ -17,38 +18,19 @@ namespace aclnn_host::attention_sparse_attention_rows {
 
 namespace {
 
-int64_t longest(const std::vector<SequencePart>& parts) {
-  int64_t most = 0;
-  for (const SequencePart& part : parts) most = std::max(most, part.size);
-  return most;
-}
-
-void check_packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+void check_inputs(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                   const std::string& layout, int64_t heads, int64_t most_in_group) {
-  AttentionArguments arguments;
-  arguments.heads = heads;
-  check_attention(query, key, value, arguments);
-  EXPECT(layout == "TND", "inputLayout is \"", layout, "\", expected \"TND\"");
-  expect_dims("query", query, 3);
-  expect_dims("key", key, 3);
-  expect_dims("value", value, 3);
-  EXPECT(query.size(1) == heads, "headNum is ", heads, ", expected ", query.size(1),
-         ", the heads of query");
-  EXPECT(key.size(1) > 0 && heads % key.size(1) == 0 && heads / key.size(1) <= most_in_group,
-         "query has ", heads, " heads, expected a multiple of the ", key.size(1),
-         " heads of key, up to ", most_in_group, " times as many");
-  EXPECT(key.size(2) == query.size(2) && key.size(2) > 0, "key has shape ", key.sizes(),
-         ", expected query's ", query.size(2), " elements in a head, one or more");
-  EXPECT(value.size(0) == key.size(0) && value.size(1) == key.size(1), "value has shape ",
-         value.sizes(), ", expected the tokens and heads of key's ", key.sizes());
+  check_attention(query, key, value, {.heads = heads});
+  check_packed(query, key, value, layout, heads);
+  EXPECT(heads / key.size(1) <= most_in_group, "query has ", heads, " heads, expected up to ",
+         most_in_group, " times the ", key.size(1), " heads of key");
   check_value_size(key, value);
 }
 
 void check_mask(const char* name, const std::optional<at::Tensor>& mask, int64_t rows,
                 int64_t columns) {
   if (!mask) return;
-  EXPECT(mask->scalar_type() == at::kBool || mask->scalar_type() == at::kByte, name, " has dtype ",
-         dtype_text(mask->scalar_type()), ", expected BOOL or UINT8");
+  expect_dtype(name, *mask, {at::kBool, at::kByte});
   expect_shape(name, *mask, {rows, columns});
 }
 
@@ -74,23 +56,20 @@ class SelectedAttention {
         scale_(scale),
         is_causal_(is_causal),
         block_(block) {
-    check_packed(query, key, value, layout, heads, 32);
+    check_inputs(query, key, value, layout, heads, 32);
     group_ = heads / key.size(1);
-    EXPECT(block > 0 && block % 16 == 0 && block <= 128, "selectedBlockSize is ", block,
-           ", expected a multiple of 16 up to 128");
-    EXPECT(count > 0 && count <= 32, "selectedBlockCount is ", count, ", expected 1 to 32");
+    expect_multiple("selectedBlockSize", block, 16, 128);
+    expect_range("selectedBlockCount", count, 1, 32);
     expect_shape("topkIndices", indices, {query.size(0), key.size(1), count});
-    queries_ = parts_of("actualSeqQLenOptional", query_sums, query.size(0));
-    keys_ = parts_of("actualSeqKvLenOptional", key_sums, key.size(0));
-    EXPECT(queries_.size() == keys_.size(), "actualSeqKvLenOptional has ", keys_.size(),
-           " elements, expected ", queries_.size(), " as actualSeqQLenOptional");
-    for (const SequencePart& part : keys_) {
-      EXPECT(part.size % block == 0 && part.size / block >= count, "a sequence has ", part.size,
-             " keys, expected a multiple of selectedBlockSize, ", block,
+    sequences_ = sequences_of(query, query_sums, key, key_sums);
+    for (const SequencePart& part : sequences_.keys) {
+      EXPECT(part.size % block == 0 && part.size / block >= count, "key has a sequence of ",
+             part.size, " tokens, expected a multiple of selectedBlockSize, ", block,
              ", at least selectedBlockCount, ", count, ", times as many");
     }
-    if (mask && !is_causal)
-      check_mask("attenMaskOptional", mask, longest(queries_), longest(keys_));
+    if (!is_causal) {
+      check_mask("attenMaskOptional", mask, longest(sequences_.queries), longest(sequences_.keys));
+    }
   }
 
   struct Chunk {
@@ -106,14 +85,14 @@ class SelectedAttention {
     constexpr int64_t kMost = int64_t{1} << 24;
     const int64_t each = indices_.size(1) * indices_.size(2) * block_ * key_.size(2);
     const int64_t step = std::max<int64_t>(1, kMost / std::max<int64_t>(1, each));
-    for (size_t i = 0; i < queries_.size(); ++i) {
-      for (int64_t first = 0; first < queries_[i].size; first += step) {
-        const SequencePart part{queries_[i].first + first,
-                                std::min(step, queries_[i].size - first)};
-        const at::Tensor own = indices_.narrow(0, part.first, part.size);
-        check_bounds("topkIndices", own, keys_[i].size / block_);
-        const at::Tensor places = at::arange(block_, own.options());
-        visit(Chunk{part, keys_[i], first, (own.unsqueeze(-1) * block_ + places).flatten(2)});
+    for (size_t i = 0; i < sequences_.queries.size(); ++i) {
+      const SequencePart &queries = sequences_.queries[i], &keys = sequences_.keys[i];
+      for (int64_t first = 0; first < queries.size; first += step) {
+        const SequencePart part{queries.first + first, std::min(step, queries.size - first)};
+        const at::Tensor blocks = indices_.narrow(0, part.first, part.size);
+        check_bounds("topkIndices", blocks, keys.size / block_);
+        const at::Tensor offsets = at::arange(block_, blocks.options());
+        visit(Chunk{part, keys, first, (blocks.unsqueeze(-1) * block_ + offsets).flatten(2)});
       }
     }
   }
@@ -145,8 +124,10 @@ class SelectedAttention {
         .flatten(0, 1)
         .unsqueeze(1);
   }
-  static at::Tensor as_packed(const at::Tensor& grouped, const at::Tensor& like) {
-    return grouped.reshape(like.sizes());
+  // The inverse of grouped().
+  static void write(const at::Tensor& packed, const Chunk& chunk, const at::Tensor& grouped) {
+    const at::Tensor part = packed.narrow(0, chunk.queries.first, chunk.queries.size);
+    part.copy_(grouped.reshape(part.sizes()));
   }
   // The rows of the selected keys among the heads and tokens of a sequence.
   at::Tensor rows(const Chunk& chunk) const {
@@ -175,13 +156,11 @@ class SelectedAttention {
   bool is_causal_;
   int64_t block_;
   int64_t group_ = 1;
-  std::vector<SequencePart> queries_;
-  std::vector<SequencePart> keys_;
+  PackedSequences sequences_;
 };
 
 bool is_causal(int64_t sparse_mode) {
-  EXPECT(sparse_mode == kDefaultMask || sparse_mode == kLeftUpCausal, "sparseMode is ", sparse_mode,
-         ", expected 0 or 2");
+  expect_one_of("sparseMode", sparse_mode, {kDefaultMask, kLeftUpCausal});
   return sparse_mode == kLeftUpCausal;
 }
 
@@ -194,16 +173,15 @@ ACLNN(NsaCompressAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
       (char*, inputLayout), (int64_t, sparseMode), (int64_t, compressBlockSize),
       (int64_t, compressStride), (int64_t, selectBlockSize), (int64_t, selectBlockCount),
       (Out, softmaxMaxOut), (Out, softmaxSumOut), (Out, attentionOutOut), (Out, topkIndicesOut)) {
-  check_packed(query, key, value, inputLayout, headNum, 127);
+  check_inputs(query, key, value, inputLayout, headNum, 127);
   const int64_t heads = headNum;
   const int64_t key_heads = key.size(1);
   EXPECT(128 % (heads / key_heads) == 0, "query has ", heads / key_heads,
          " times the heads of key, expected a divisor of 128");
-  EXPECT(sparseMode == 0 || sparseMode == 1, "sparseMode is ", sparseMode.value(),
-         ", expected 0 or 1");
+  expect_one_of("sparseMode", sparseMode, {0, 1});
   const SparseBlocks blocks{compressBlockSize, compressStride, selectBlockSize, selectBlockCount};
   check_blocks(blocks, "compressStride");
-  EXPECT(blocks.count <= 32, "selectBlockCount is ", blocks.count, ", expected 1 to 32");
+  expect_range("selectBlockCount", blocks.count, 1, 32);
   const auto queries = parts_of("actualSeqQLenOptional", actualSeqQLenOptional, query.size(0));
   const auto keys = parts_of("actualCmpSeqKvLenOptional", actualCmpSeqKvLenOptional, key.size(0));
   const auto selected = parts_of("actualSelSeqKvLenOptional", actualSelSeqKvLenOptional,
@@ -221,12 +199,9 @@ ACLNN(NsaCompressAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
   }
   check_mask("attenMaskOptional", attenMaskOptional, longest(queries), longest(keys));
   check_mask("topkMaskOptional", topkMaskOptional, longest(queries), longest(selected));
-  const auto options = query.options().dtype(at::kFloat);
-  const int64_t tokens = query.size(0);
-  const at::Tensor largest = at::zeros({tokens, heads, kSoftmaxCopies}, options);
-  const at::Tensor sum = at::zeros_like(largest);
-  const at::Tensor results = at::zeros({tokens, heads, value.size(2)}, options);
-  const at::Tensor indices = at::zeros({tokens, key_heads, blocks.count}, options.dtype(at::kLong));
+  const PackedResults packed(query, value);
+  const at::Tensor indices =
+      at::zeros({query.size(0), key_heads, blocks.count}, query.options().dtype(at::kLong));
   for (size_t i = 0; has_values(query) && i < queries.size(); ++i) {
     const int64_t rows = queries[i].size;
     if (rows == 0) continue;
@@ -236,9 +211,7 @@ ACLNN(NsaCompressAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
     if (attenMaskOptional) inputs.hidden = mask_for(*attenMaskOptional, rows, keys[i].size);
     inputs.hidden_score = kHiddenScore;
     const SoftmaxAttention attention(std::move(inputs));
-    write_softmax(largest, queries[i], attention.largest(), false);
-    write_softmax(sum, queries[i], attention.sum(), false);
-    PackedAttention::write(results, queries[i], attention.result());
+    packed.write(queries[i], attention);
     at::Tensor scores = block_scores(attention.probabilities().squeeze(0), blocks, selected[i].size)
                             .unflatten(0, {key_heads, heads / key_heads})
                             .sum(1);
@@ -250,9 +223,9 @@ ACLNN(NsaCompressAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
     indices.narrow(0, queries[i].first, rows)
         .copy_(most_important(scores, blocks.count).transpose(0, 1));
   }
-  softmaxMaxOut = largest;
-  softmaxSumOut = sum;
-  attentionOutOut = results;
+  softmaxMaxOut = packed.largest;
+  softmaxSumOut = packed.sum;
+  attentionOutOut = packed.results;
   topkIndicesOut = indices;
 }
 
@@ -263,29 +236,24 @@ ACLNN(NsaSelectedAttention, (Floating<In>, query), (Floating<In>, key), (Floatin
       (double, scaleValue), (int64_t, headNum), (char*, inputLayout), (int64_t, sparseMode),
       (int64_t, selectedBlockSize), (int64_t, selectedBlockCount), (Out, softmaxMaxOut),
       (Out, softmaxSumOut), (Out, attentionOut)) {
-  const SelectedAttention of(query, key, value, topkIndices, attenMaskOptional,
-                             actualSeqQLenOptional, actualSeqKvLenOptional, scaleValue, headNum,
-                             inputLayout, is_causal(sparseMode) && attenMaskOptional,
-                             selectedBlockSize, selectedBlockCount);
-  const auto options = query.options().dtype(at::kFloat);
-  const at::Tensor largest = at::zeros({query.size(0), query.size(1), kSoftmaxCopies}, options);
-  const at::Tensor sum = at::zeros_like(largest);
-  const at::Tensor results = at::zeros({query.size(0), query.size(1), value.size(2)}, options);
+  const SelectedAttention selected(query, key, value, topkIndices, attenMaskOptional,
+                                   actualSeqQLenOptional, actualSeqKvLenOptional, scaleValue,
+                                   headNum, inputLayout, is_causal(sparseMode) && attenMaskOptional,
+                                   selectedBlockSize, selectedBlockCount);
+  const PackedResults packed(query, value);
   if (has_values(query)) {
-    of.visit([&](const SelectedAttention::Chunk& chunk) {
-      const SoftmaxAttention attention = of.attention(chunk);
-      const auto write = [&](const at::Tensor& packed, const at::Tensor& grouped) {
-        const at::Tensor own = packed.narrow(0, chunk.queries.first, chunk.queries.size);
-        own.copy_(SelectedAttention::as_packed(grouped, own));
-      };
-      write(largest, attention.largest().expand({-1, -1, -1, kSoftmaxCopies}));
-      write(sum, attention.sum().expand({-1, -1, -1, kSoftmaxCopies}));
-      write(results, attention.result());
+    selected.visit([&](const SelectedAttention::Chunk& chunk) {
+      const SoftmaxAttention attention = selected.attention(chunk);
+      SelectedAttention::write(packed.largest, chunk,
+                               attention.largest().expand({-1, -1, -1, kSoftmaxCopies}));
+      SelectedAttention::write(packed.sum, chunk,
+                               attention.sum().expand({-1, -1, -1, kSoftmaxCopies}));
+      SelectedAttention::write(packed.results, chunk, attention.result());
     });
   }
-  softmaxMaxOut = largest;
-  softmaxSumOut = sum;
-  attentionOut = results;
+  softmaxMaxOut = packed.largest;
+  softmaxSumOut = packed.sum;
+  attentionOut = packed.results;
 }
 
 ACLNN(NsaSelectedAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
@@ -296,31 +264,28 @@ ACLNN(NsaSelectedAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Flo
       (double, scaleValue), (int64_t, selectedBlockSize), (int64_t, selectedBlockCount),
       (int64_t, headNum), (char*, inputLayout), (int64_t, sparseMode), (Out, dqOut), (Out, dkOut),
       (Out, dvOut)) {
-  const SelectedAttention of(query, key, value, topkIndices, attenMaskOptional,
-                             actualSeqQLenOptional, actualSeqKvLenOptional, scaleValue, headNum,
-                             inputLayout, is_causal(sparseMode), selectedBlockSize,
-                             selectedBlockCount);
+  const SelectedAttention selected(query, key, value, topkIndices, attenMaskOptional,
+                                   actualSeqQLenOptional, actualSeqKvLenOptional, scaleValue,
+                                   headNum, inputLayout, is_causal(sparseMode), selectedBlockSize,
+                                   selectedBlockCount);
   const std::vector<int64_t> shape = {query.size(0), query.size(1), value.size(2)};
   expect_shape("attentionOut", attentionOut, shape);
   expect_shape("attentionOutGrad", attentionOutGrad, shape);
-  for (const auto& [name, tensor] :
-       {std::pair("softmaxMax", softmaxMax), std::pair("softmaxSum", softmaxSum)}) {
-    expect_dtype(name, tensor, at::kFloat);
-    expect_shape(name, tensor, {query.size(0), query.size(1), kSoftmaxCopies});
-  }
+  expect_float("softmaxMax", softmaxMax, {query.size(0), query.size(1), kSoftmaxCopies});
+  expect_float("softmaxSum", softmaxSum, {query.size(0), query.size(1), kSoftmaxCopies});
   const at::Tensor of_query = at::zeros_like(query, at::kFloat);
   const at::Tensor of_key = at::zeros(key.sizes(), query.options().dtype(at::kFloat));
   const at::Tensor of_value = at::zeros(value.sizes(), query.options().dtype(at::kFloat));
   if (has_values(query)) {
-    of.visit([&](const SelectedAttention::Chunk& chunk) {
+    selected.visit([&](const SelectedAttention::Chunk& chunk) {
       const SoftmaxAttention::Gradients gradients =
-          of.attention(chunk, {of.grouped(softmaxMax, chunk).narrow(3, 0, 1),
-                               of.grouped(softmaxSum, chunk).narrow(3, 0, 1),
-                               of.grouped(attentionOut, chunk)})
-              .gradients(of.grouped(attentionOutGrad, chunk));
-      const at::Tensor own = of_query.narrow(0, chunk.queries.first, chunk.queries.size);
-      own.copy_(SelectedAttention::as_packed(gradients.query, own));
-      const at::Tensor rows = of.rows(chunk);
+          selected
+              .attention(chunk, {selected.grouped(softmaxMax, chunk).narrow(3, 0, 1),
+                                 selected.grouped(softmaxSum, chunk).narrow(3, 0, 1),
+                                 selected.grouped(attentionOut, chunk)})
+              .gradients(selected.grouped(attentionOutGrad, chunk));
+      SelectedAttention::write(of_query, chunk, gradients.query);
+      const at::Tensor rows = selected.rows(chunk);
       const auto add = [&](const at::Tensor& packed, const at::Tensor& gradient) {
         packed.narrow(0, chunk.keys.first, chunk.keys.size)
             .flatten(0, 1)

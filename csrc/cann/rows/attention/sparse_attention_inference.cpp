@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/sparse_scores.h"
 #include "cann/rows/attention/training.h"
 #include "cann/rows/bounds.h"
@@ -22,7 +23,7 @@ class Pages {
   Pages(const char* name, const at::Tensor& pages, const at::Tensor& table, int64_t heads,
         int64_t page_size)
       : table_(table), page_size_(page_size) {
-    EXPECT(heads > 0, "numKeyValueHeads is ", heads, ", expected 1 or more");
+    expect_at_least("numKeyValueHeads", heads, 1);
     expect_dims(name, pages, 3, 4);
     const bool has_heads = pages.dim() == 4;
     EXPECT(pages.size(1) == page_size && page_size > 0, name, " has shape ", pages.sizes(),
@@ -72,8 +73,8 @@ class Queries {
     int64_t first = 0;
     for (size_t i = 0; i < lengths.size(); ++i) {
       firsts_.push_back(is_packed_ ? first : static_cast<int64_t>(i) * row_);
-      EXPECT(is_packed_ || lengths[i] <= row_, "a sequence has ", lengths[i],
-             " queries, expected at most ", row_);
+      EXPECT(is_packed_ || lengths[i] <= row_, "actualQSeqLenOptional has ", lengths[i],
+             ", expected at most the ", row_, " queries of a sequence of query");
       first += lengths[i];
     }
     EXPECT(!is_packed_ || first == query.size(0), "query has shape ", query.sizes(), ", expected ",
@@ -105,15 +106,8 @@ class Queries {
 at::Tensor checked_table(const std::optional<at::Tensor>& table) {
   EXPECT(table, "blockTableOptional is null, expected a table of pages");
   expect_dims("blockTableOptional", *table, 2);
-  EXPECT(table->scalar_type() == at::kInt || table->scalar_type() == at::kLong,
-         "blockTableOptional has dtype ", dtype_text(table->scalar_type()), ", expected INT32");
+  expect_dtype("blockTableOptional", *table, {at::kInt, at::kLong});
   return table->to(at::kLong);
-}
-
-void check_types(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
-  AttentionArguments arguments;
-  arguments.heads = 1;
-  check_attention(query, key, value, arguments);
 }
 
 void check_head_sizes(const Queries& queries, const Pages& key, const Pages& value, int64_t heads,
@@ -171,9 +165,42 @@ bool has_several(const at::OptionalIntArrayRef& queries, const at::OptionalIntAr
   return true;
 }
 
+// The most important blocks of each head of keys. The first and the last two are always selected.
+at::Tensor selected_blocks(const at::Tensor& probabilities, const SparseBlocks& blocks,
+                           int64_t count) {
+  constexpr double kAlways = std::numeric_limits<double>::infinity();
+  const at::Tensor scores = block_scores(probabilities, blocks, count).sum(at::IntArrayRef({1, 2}));
+  scores.narrow(1, 0, 1).fill_(kAlways);
+  scores.narrow(1, std::max<int64_t>(0, count - 2), std::min<int64_t>(2, count)).fill_(kAlways);
+  return most_important(scores, blocks.count);
+}
+
+// The numbers of queries of the sequences: 1 to 4, at most the keys.
+std::vector<int64_t> query_lengths(const at::OptionalIntArrayRef& given, int64_t otherwise,
+                                   const std::vector<int64_t>& key_lengths) {
+  std::vector<int64_t> lengths(key_lengths.size(), otherwise);
+  if (given) {
+    EXPECT(given->size() == lengths.size(), "actualQSeqLenOptional has ", given->size(),
+           " elements, expected ", lengths.size(), ", the rows of blockTableOptional");
+    lengths = given->vec();
+  }
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    EXPECT(lengths[i] >= 1 && lengths[i] <= 4 && lengths[i] <= key_lengths[i], "sequence ", i,
+           " has ", lengths[i], " tokens of query, expected 1 to 4, at most its ", key_lengths[i],
+           " keys");
+  }
+  return lengths;
+}
+
+// The positions in the listed blocks of those keys that a query sees.
+at::Tensor positions_in(const at::Tensor& indices, int64_t block, int64_t seen) {
+  const at::Tensor all =
+      (indices.unsqueeze(1) * block + at::arange(block, indices.options())).flatten();
+  return all.masked_select((all >= 0) & (all < seen));
+}
+
 }  // namespace
 
-// The first block and the last two are always selected.
 ACLNN(NsaCompressAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
       (Optional<In>, attentionMaskOptional), (Optional<In>, blockTableOptional),
       (Optional<Ints>, actualQSeqLenOptional), (Optional<Ints>, actualCmpKvSeqLenOptional),
@@ -184,16 +211,13 @@ ACLNN(NsaCompressAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
       (char*, layoutOptional), (int64_t, pageBlockSize),
       (Unused<int64_t>, sparseMode, "CANN does not read it"), (SameDtype<Out>, output, "query"),
       (Out, topKOutput)) {
-  check_types(query, key, value);
-  EXPECT(layoutOptional == "TND" || layoutOptional == "BSND", "layoutOptional is \"",
-         layoutOptional, "\", expected \"TND\" or \"BSND\"");
+  check_attention(query, key, value, {.heads = 1});
+  expect_text("layoutOptional", layoutOptional, {"TND", "BSND"});
   const SparseBlocks blocks{compressBlockSize, compressBlockStride, selectBlockSize,
                             selectBlockCount};
   check_blocks(blocks, "compressBlockStride");
-  EXPECT(pageBlockSize > 0 && pageBlockSize <= 128 && pageBlockSize.value() % 16 == 0,
-         "pageBlockSize is ", pageBlockSize.value(), ", expected a multiple of 16 up to 128");
-  const int64_t heads = numHeads;
-  const int64_t key_heads = numKeyValueHeads;
+  expect_multiple("pageBlockSize", pageBlockSize, 16, 128);
+  const int64_t heads = numHeads, key_heads = numKeyValueHeads;
   const at::Tensor table = checked_table(blockTableOptional);
   const int64_t sequences = table.size(0);
   const Pages keys("key", key, table, key_heads, pageBlockSize);
@@ -223,9 +247,9 @@ ACLNN(NsaCompressAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
   const at::Tensor indices = at::zeros({tokens, key_heads, blocks.count}, options.dtype(at::kLong));
   for (int64_t b = 0; has_values(query) && b < sequences; ++b) {
     const int64_t length = lengths[static_cast<size_t>(b)];
-    const at::Tensor places = at::arange(length, table.options());
-    const at::Tensor own_keys = keys.read(b, places);
-    const at::Tensor own_values = values.read(b, places);
+    const at::Tensor positions = at::arange(length, table.options());
+    const at::Tensor own_keys = keys.read(b, positions);
+    const at::Tensor own_values = values.read(b, positions);
     const int64_t count = blocks_of(length);
     for (int64_t s = 0; s < queries.length(b); ++s) {
       // The last window is hidden from queries before its end.
@@ -233,25 +257,18 @@ ACLNN(NsaCompressAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
       if (several && attentionMaskOptional && actualSelKvSeqLenOptional) {
         const int64_t rest = (*actualSelKvSeqLenOptional)[static_cast<size_t>(b)] -
                              ((length - 1) * blocks.stride + blocks.window);
-        if (queries.length(b) - 1 - s > rest) hidden = places == length - 1;
+        if (queries.length(b) - 1 - s > rest) hidden = positions == length - 1;
       }
       const int64_t token = queries.first(b) + s;
       const SoftmaxAttention attention =
           attention_of(queries.read(token, key_heads), own_keys, own_values, scaleValue, hidden);
       results.select(0, token).copy_(attention.result().flatten(0, 2));
-      at::Tensor scores =
-          block_scores(attention.probabilities(), blocks, count).sum(at::IntArrayRef({1, 2}));
-      constexpr double kAlways = std::numeric_limits<double>::infinity();
-      scores.narrow(1, 0, 1).fill_(kAlways);
-      scores.narrow(1, std::max<int64_t>(0, count - 2), std::min<int64_t>(2, count)).fill_(kAlways);
-      indices.select(0, token).copy_(most_important(scores, blocks.count));
+      indices.select(0, token).copy_(selected_blocks(attention.probabilities(), blocks, count));
     }
   }
-  std::vector<int64_t> shape = query.sizes().vec();
-  shape.back() = values.head_size();
-  output = results.view(shape);
+  output = results.view(with_last(query.sizes(), {values.head_size()}));
+  std::vector<int64_t> shape = with_last(query.sizes(), {blocks.count});
   shape[shape.size() - 2] = key_heads;
-  shape.back() = blocks.count;
   topKOutput = indices.view(shape);
 }
 
@@ -263,39 +280,23 @@ ACLNN(NsaSelectedAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
       (int64_t, numKeyValueHeads), (int64_t, selectBlockSize), (int64_t, selectBlockCount),
       (int64_t, pageBlockSize), (double, scaleValue), (Unused<int64_t>, sparseMode, "reserved"),
       (SameDtype<Out>, output, "query")) {
-  check_types(query, key, value);
+  check_attention(query, key, value, {.heads = 1});
   const std::string layout = layoutOptional.empty() ? "BSND" : layoutOptional;
-  EXPECT(layout == "TND" || layout == "BSND" || layout == "BSH", "layoutOptional is \"", layout,
-         "\", expected \"BSH\", \"BSND\" or \"TND\"");
-  const int64_t block = selectBlockSize;
-  const int64_t count = selectBlockCount;
-  EXPECT(block > 0 && block <= 128 && block % 16 == 0, "selectBlockSize is ", block,
-         ", expected a multiple of 16 up to 128");
-  EXPECT(pageBlockSize == 64 || pageBlockSize == 128, "pageBlockSize is ", pageBlockSize.value(),
-         ", expected 64 or 128");
-  EXPECT(count > 0, "selectBlockCount is ", count, ", expected 1 or more");
-  const int64_t heads = numHeads;
-  const int64_t key_heads = numKeyValueHeads;
+  expect_text("layoutOptional", layout, {"BSH", "BSND", "TND"});
+  const int64_t block = selectBlockSize, count = selectBlockCount;
+  expect_multiple("selectBlockSize", block, 16, 128);
+  expect_one_of("pageBlockSize", pageBlockSize, {64, 128});
+  expect_at_least("selectBlockCount", count, 1);
+  const int64_t heads = numHeads, key_heads = numKeyValueHeads;
   const at::Tensor table = checked_table(blockTableOptional);
   const int64_t sequences = table.size(0);
   const Pages keys("key", key, table, key_heads, pageBlockSize);
   const Pages values("value", value, table, key_heads, pageBlockSize);
   const std::vector<int64_t> lengths =
       key_lengths("actualKvSeqLenOptional", actualKvSeqLenOptional, sequences, keys.capacity());
-  std::vector<int64_t> query_lengths(static_cast<size_t>(sequences),
-                                     layout == "TND" || query.dim() < 2 ? 1 : query.size(1));
-  if (actualQSeqLenOptional) {
-    EXPECT(actualQSeqLenOptional->size() == query_lengths.size(), "actualQSeqLenOptional has ",
-           actualQSeqLenOptional->size(), " elements, expected ", sequences,
-           ", the rows of blockTableOptional");
-    query_lengths = actualQSeqLenOptional->vec();
-  }
-  for (size_t i = 0; i < query_lengths.size(); ++i) {
-    EXPECT(query_lengths[i] >= 1 && query_lengths[i] <= 4 && query_lengths[i] <= lengths[i],
-           "a sequence has ", query_lengths[i], " queries, expected 1 to 4, at most its ",
-           lengths[i], " keys");
-  }
-  const Queries queries(query, layout, heads, sequences, query_lengths);
+  const int64_t length_of_all = layout == "TND" || query.dim() < 2 ? 1 : query.size(1);
+  const Queries queries(query, layout, heads, sequences,
+                        query_lengths(actualQSeqLenOptional, length_of_all, lengths));
   check_head_sizes(queries, keys, values, heads, key_heads);
   const int64_t tokens = queries.tokens().size(0);
   EXPECT(topkIndices.dim() >= 3 && topkIndices.size(-1) == count &&
@@ -314,13 +315,11 @@ ACLNN(NsaSelectedAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
       for (int64_t head = 0; head < key_heads; ++head) {
         const at::Tensor indices = selected.select(0, token).select(0, head);
         check_bounds("topkIndices", indices, (keys.capacity() + block - 1) / block, -1);
-        const at::Tensor all =
-            (indices.unsqueeze(1) * block + at::arange(block, indices.options())).flatten();
-        const at::Tensor places = all.masked_select((all >= 0) & (all < seen));
-        if (places.numel() == 0) continue;
+        const at::Tensor positions = positions_in(indices, block, seen);
+        if (positions.numel() == 0) continue;
         const SoftmaxAttention attention =
-            attention_of(own.narrow(0, head, 1), keys.read(b, places).narrow(0, head, 1),
-                         values.read(b, places).narrow(0, head, 1), scaleValue);
+            attention_of(own.narrow(0, head, 1), keys.read(b, positions).narrow(0, head, 1),
+                         values.read(b, positions).narrow(0, head, 1), scaleValue);
         results.select(0, token)
             .unflatten(0, {key_heads, heads / key_heads})
             .select(0, head)
@@ -328,9 +327,8 @@ ACLNN(NsaSelectedAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
       }
     }
   }
-  std::vector<int64_t> shape = query.sizes().vec();
-  shape.back() = layout == "BSH" ? heads * values.head_size() : values.head_size();
-  output = results.view(shape);
+  const int64_t size = (layout == "BSH" ? heads : 1) * values.head_size();
+  output = results.view(with_last(query.sizes(), {size}));
 }
 
 }  // namespace aclnn_host::attention_sparse_attention_inference_rows

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/packed.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
@@ -21,17 +22,15 @@ struct Windows {
     return elements < size ? 0 : (elements - size) / stride + 1;
   }
   // The elements at one position of all windows.
-  at::Tensor at_place(const at::Tensor& elements, int64_t place) const {
-    const int64_t last = place + (count(elements.size(0)) - 1) * stride;
-    return elements.slice(0, place, last + 1, stride);
+  at::Tensor at_position(const at::Tensor& elements, int64_t position) const {
+    const int64_t last = position + (count(elements.size(0)) - 1) * stride;
+    return elements.slice(0, position, last + 1, stride);
   }
 };
 
 Windows windows_of(const at::Tensor& weight, int64_t size, int64_t stride, int64_t most) {
-  EXPECT(size > 0 && size % 16 == 0 && size <= most, "compressBlockSize is ", size,
-         ", expected a multiple of 16 up to ", most);
-  EXPECT(stride > 0 && stride % 16 == 0 && stride <= size, "compressStride is ", stride,
-         ", expected a multiple of 16 up to compressBlockSize, ", size);
+  expect_multiple("compressBlockSize", size, 16, most);
+  expect_multiple("compressStride", stride, 16, size, ", compressBlockSize");
   expect_dims("weight", weight, 2);
   EXPECT(weight.size(0) == size, "weight has shape ", weight.sizes(),
          ", expected compressBlockSize, ", size, ", as first dimension");
@@ -39,25 +38,21 @@ Windows windows_of(const at::Tensor& weight, int64_t size, int64_t stride, int64
 }
 
 void check_heads(const at::Tensor& input, const at::Tensor& weight) {
-  const int64_t heads = input.size(-2);
-  const int64_t elements = input.size(-1);
-  EXPECT(input.scalar_type() != at::kDouble, "input has dtype DOUBLE, expected FLOAT16, ",
-         "BFLOAT16 or FLOAT");
+  const int64_t heads = input.size(-2), elements = input.size(-1);
+  expect_dtype("input", input, {at::kHalf, at::kBFloat16, at::kFloat});
   EXPECT(weight.size(1) == heads && heads > 0, "weight has shape ", weight.sizes(),
          ", expected the ", heads, " heads of input, one or more, as last dimension");
   EXPECT(elements > 0 && elements % 16 == 0, "input has shape ", input.sizes(),
          ", expected a multiple of 16 as last dimension");
 }
 
-std::vector<SequencePart> sequences_of(const at::Tensor& input, const std::string& layout,
+std::vector<SequencePart> sequences_of(const at::Tensor& input, const char* name,
                                        const at::OptionalIntArrayRef& lengths, int64_t type) {
-  EXPECT(layout == "TND", "the layout is \"", layout, "\", expected \"TND\"");
-  EXPECT(type == 0, "actSeqLenType is ", type,
-         ", expected 0, sums of the lengths up to each sequence");
+  expect_one_of("actSeqLenType", type, {0}, ", sums of the lengths up to each sequence");
   expect_dims("input", input, 3);
-  const std::vector<SequencePart> sequences = parts_of("actSeqLenOptional", lengths, input.size(0));
-  EXPECT(lengths->back() == input.size(0), "actSeqLenOptional ends with ", lengths->back(),
-         ", expected ", input.size(0), ", the tokens of input");
+  const std::vector<SequencePart> sequences = parts_of(name, lengths, input.size(0));
+  EXPECT(lengths->back() == input.size(0), name, " ends with ", lengths->back(), ", expected ",
+         input.size(0), ", the tokens of input");
   return sequences;
 }
 
@@ -73,8 +68,8 @@ at::Tensor compressed(const at::Tensor& elements, const at::Tensor& weight,
   const at::Tensor weights = weight.to(at::kFloat).unsqueeze(-1);
   at::Tensor sum =
       at::zeros({windows.count(values.size(0)), values.size(1), values.size(2)}, values.options());
-  for (int64_t place = 0; place < windows.size; ++place) {
-    sum += windows.at_place(values, place) * weights.select(0, place);
+  for (int64_t i = 0; i < windows.size; ++i) {
+    sum += windows.at_position(values, i) * weights.select(0, i);
   }
   return sum;
 }
@@ -85,8 +80,9 @@ ACLNN(NsaCompress, (Floating<In>, input), (SameDtype<Floating<In>>, weight, "inp
       (Optional<Ints>, actSeqLenOptional), (char*, layoutOptional), (int64_t, compressBlockSize),
       (int64_t, compressStride), (int64_t, actSeqLenType), (SameDtype<Out>, output, "input")) {
   const Windows windows = windows_of(weight, compressBlockSize, compressStride, 128);
+  expect_text("layoutOptional", layoutOptional, {"TND"});
   const std::vector<SequencePart> sequences =
-      sequences_of(input, layoutOptional, actSeqLenOptional, actSeqLenType);
+      sequences_of(input, "actSeqLenOptional", actSeqLenOptional, actSeqLenType);
   check_heads(input, weight);
   const at::Tensor results = at::zeros({total(sequences, windows), input.size(1), input.size(2)},
                                        input.options().dtype(at::kFloat));
@@ -110,8 +106,9 @@ ACLNN(NsaCompressGrad, (SameDtype<Floating<In>>, outputGrad, "input"), (Floating
       (char*, layoutOptionalOptional), (SameDtype<Out>, inputGradOut, "input"),
       (SameDtype<Out>, weightGradOut, "weight")) {
   const Windows windows = windows_of(weight, compressBlockSize, compressStride, 128);
+  expect_text("layoutOptionalOptional", layoutOptionalOptional, {"TND"});
   const std::vector<SequencePart> sequences =
-      sequences_of(input, layoutOptionalOptional, actSeqLenOptionalOptional, actSeqLenType);
+      sequences_of(input, "actSeqLenOptionalOptional", actSeqLenOptionalOptional, actSeqLenType);
   check_heads(input, weight);
   expect_shape("outputGrad", outputGrad, {total(sequences, windows), input.size(1), input.size(2)});
   const at::Tensor of_input = at::zeros_like(input, at::kFloat);
@@ -127,9 +124,9 @@ ACLNN(NsaCompressGrad, (SameDtype<Floating<In>>, outputGrad, "input"), (Floating
       const at::Tensor own = gradients.narrow(0, first, count);
       const at::Tensor elements = values.narrow(0, sequence.first, sequence.size);
       const at::Tensor to = of_input.narrow(0, sequence.first, sequence.size);
-      for (int64_t place = 0; place < windows.size; ++place) {
-        windows.at_place(to, place).add_(own * weights.select(0, place));
-        of_weight.select(0, place).add_((own * windows.at_place(elements, place)).sum({0, 2}));
+      for (int64_t i = 0; i < windows.size; ++i) {
+        windows.at_position(to, i).add_(own * weights.select(0, i));
+        of_weight.select(0, i).add_((own * windows.at_position(elements, i)).sum({0, 2}));
       }
       first += count;
     }
@@ -147,9 +144,8 @@ ACLNN(NsaCompressWithCache, (Floating<In>, input), (SameDtype<Floating<In>>, wei
       (SameDtype<InOut>, outputCache, "input")) {
   const Windows windows = windows_of(weight, compressBlockSize, compressStride, 64);
   const int64_t page = pageBlockSize;
-  EXPECT(page == 64 || page == 128, "pageBlockSize is ", page, ", expected 64 or 128");
-  EXPECT(actSeqLenType == 1, "actSeqLenType is ", actSeqLenType.value(),
-         ", expected 1, the length of each sequence");
+  expect_one_of("pageBlockSize", page, {64, 128});
+  expect_one_of("actSeqLenType", actSeqLenType, {1}, ", the length of each sequence");
   EXPECT(actSeqLenOptional, "actSeqLenOptional is null, expected the lengths of sequences");
   const at::IntArrayRef lengths = *actSeqLenOptional;
   const auto batches = static_cast<int64_t>(lengths.size());
@@ -163,15 +159,12 @@ ACLNN(NsaCompressWithCache, (Floating<In>, input), (SameDtype<Floating<In>>, wei
     expect_dims("blockTableOptional", *blockTableOptional, 2);
     EXPECT(input.size(1) == page, "input has shape ", input.sizes(), ", expected pages of ", page,
            " tokens");
-    EXPECT(blockTableOptional->scalar_type() == at::kInt ||
-               blockTableOptional->scalar_type() == at::kLong,
-           "blockTableOptional has dtype ", dtype_text(blockTableOptional->scalar_type()),
-           ", expected INT32");
+    expect_dtype("blockTableOptional", *blockTableOptional, {at::kInt, at::kLong});
     EXPECT(blockTableOptional->size(0) == batches, "blockTableOptional has shape ",
            blockTableOptional->sizes(), ", expected ", batches, " rows");
     capacity = blockTableOptional->size(1) * page;
   } else {
-    EXPECT(layoutOptional == "TND", "layoutOptional is \"", layoutOptional, "\", expected \"TND\"");
+    expect_text("layoutOptional", layoutOptional, {"TND"});
   }
   int64_t tokens = 0;
   for (const int64_t length : lengths) {
@@ -186,20 +179,19 @@ ACLNN(NsaCompressWithCache, (Floating<In>, input), (SameDtype<Floating<In>>, wei
     for (int64_t b = 0; b < batches; ++b) {
       const int64_t length = lengths[static_cast<size_t>(b)];
       const int64_t start = length - windows.size;
-      const bool is_full = start >= 0 && start % windows.stride == 0;
-      if (is_full) {
+      if (start >= 0 && start % windows.stride == 0) {  // the window is full
         const at::Tensor slot = slotMapping.narrow(0, b, 1);
         check_bounds("slotMapping", slot, cache.size(0));
-        at::Tensor places = at::arange(start, length, slotMapping.options());
+        at::Tensor rows = at::arange(start, length, slotMapping.options());
         if (blockTableOptional) {
           const at::Tensor table = blockTableOptional->select(0, b).to(at::kLong);
-          const at::Tensor blocks = table.index_select(0, places.floor_divide(page));
+          const at::Tensor blocks = table.index_select(0, rows.floor_divide(page));
           check_bounds("blockTableOptional", blocks, input.size(0));
-          places = blocks * page + places.remainder(page);
+          rows = blocks * page + rows.remainder(page);
         } else {
-          places = places + first;
+          rows = rows + first;
         }
-        cache.index_copy_(0, slot, compressed(pages.index_select(0, places), weight, windows));
+        cache.index_copy_(0, slot, compressed(pages.index_select(0, rows), weight, windows));
       }
       if (!blockTableOptional) first += length;
     }

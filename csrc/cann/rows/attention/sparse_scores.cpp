@@ -6,24 +6,19 @@
 #include <tuple>
 #include <vector>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {
 
 void check_blocks(const SparseBlocks& blocks, const char* stride_name) {
-  const auto is_size = [](int64_t size, int64_t most) {
-    return size > 0 && size % 16 == 0 && size <= most;
-  };
-  EXPECT(is_size(blocks.window, 128), "compressBlockSize is ", blocks.window,
-         ", expected a multiple of 16 up to 128");
-  EXPECT(is_size(blocks.stride, 64) && blocks.stride <= blocks.window, stride_name, " is ",
-         blocks.stride, ", expected a multiple of 16 up to 64 and to compressBlockSize");
-  EXPECT(is_size(blocks.block, 128) && blocks.block >= blocks.window &&
-             blocks.block % blocks.stride == 0,
-         "selectBlockSize is ", blocks.block, ", expected a multiple of 16 and of ", stride_name,
-         " from compressBlockSize to 128");
-  EXPECT(blocks.count > 0, "selectBlockCount is ", blocks.count, ", expected 1 or more");
+  expect_multiple("compressBlockSize", blocks.window, 16, 128);
+  expect_multiple(stride_name, blocks.stride, 16, std::min<int64_t>(64, blocks.window));
+  expect_multiple("selectBlockSize", blocks.block, 16, 128);
+  EXPECT(blocks.block >= blocks.window && blocks.block % blocks.stride == 0, "selectBlockSize is ",
+         blocks.block, ", expected a multiple of ", stride_name, " from compressBlockSize on");
+  expect_at_least("selectBlockCount", blocks.count, 1);
 }
 
 at::Tensor block_scores(const at::Tensor& probabilities, const SparseBlocks& blocks,

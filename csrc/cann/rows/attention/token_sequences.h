@@ -15,6 +15,14 @@ namespace aclnn_host {
 // Lengths from an array, which stage 1 knows; nothing if it is null or empty.
 std::optional<at::Tensor> lengths_from(const char* name, const at::OptionalIntArrayRef& lengths);
 
+// CANN's names of the arguments of sequences.
+struct SequenceNames {
+  const char* tokens;
+  const char* layout;
+  const char* lengths;
+  const char* table = nullptr;  // null where the layout cannot be one of pages
+};
+
 // Tokens of heads in one of three layouts: B, S, N, D, where each sequence has the first tokens of
 // its batch; T, N, D, one sequence after the other; or pages of (block, token of the block, N, D),
 // which a table lists for each sequence.
@@ -22,8 +30,8 @@ class TokenSequences {
  public:
   // Checks everything that does not depend on values. The lengths of packed sequences are
   // cumulative sums.
-  TokenSequences(const char* name, const at::Tensor& tokens, const std::string& layout,
-                 const char* lengths_name, const std::optional<at::Tensor>& lengths,
+  TokenSequences(const SequenceNames& names, const at::Tensor& tokens, const std::string& layout,
+                 const std::optional<at::Tensor>& lengths,
                  const std::optional<at::Tensor>& table = std::nullopt);
 
   int64_t count() const { return count_; }
@@ -40,8 +48,7 @@ class TokenSequences {
   at::Tensor read(const at::Tensor& tensor, int64_t sequence) const;
 
  private:
-  const char* name_;
-  const char* lengths_name_;
+  SequenceNames names_;
   bool is_packed_;
   int64_t count_ = 0;
   int64_t heads_ = 0;

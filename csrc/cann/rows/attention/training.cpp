@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
@@ -21,41 +23,37 @@ int64_t bounded(int64_t tokens) {
 
 void check_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const AttentionArguments& arguments) {
-  const at::ScalarType dtype = query.scalar_type();
-  EXPECT(dtype == at::kHalf || dtype == at::kBFloat16 || dtype == at::kFloat, "query has dtype ",
-         dtype_text(dtype), ", expected FLOAT16, BFLOAT16 or FLOAT");
+  expect_dtype("query", query, {at::kHalf, at::kBFloat16, at::kFloat});
   expect_dtype("key", key, query);
   expect_dtype("value", value, query);
-  EXPECT(arguments.heads > 0, "headNum is ", arguments.heads, ", expected 1 or more");
+  expect_at_least("headNum", arguments.heads, 1);
   EXPECT(arguments.keep > 0 && arguments.keep <= 1, "keepProb is ", arguments.keep,
          ", expected more than 0, at most 1");
-  EXPECT(arguments.shift_type >= kScaleThenShift && arguments.shift_type <= kRoot, "pseType is ",
-         arguments.shift_type, ", expected 0 to 3");
-  if (arguments.shift_type == kDistance || arguments.shift_type == kRoot) {
-    EXPECT(arguments.shift, "the shift is null, expected the slopes of a shift of pseType ",
-           arguments.shift_type);
-    expect_dtype("the shift", *arguments.shift, at::kFloat);
-  } else if (arguments.shift) {
-    expect_dtype("the shift", *arguments.shift, query);
+  expect_range("pseType", arguments.shift_type, kScaleThenShift, kRoot);
+  EXPECT(arguments.shift || !arguments.makes_shift(), arguments.shift_name,
+         " is null, expected the slopes of a shift of pseType ", arguments.shift_type);
+  if (arguments.shift) {
+    expect_dtype(arguments.shift_name, *arguments.shift,
+                 arguments.makes_shift() ? at::kFloat : query.scalar_type());
   }
-  if (arguments.mask) {
-    const at::ScalarType of_mask = arguments.mask->scalar_type();
-    EXPECT(of_mask == at::kBool || of_mask == at::kByte, "attenMaskOptional has dtype ",
-           dtype_text(of_mask), ", expected BOOL or UINT8");
-  }
+  if (arguments.mask) expect_dtype("attenMaskOptional", *arguments.mask, {at::kBool, at::kByte});
   if (arguments.drop_mask) expect_dtype("dropMaskOptional", *arguments.drop_mask, at::kByte);
-  if (arguments.sink) {
-    expect_dtype("the sink", *arguments.sink, at::kFloat);
-    expect_shape("the sink", *arguments.sink, {arguments.heads});
-  }
+  if (arguments.sink) expect_float(arguments.sink_name, *arguments.sink, {arguments.heads});
 }
 
-int64_t first_of(const at::OptionalIntArrayRef& array) {
+void check_mask(const at::Tensor& mask, int64_t batches, int64_t heads, int64_t queries,
+                int64_t keys, const char* reason) {
+  if (mask.sizes() == at::IntArrayRef({queries, keys})) return;
+  const std::string alternative =
+      " or [" + std::to_string(queries) + ", " + std::to_string(keys) + "]" + reason;
+  expect_sizes("attenMaskOptional", mask,
+               {Size::or_one(batches), Size::or_one(heads), queries, keys}, alternative.c_str());
+}
+
+int64_t first_of(const char* name, const at::OptionalIntArrayRef& array) {
   if (!array || array->empty()) return 0;
-  constexpr int64_t kMost = int64_t{1} << 40;
   const int64_t first = array->front();
-  EXPECT(first >= -kMost && first <= kMost, "a start index is ", first,
-         ", expected one of a sequence");
+  EXPECT(first == bounded(first), name, " is ", *array, ", expected positions in a sequence");
   return first;
 }
 
@@ -63,13 +61,13 @@ std::optional<at::Tensor> hidden_scores(int64_t mode, const AttentionArguments& 
                                         const std::optional<at::Tensor>& mask, int64_t prefix,
                                         int64_t queries, int64_t keys,
                                         const at::TensorOptions& options) {
-  EXPECT(mode >= kDefaultMask && mode <= kBandThenLeftUpCausal, "sparseMode is ", mode,
-         ", expected 0 to 8");
+  expect_range("sparseMode", mode, kDefaultMask, kBandThenLeftUpCausal);
   // Without a mask the mode is ignored.
   if (!arguments.mask) return std::nullopt;
+  expect_range("sparseMode", mode, kDefaultMask, kPrefixCompressed,
+               "; modes 7 and 8 are for packed sequences");
   const at::Tensor key = at::arange(keys, options.dtype(at::kLong));
-  // The distance of each key after the query's position.
-  const at::Tensor ahead = key - at::arange(queries, options.dtype(at::kLong)).unsqueeze(1);
+  const at::Tensor ahead = keys_ahead(queries, keys, options);
   const int64_t pre = bounded(arguments.pre_tokens);
   const int64_t next = bounded(arguments.next_tokens);
   switch (mode) {
@@ -79,21 +77,14 @@ std::optional<at::Tensor> hidden_scores(int64_t mode, const AttentionArguments& 
     case kRightDownCausal: return ahead > keys - queries;
     case kBandFromLast: return (ahead > next + keys - queries) | (ahead < keys - queries - pre);
     case kPrefix: return *mask | ((ahead > keys - queries) & (key >= prefix));
-    case kPrefixCompressed: return (ahead > keys - queries) & (key >= prefix);
-    default:
-      EXPECT(false, "sparseMode is ", mode,
-             ", expected 0 to 6; modes 7 and 8 are for packed sequences");
+    default: return (ahead > keys - queries) & (key >= prefix);  // kPrefixCompressed
   }
 }
 
 at::Tensor distance_shift(const at::Tensor& slopes, int64_t shift_type, int64_t queries,
                           int64_t keys, int64_t query_start, int64_t key_start) {
-  const auto options = slopes.options().dtype(at::kLong);
-  const at::Tensor distance =
-      (at::arange(keys, options) - at::arange(queries, options).unsqueeze(1) +
-       (key_start - query_start))
-          .abs()
-          .to(at::kFloat);
+  const at::Tensor ahead = keys_ahead(queries, keys, slopes.options()) + (key_start - query_start);
+  const at::Tensor distance = ahead.abs().to(at::kFloat);
   return (shift_type == kRoot ? distance.sqrt() : distance) * -slopes;
 }
 
@@ -126,8 +117,7 @@ SoftmaxAttention::SoftmaxAttention(AttentionInputs inputs) : inputs_(std::move(i
   const int64_t keys = scores.size(3);
   if (inputs_.sink) {
     const at::Tensor sink = inputs_.sink->view({1, heads, 1, 1});
-    const at::Tensor all[] = {scores, sink.expand({scores.size(0), heads, scores.size(2), 1})};
-    scores = at::cat(at::TensorList(all), 3);
+    scores = at::cat({scores, sink.expand({scores.size(0), heads, scores.size(2), 1})}, 3);
   }
   if (scores.size(3) == 0) {  // amax needs a key
     probabilities_ = scores;
@@ -182,9 +172,7 @@ SoftmaxAttention::Gradients SoftmaxAttention::gradients(const at::Tensor& dy) co
   const at::Tensor ds = score_gradient(p, dp, of_result);
   const at::Tensor scaled = ds * inputs_.scale;
   std::optional<at::Tensor> of_sink;
-  if (inputs_.sink) {
-    of_sink = -(of_sink_ * of_result).sum(at::IntArrayRef{0, 2, 3});
-  }
+  if (inputs_.sink) of_sink = -(of_sink_ * of_result).sum(at::IntArrayRef{0, 2, 3});
   return {at::matmul(scaled, inputs_.key),
           by_group(at::matmul(scaled.transpose(2, 3), inputs_.query)),
           by_group(at::matmul(dropped(p).transpose(2, 3), dy)), inputs_.shifts_first ? scaled : ds,

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <string>
 
 #include <c10/util/OptionalArrayRef.h>
 
@@ -15,9 +14,14 @@
 // in the softmax and has no value.
 namespace aclnn_host {
 
+// The types of shifts: added after (0) or before (1) the scores are scaled; or computed from slopes
+// and the distance of query and key (2) or its square root (3), and added after scaling.
+enum AttentionShiftType { kScaleThenShift = 0, kShiftThenScale = 1, kDistance = 2, kRoot = 3 };
+
 // Arguments of the operators besides queries, keys and values.
 struct AttentionArguments {
   std::optional<at::Tensor> shift = {};
+  const char* shift_name = "";
   std::optional<at::Tensor> drop_mask = {};
   std::optional<at::Tensor> mask = {};
   at::OptionalIntArrayRef prefix = {};
@@ -31,7 +35,24 @@ struct AttentionArguments {
   int64_t sparse_mode = 0;
   int64_t shift_type = 1;
   std::optional<at::Tensor> sink = {};
+  const char* sink_name = "";
+
+  // True if the shift is computed from slopes and distances.
+  bool makes_shift() const { return shift_type == kDistance || shift_type == kRoot; }
 };
+
+// Reasons why arguments are refused or have no effect.
+inline constexpr const char* kPaddingMasks = "the host CANN does not compute with padding masks";
+inline constexpr const char* kLeftAsItIs = "CANN leaves it as it is";
+inline constexpr const char* kNotUsed = "CANN does not use it";
+inline constexpr const char* kResultIsZero =
+    "a query that sees no key has the result 0 with every value";
+inline constexpr const char* kNoGradient =
+    "a query that sees no key has no gradient with every value";
+inline constexpr const char* kShiftHasNoGradient = "CANN computes no gradient of a shift";
+inline constexpr const char* kRotaryParts = "the host CANN does not compute with rotary parts here";
+inline constexpr const char* kQuantised = "the host CANN does not compute quantised attention here";
+inline constexpr const char* kSinks = "the host CANN does not compute with sinks here";
 
 // Collects the arguments of a version of the operators or of their gradients.
 template <class Version>
@@ -42,8 +63,10 @@ AttentionArguments attention_arguments(const Version& row) {
                                .heads = row.headNum};
   if constexpr (requires { row.realShiftOptional; }) {
     arguments.shift = row.realShiftOptional;
+    arguments.shift_name = "realShiftOptional";
   } else {  // a gradient
     arguments.shift = row.pseShiftOptional;
+    arguments.shift_name = "pseShiftOptional";
   }
   if constexpr (requires { row.scaleValueOptional; }) {
     arguments.scale = row.scaleValueOptional;
@@ -63,11 +86,23 @@ AttentionArguments attention_arguments(const Version& row) {
     arguments.key_start = row.kvStartIdxOptional;
     arguments.shift_type = row.pseType;
   }
-  if constexpr (requires { arguments.sink = row.sinkOptional; }) arguments.sink = row.sinkOptional;
-  if constexpr (requires { arguments.sink = row.sinkInOptional; }) {
+  if constexpr (requires { arguments.sink = row.sinkOptional; }) {
+    arguments.sink = row.sinkOptional;
+    arguments.sink_name = "sinkOptional";
+  } else if constexpr (requires { arguments.sink = row.sinkInOptional; }) {
     arguments.sink = row.sinkInOptional;
+    arguments.sink_name = "sinkInOptional";
   }
   return arguments;
+}
+
+// Refuses a sink without an output for its gradient.
+template <class Version>
+void check_sink_gradient(const Version& row) {
+  if constexpr (requires { static_cast<bool>(row.dsinkOut); }) {
+    EXPECT(row.dsinkOut || !row.sinkInOptional,
+           "dsinkOut is null, expected a tensor as sinkInOptional is");
+  }
 }
 
 // Results of the forward pass that a gradient receives; null ones are recomputed. They may cover
@@ -92,16 +127,16 @@ enum AttentionSparseMode {
   kBandThenLeftUpCausal = 8,
 };
 
-// The types of shifts: added after (0) or before (1) the scores are scaled; or computed from slopes
-// and the distance of query and key (2) or its square root (3), and added after scaling.
-enum AttentionShiftType { kScaleThenShift = 0, kShiftThenScale = 1, kDistance = 2, kRoot = 3 };
-
 // The checks that apply to all sequences together.
 void check_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      const AttentionArguments& arguments);
 
+// Checks the sizes of a mask for all scores of each batch, or for those of one head.
+void check_mask(const at::Tensor& mask, int64_t batches, int64_t heads, int64_t queries,
+                int64_t keys, const char* reason = "");
+
 // The first element of an array of start indices; 0 if it is absent.
-int64_t first_of(const at::OptionalIntArrayRef& array);
+int64_t first_of(const char* name, const at::OptionalIntArrayRef& array);
 
 // Flags of the `queries` by `keys` scores that the mode hides; nothing if none are hidden. `mask`
 // is null or a mask of these scores; `prefix` belongs to this sequence.

@@ -22,29 +22,19 @@ void attend(Version& row) {
                                   with_rotary("keyRope", row.key, rotary.key), row.value,
                                   row.inputLayout, row.actualSeqQLenOptional,
                                   row.actualSeqKvLenOptional, arguments);
-  bool as_input = false;
-  if constexpr (requires { row.softmaxOutLayout; }) {
-    as_input = is_as_input("softmaxOutLayout", row.softmaxOutLayout);
-  }
-  write_attention(row.query, row.value, sequences, as_input, row.softmaxMaxOut, row.softmaxSumOut,
-                  row.attentionOutOut);
+  write_attention(row.query, row.value, sequences, is_as_input(row), row.softmaxMaxOut,
+                  row.softmaxSumOut, row.attentionOutOut);
 }
 
 template <class Version>
 void differentiate(Version& row) {
-  bool as_input = false;
-  if constexpr (requires { row.softmaxInLayout; }) {
-    as_input = is_as_input("softmaxInLayout", row.softmaxInLayout);
-  }
-  if constexpr (requires { row.dsinkOut; }) {
-    EXPECT(row.dsinkOut || !row.sinkInOptional,
-           "dsinkOut is null, expected a tensor as sinkInOptional is");
-  }
+  const bool as_input = is_as_input(row);
+  check_sink_gradient(row);
   check_value_size(row.keyIn, row.value);
   const AttentionArguments arguments = attention_arguments(row);
   RotaryParts rotary;
   if constexpr (requires { row.queryRope; }) {
-    rotary = {row.queryRope, row.keyInRope};
+    rotary = {row.queryRope, row.keyInRope, "keyInRope"};
     check_rotary(rotary, arguments);
   }
   const at::Tensor queries = with_rotary("queryRope", row.query, rotary.query);
@@ -76,164 +66,146 @@ void differentiate(Version& row) {
 
 // Behaviour of FlashAttentionVarLenScore*, FlashAttentionUnpaddingScoreGrad*, Nsa*: Everything is
 // computed in FLOAT, and each result is rounded once.
-ACLNN_STRUCT(
-    FlashAttentionVarLenScore, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
-    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-    (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-    (int64_t, headNum), (char*, inputLayout),
-    (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-    (Out, softmaxMaxOut), (Out, softmaxSumOut),
-    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
+ACLNN_STRUCT(FlashAttentionVarLenScore, (Floating<In>, query), (Floating<In>, key),
+             (Floating<In>, value), (Optional<In>, realShiftOptional),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
+             (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
+             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+             (int64_t, headNum), (char*, inputLayout), (Unused<int64_t>, innerPrecise, kNotUsed),
+             (int64_t, sparseMode), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+             (Unused<Optional<Out>>, softmaxOutOut, kLeftAsItIs), (Out, attentionOutOut)) {
   attend(*this);
 }
-ACLNN_STRUCT(
-    FlashAttentionVarLenScoreV2, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
-    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
-    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
-    (char*, inputLayout), (Unused<int64_t>, innerPrecise, "CANN does not use it"),
-    (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
+ACLNN_STRUCT(FlashAttentionVarLenScoreV2, (Floating<In>, query), (Floating<In>, key),
+             (Floating<In>, value), (Optional<In>, realShiftOptional),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
+             (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
+             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+             (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+             (int64_t, headNum), (char*, inputLayout), (Unused<int64_t>, innerPrecise, kNotUsed),
+             (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
+             (Unused<Optional<Out>>, softmaxOutOut, kLeftAsItIs), (Out, attentionOutOut)) {
   attend(*this);
 }
-ACLNN_STRUCT(
-    FlashAttentionVarLenScoreV3, (Floating<In>, query), (Optional<In>, queryRope),
-    (Floating<In>, key), (Optional<In>, keyRope), (Floating<In>, value),
-    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
-    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
-    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
-    (char*, inputLayout), (Unused<int64_t>, innerPrecise, "CANN does not use it"),
-    (int64_t, sparseMode), (int64_t, pseType), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
+ACLNN_STRUCT(FlashAttentionVarLenScoreV3, (Floating<In>, query), (Optional<In>, queryRope),
+             (Floating<In>, key), (Optional<In>, keyRope), (Floating<In>, value),
+             (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+             (Refused<In>, paddingMaskOptional, kPaddingMasks), (Optional<In>, attenMaskOptional),
+             (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
+             (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
+             (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
+             (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+             (Unused<int64_t>, innerPrecise, kNotUsed), (int64_t, sparseMode), (int64_t, pseType),
+             (Out, softmaxMaxOut), (Out, softmaxSumOut),
+             (Unused<Optional<Out>>, softmaxOutOut, kLeftAsItIs), (Out, attentionOutOut)) {
   attend(*this);
 }
-ACLNN_STRUCT(
-    FlashAttentionVarLenScoreV4, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
-    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
-    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-    (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-    (int64_t, headNum), (char*, inputLayout),
-    (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-    (char*, softmaxOutLayout), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
+ACLNN_STRUCT(FlashAttentionVarLenScoreV4, (Floating<In>, query), (Floating<In>, key),
+             (Floating<In>, value), (Optional<In>, realShiftOptional),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
+             (Optional<In>, attenMaskOptional), (Optional<Ints>, prefixOptional),
+             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+             (int64_t, headNum), (char*, inputLayout), (Unused<int64_t>, innerPrecise, kNotUsed),
+             (int64_t, sparseMode), (char*, softmaxOutLayout), (Out, softmaxMaxOut),
+             (Out, softmaxSumOut), (Unused<Optional<Out>>, softmaxOutOut, kLeftAsItIs),
+             (Out, attentionOutOut)) {
   attend(*this);
 }
 // Version 3 with a sink, and the layout of maxima and sums of version 4.
-ACLNN_STRUCT(
-    FlashAttentionVarLenScoreV5, (Floating<In>, query), (Optional<In>, queryRope),
-    (Floating<In>, key), (Optional<In>, keyRope), (Floating<In>, value),
-    (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<In>, sinkOptional),
-    (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
-    (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
-    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-    (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-    (int64_t, pseType), (char*, softmaxOutLayout), (Out, softmaxMaxOut), (Out, softmaxSumOut),
-    (Unused<Optional<Out>>, softmaxOutOut, "CANN leaves it as it is"), (Out, attentionOutOut)) {
+ACLNN_STRUCT(FlashAttentionVarLenScoreV5, (Floating<In>, query), (Optional<In>, queryRope),
+             (Floating<In>, key), (Optional<In>, keyRope), (Floating<In>, value),
+             (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
+             (Refused<In>, paddingMaskOptional, kPaddingMasks), (Optional<In>, attenMaskOptional),
+             (Optional<In>, sinkOptional), (Optional<Ints>, prefixOptional),
+             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+             (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+             (int64_t, headNum), (char*, inputLayout), (Unused<int64_t>, innerPrecise, kNotUsed),
+             (int64_t, sparseMode), (int64_t, pseType), (char*, softmaxOutLayout),
+             (Out, softmaxMaxOut), (Out, softmaxSumOut),
+             (Unused<Optional<Out>>, softmaxOutOut, kLeftAsItIs), (Out, attentionOutOut)) {
   attend(*this);
 }
 ACLNN_MAX_WORKSPACE(FlashAttentionVarLenScoreV5);
 
 ACLNN_STRUCT(FlashAttentionUnpaddingScoreGrad, (Floating<In>, query), (Floating<In>, keyIn),
              (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
-             (Optional<In>, dropMaskOptional),
-             (Refused<In>, paddingMaskOptional,
-              "the host CANN does not compute with padding masks"),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
              (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
              (Optional<In>, softmaxSumOptional),
              (Unused<Optional<In>>, softmaxInOptional, "reserved"),
              (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
              (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
              (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-             (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-             (Out, dqOut), (Out, dkOut), (Out, dvOut),
-             (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
+             (int64_t, headNum), (char*, inputLayout), (Unused<int64_t>, innerPrecise, kNotUsed),
+             (int64_t, sparseMode), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+             (Unused<Optional<Out>>, dpseOut, kShiftHasNoGradient)) {
   differentiate(*this);
 }
-ACLNN_STRUCT(
-    FlashAttentionUnpaddingScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
-    (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
-    (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-    (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-    (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
-    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
-    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
-    (char*, inputLayout), (Unused<int64_t>, innerPrecise, "CANN does not use it"),
-    (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
-    (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
+ACLNN_STRUCT(FlashAttentionUnpaddingScoreGradV2, (Floating<In>, query), (Floating<In>, keyIn),
+             (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
+             (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+             (Optional<In>, softmaxSumOptional),
+             (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+             (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+             (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+             (int64_t, headNum), (char*, inputLayout), (Unused<int64_t>, innerPrecise, kNotUsed),
+             (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+             (Unused<Optional<Out>>, dpseOut, kShiftHasNoGradient)) {
   differentiate(*this);
 }
-ACLNN_STRUCT(
-    FlashAttentionUnpaddingScoreGradV3, (Floating<In>, query), (Optional<In>, queryRope),
-    (Floating<In>, keyIn), (Optional<In>, keyInRope), (Floating<In>, value), (Floating<In>, dy),
-    (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, "the host CANN does not compute with padding masks"),
-    (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-    (Optional<In>, softmaxSumOptional), (Unused<Optional<In>>, softmaxInOptional, "reserved"),
-    (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
-    (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
-    (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional), (double, scaleValue),
-    (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum),
-    (char*, inputLayout), (Unused<int64_t>, innerPrecise, "CANN does not use it"),
-    (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Optional<Out>, dqRopeOut),
-    (Out, dkOut), (Optional<Out>, dkRopeOut), (Out, dvOut),
-    (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift")) {
+ACLNN_STRUCT(FlashAttentionUnpaddingScoreGradV3, (Floating<In>, query), (Optional<In>, queryRope),
+             (Floating<In>, keyIn), (Optional<In>, keyInRope), (Floating<In>, value),
+             (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
+             (Refused<In>, paddingMaskOptional, kPaddingMasks), (Optional<In>, attenMaskOptional),
+             (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
+             (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+             (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
+             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+             (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+             (int64_t, headNum), (char*, inputLayout), (Unused<int64_t>, innerPrecise, kNotUsed),
+             (int64_t, sparseMode), (int64_t, pseType), (Out, dqOut), (Optional<Out>, dqRopeOut),
+             (Out, dkOut), (Optional<Out>, dkRopeOut), (Out, dvOut),
+             (Unused<Optional<Out>>, dpseOut, kShiftHasNoGradient)) {
   differentiate(*this);
 }
 ACLNN_STRUCT(FlashAttentionUnpaddingScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
              (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
-             (Optional<In>, dropMaskOptional),
-             (Refused<In>, paddingMaskOptional,
-              "the host CANN does not compute with padding masks"),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
              (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
              (Optional<In>, softmaxSumOptional),
              (Unused<Optional<In>>, softmaxInOptional, "reserved"),
              (Optional<In>, attentionInOptional), (Optional<Ints>, prefixOptional),
              (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
              (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
-             (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-             (Out, dqOut), (Out, dkOut), (Out, dvOut),
-             (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift"),
-             (char*, softmaxInLayout)) {
+             (int64_t, headNum), (char*, inputLayout), (Unused<int64_t>, innerPrecise, kNotUsed),
+             (int64_t, sparseMode), (Out, dqOut), (Out, dkOut), (Out, dvOut),
+             (Unused<Optional<Out>>, dpseOut, kShiftHasNoGradient), (char*, softmaxInLayout)) {
   differentiate(*this);
 }
 // Version 3 with a sink.
 ACLNN_STRUCT(FlashAttentionUnpaddingScoreGradV5, (Floating<In>, query), (Optional<In>, queryRope),
              (Floating<In>, keyIn), (Optional<In>, keyInRope), (Floating<In>, value),
              (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
-             (Refused<In>, paddingMaskOptional,
-              "the host CANN does not compute with padding masks"),
-             (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
-             (Optional<In>, softmaxSumOptional),
+             (Refused<In>, paddingMaskOptional, kPaddingMasks), (Optional<In>, attenMaskOptional),
+             (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
              (Unused<Optional<In>>, softmaxInOptional, "reserved"),
              (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
              (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
              (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
              (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
              (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-             (Unused<int64_t>, innerPrecise, "CANN does not use it"), (int64_t, sparseMode),
-             (int64_t, pseType), (char*, softmaxInLayout), (Out, dqOut), (Optional<Out>, dqRopeOut),
-             (Out, dkOut), (Optional<Out>, dkRopeOut), (Out, dvOut),
-             (Unused<Optional<Out>>, dpseOut, "CANN computes no gradient of a shift"),
-             (Optional<Out>, dsinkOut)) {
+             (Unused<int64_t>, innerPrecise, kNotUsed), (int64_t, sparseMode), (int64_t, pseType),
+             (char*, softmaxInLayout), (Out, dqOut), (Optional<Out>, dqRopeOut), (Out, dkOut),
+             (Optional<Out>, dkRopeOut), (Out, dvOut),
+             (Unused<Optional<Out>>, dpseOut, kShiftHasNoGradient), (Optional<Out>, dsinkOut)) {
   differentiate(*this);
 }
 ACLNN_MAX_WORKSPACE(FlashAttentionUnpaddingScoreGradV5);

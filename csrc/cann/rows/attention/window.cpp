@@ -14,11 +14,8 @@ namespace {
 // S2); only the given ones are larger than 1.
 at::Tensor as_windows(const char* name, const at::Tensor& part, const std::vector<int64_t>& sizes) {
   expect_dims(name, part, 3, 5);
-  const size_t skipped = part.dim() == 5 ? 0 : 1;
-  std::vector<int64_t> expected(sizes.begin() + static_cast<std::ptrdiff_t>(skipped), sizes.end());
-  if (part.dim() == 3) {
-    expected = {std::max(sizes[1], sizes[2]), sizes[3], sizes[4]};
-  }
+  std::vector<int64_t> expected(sizes.begin() + (part.dim() == 5 ? 0 : 1), sizes.end());
+  if (part.dim() == 3) expected = {std::max(sizes[1], sizes[2]), sizes[3], sizes[4]};
   expect_shape(name, part, expected);
   return wide(part).reshape(sizes);
 }
@@ -28,13 +25,11 @@ at::Tensor as_windows(const char* name, const at::Tensor& part, const std::vecto
 ACLNN(MaskedSoftmaxWithRelPosBias, (Floating<In>, x),
       (SameDtype<Optional<In>>, attenMaskOptional, "x"),
       (SameDtype<Floating<In>>, relativePosBias, "x"), (double, scaleValue),
-      (int64_t, innerPrecisionMode), (Like<Out>, out, "x")) {
-  static_cast<void>(innerPrecisionMode);
+      (Unused<int64_t>, innerPrecisionMode, "everything is computed in FLOAT with every value"),
+      (Like<Out>, out, "x")) {
   expect_dims("x", x, 4, 5);
-  EXPECT(x.numel() > 0, "x has shape ", x.sizes(), ", expected at least one element");
-  const int64_t heads = x.size(-3);
-  const int64_t rows = x.size(-2);
-  const int64_t columns = x.size(-1);
+  expect_elements("x", x);
+  const int64_t heads = x.size(-3), rows = x.size(-2), columns = x.size(-1);
   int64_t windows = x.dim() == 5 ? x.size(1) : 1;
   if (x.dim() == 4 && attenMaskOptional) {
     expect_dims("attenMaskOptional", *attenMaskOptional, 3, 5);
@@ -56,17 +51,14 @@ ACLNN(TransformBiasRescaleQkv, (Floating<In>, qkv), (SameDtype<Floating<In>>, qk
       (int64_t, numHeads), (SameDtype<Out>, qOut, "qkv"), (SameDtype<Out>, kOut, "qkv"),
       (SameDtype<Out>, vOut, "qkv")) {
   expect_dims("qkv", qkv, 3);
-  const int64_t width = qkv.size(2);
-  const int64_t heads = numHeads.value();
-  EXPECT(heads > 0, "numHeads is ", heads, ", expected more than 0");
+  const int64_t width = qkv.size(2), heads = numHeads.value();
+  expect_at_least("numHeads", heads, 1);
   EXPECT(width > 0 && width % 3 == 0 && width / 3 % heads == 0, "qkv has shape ", qkv.sizes(),
          ", expected a last dimension of 3 * numHeads * the size of a head; numHeads is ", heads);
   expect_shape("qkvBias", qkvBias, {width});
   const int64_t size = width / 3 / heads;
   const std::vector<int64_t> expected{qkv.size(0), heads, qkv.size(1), size};
-  for (const Output* out : {&qOut, &kOut, &vOut}) {
-    expect_shape(out->name(), *out, expected);
-  }
+  for (const Output* out : {&qOut, &kOut, &vOut}) expect_shape(out->name(), *out, expected);
   const at::Tensor parts = (wide(qkv) + wide(qkvBias))
                                .reshape({qkv.size(0), qkv.size(1), 3, heads, size})
                                .permute({2, 0, 3, 1, 4});

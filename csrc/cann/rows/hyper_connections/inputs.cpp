@@ -1,7 +1,6 @@
 // The input of a layer with hyper-connections: the n residual streams of a token, mixed with
 // weights that are computed from a product with all streams.
 
-#include <optional>
 #include <vector>
 
 #include "cann/rows/checks.h"
@@ -28,9 +27,8 @@ struct Streams {
 };
 Streams streams_of(const at::Tensor& x) {
   expect_dims("x", x, 3, 4);
-  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
-         ", expected FLOAT16 or BFLOAT16");
-  EXPECT(x.numel() > 0, "x is empty");
+  expect_dtype("x", x, {at::kHalf, at::kBFloat16});
+  expect_elements("x", x);
   const int64_t count = x.size(-2), size = x.size(-1);
   constexpr int64_t kMultiple = 16, kMost = 16384;
   EXPECT(count == 4 || count == 6 || count == 8, "x has shape ", x.sizes(),
@@ -53,65 +51,45 @@ std::vector<at::Tensor> parts_of(const at::Tensor& products, int64_t count) {
   return products.split_with_sizes(sizes, -1);
 }
 
-struct Parameters {
-  const at::Tensor& x;
-  const at::Tensor& phi;
-  const at::Tensor& alpha;
-  const at::Tensor& bias;
-  const std::optional<at::Tensor>& gamma;
-  double norm_epsilon;
-  double epsilon;
-};
-struct Results {
-  Output& in;
-  Output& post;
-  OptionalOutput& residual;
-  OptionalOutput& inverse_rms;
-  OptionalOutput& mix;
-  OptionalOutput& pre;
-};
-
-void compute(const Parameters& given, const Results& results) {
-  const Streams streams = streams_of(given.x);
+template <class Version>
+void compute(Version& row) {
+  const Streams streams = streams_of(row.x);
   const int64_t n = streams.count;
-  expect_dims("alpha", given.alpha, 1);
-  const bool has_residual = given.alpha.size(0) == 3;
-  expect_float("alpha", given.alpha, {has_residual ? 3 : 2});
+  expect_dims("alpha", row.alpha, 1);
+  const bool has_residual = row.alpha.size(0) == 3;
+  expect_float("alpha", row.alpha, {has_residual ? 3 : 2});
   const int64_t products = streams.products(has_residual);
-  expect_float("phi", given.phi, {products, n * streams.size});
-  expect_float("bias", given.bias, {products});
-  if (given.gamma) expect_float("gammaOptional", *given.gamma, {n, streams.size});
-  expect_dtype("hPost", results.post, at::kFloat);
-  EXPECT(results.residual || !has_residual,
-         "hRes is null, expected a tensor as alpha has three elements");
-  EXPECT(static_cast<bool>(results.inverse_rms) == static_cast<bool>(results.mix) &&
-             static_cast<bool>(results.mix) == static_cast<bool>(results.pre),
+  expect_float("phi", row.phi, {products, n * streams.size});
+  expect_float("bias", row.bias, {products});
+  if (row.gammaOptional) expect_float("gammaOptional", *row.gammaOptional, {n, streams.size});
+  expect_dtype("hPost", row.hPost, at::kFloat);
+  EXPECT(row.hRes || !has_residual, "hRes is null, expected a tensor as alpha has three elements");
+  EXPECT(static_cast<bool>(row.invRmsOptional) == static_cast<bool>(row.hMixOptional) &&
+             static_cast<bool>(row.hMixOptional) == static_cast<bool>(row.hPreOptional),
          "one of invRmsOptional, hMixOptional and hPreOptional is given and another is null");
 
-  const at::Tensor x = wide(given.x);
-  const at::Tensor flat = x.reshape({streams.tokens, n * streams.size});
-  const at::Tensor inverse_rms =
-      at::rsqrt((flat * flat).mean(-1).add(c10::Scalar(given.norm_epsilon)));
-  const at::Tensor scaled = given.gamma ? flat * given.gamma->flatten() : flat;
-  const at::Tensor mix = at::matmul(scaled, given.phi.t());
+  const at::Tensor flat = wide(row.x).reshape({streams.tokens, n * streams.size});
+  const at::Tensor inverse_rms = at::rsqrt((flat * flat).mean(-1) + row.normEps.value());
+  const at::Tensor scaled = row.gammaOptional ? flat * row.gammaOptional->flatten() : flat;
+  const at::Tensor mix = at::matmul(scaled, row.phi.t());
   const auto weights = parts_of(mix * inverse_rms.unsqueeze(-1), n);
-  const auto biases = parts_of(given.bias, n);
+  const auto biases = parts_of(row.bias, n);
   const auto linear = [&](size_t i) {
-    return weights[i] * given.alpha.select(0, static_cast<int64_t>(i)) + biases[i];
+    return weights[i] * row.alpha.select(0, static_cast<int64_t>(i)) + biases[i];
   };
-  const at::Tensor pre = at::sigmoid(linear(0)).add(c10::Scalar(given.epsilon));
+  const at::Tensor pre = at::sigmoid(linear(0)) + row.hcEps.value();
   const at::Tensor mixed =
       (pre.unsqueeze(-1) * flat.view({streams.tokens, n, streams.size})).sum(1);
-  results.in = mixed.view(streams.with({streams.size}));
-  results.post = (2 * at::sigmoid(linear(1))).view(streams.with({n}));
+  row.hIn = mixed.view(streams.with({streams.size}));
+  row.hPost = (2 * at::sigmoid(linear(1))).view(streams.with({n}));
   if (has_residual) {
-    results.residual = linear(2).view(streams.with({n, n}));
-  } else if (results.residual) {
-    results.residual = at::zeros((*results.residual)->sizes(), mix.options());
+    row.hRes = linear(2).view(streams.with({n, n}));
+  } else if (row.hRes) {
+    row.hRes = at::zeros((*row.hRes)->sizes(), mix.options());
   }
-  results.inverse_rms = inverse_rms.view(streams.leading);
-  results.mix = mix.view(streams.with({products}));
-  results.pre = pre.view(streams.with({n}));
+  row.invRmsOptional = inverse_rms.view(streams.leading);
+  row.hMixOptional = mix.view(streams.with({products}));
+  row.hPreOptional = pre.view(streams.with({n}));
 }
 
 }  // namespace
@@ -121,24 +99,22 @@ void compute(const Parameters& given, const Results& results) {
 // hPost twice the sigmoid.
 // Behaviour of MhcPre, MhcPreBackward: Everything is computed in FLOAT, and innerPrecise has no
 // effect. The gradient is the true one; the document scales x by gamma once more.
-ACLNN(MhcPre, (Floating<In>, x), (In, phi), (In, alpha), (In, bias), (Optional<In>, gammaOptional),
-      (double, normEps), (double, hcEps), (SameDtype<Out>, hIn, "x"), (Out, hPost),
-      (Optional<Out>, hRes), (Optional<Out>, invRmsOptional), (Optional<Out>, hMixOptional),
-      (Optional<Out>, hPreOptional)) {
-  compute({x, phi, alpha, bias, gammaOptional, normEps, hcEps},
-          {hIn, hPost, hRes, invRmsOptional, hMixOptional, hPreOptional});
+ACLNN_STRUCT(MhcPre, (Floating<In>, x), (In, phi), (In, alpha), (In, bias),
+             (Optional<In>, gammaOptional), (double, normEps), (double, hcEps),
+             (SameDtype<Out>, hIn, "x"), (Out, hPost), (Optional<Out>, hRes),
+             (Optional<Out>, invRmsOptional), (Optional<Out>, hMixOptional),
+             (Optional<Out>, hPreOptional)) {
+  compute(*this);
 }
 // innerPrecise allows a device to multiply in HF32, which rounds to fewer bits; the host CANN does
 // not.
-ACLNN(MhcPreV2, (Floating<In>, x), (In, phi), (In, alpha), (In, bias),
-      (Optional<In>, gammaOptional), (double, normEps), (double, hcEps), (int64_t, innerPrecise),
-      (SameDtype<Out>, hIn, "x"), (Out, hPost), (Optional<Out>, hRes),
-      (Optional<Out>, invRmsOptional), (Optional<Out>, hMixOptional),
-      (Optional<Out>, hPreOptional)) {
-  EXPECT(innerPrecise == 0 || innerPrecise == 1, "innerPrecise is ", innerPrecise.value(),
-         ", expected 0 or 1");
-  compute({x, phi, alpha, bias, gammaOptional, normEps, hcEps},
-          {hIn, hPost, hRes, invRmsOptional, hMixOptional, hPreOptional});
+ACLNN_STRUCT(MhcPreV2, (Floating<In>, x), (In, phi), (In, alpha), (In, bias),
+             (Optional<In>, gammaOptional), (double, normEps), (double, hcEps),
+             (int64_t, innerPrecise), (SameDtype<Out>, hIn, "x"), (Out, hPost),
+             (Optional<Out>, hRes), (Optional<Out>, invRmsOptional), (Optional<Out>, hMixOptional),
+             (Optional<Out>, hPreOptional)) {
+  expect_one_of("innerPrecise", innerPrecise, {0, 1});
+  compute(*this);
 }
 
 // gradXPostOptional is added to the gradient of x. Without gamma its gradient is not computed.
@@ -160,9 +136,9 @@ ACLNN(MhcPreBackward, (Floating<In>, x), (In, phi), (In, alpha),
   expect_float("hPre", hPre, streams.with({n}));
   expect_float("hPost", hPost, streams.with({n}));
   if (gamma) expect_float("gamma", *gamma, {n, streams.size});
-  for (const Output* gradient : {&gradPhi, &gradAlpha, &gradBias}) {
-    expect_dtype(gradient->name(), *gradient, at::kFloat);
-  }
+  expect_dtype("gradPhi", gradPhi, at::kFloat);
+  expect_dtype("gradAlpha", gradAlpha, at::kFloat);
+  expect_dtype("gradBias", gradBias, at::kFloat);
 
   const at::Tensor flat = wide(x).reshape({tokens, n, streams.size});
   const at::Tensor of_in = wide(gradHIn).reshape({tokens, 1, streams.size});

@@ -22,8 +22,7 @@ std::vector<int64_t> of_mixture(const at::Tensor& x) {
 void check_streams(const at::Tensor& x, const std::optional<at::Tensor>& h_res,
                    const at::Tensor& h_out, const at::Tensor& h_post) {
   expect_dims("x", x, 3, 4);
-  EXPECT(at::isReducedFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
-         ", expected FLOAT16 or BFLOAT16");
+  expect_dtype("x", x, {at::kHalf, at::kBFloat16});
   std::vector<int64_t> of_streams = x.sizes().vec(), of_layer = of_streams;
   of_streams.pop_back();
   of_layer.erase(of_layer.end() - 2);
@@ -34,6 +33,16 @@ void check_streams(const at::Tensor& x, const std::optional<at::Tensor>& h_res,
   expect_shape("h_out", h_out, of_layer);
   expect_dtype("h_post", h_post, at::kFloat);
   expect_shape("h_post", h_post, of_streams);
+}
+
+// The number of rows of square matrices in FLOAT.
+int64_t rows_of(const char* name, const at::Tensor& matrices) {
+  expect_dtype(name, matrices, at::kFloat);
+  expect_dims(name, matrices, 3, 4);
+  const int64_t n = matrices.size(-1);
+  EXPECT((n == 4 || n == 6 || n == 8) && matrices.size(-2) == n, name, " has shape ",
+         matrices.sizes(), ", expected square matrices of 4, 6 or 8 rows");
+  return n;
 }
 
 // The dimension that a step normalises: columns in odd steps, rows in even ones.
@@ -72,22 +81,18 @@ ACLNN(MhcPostBackward, (Like<Floating<In>>, gradY, "x"), (Floating<In>, x), (Opt
 // to the host CANN.
 ACLNN(MhcSinkhorn, (In, x), (float, eps), (int64_t, numIters), (Like<Out>, output, "x"),
       (Optional<Out>, normOut), (Optional<Out>, sumOut)) {
-  expect_dtype("x", x, at::kFloat);
-  expect_dims("x", x, 3, 4);
-  const int64_t n = x.size(-1);
-  EXPECT((n == 4 || n == 6 || n == 8) && x.size(-2) == n, "x has shape ", x.sizes(),
-         ", expected square matrices of 4, 6 or 8 rows");
-  EXPECT(numIters >= 1 && numIters <= kMostIterations, "numIters is ", numIters.value(),
-         ", expected 1 to ", kMostIterations);
+  const int64_t n = rows_of("x", x);
+  expect_range("numIters", numIters, 1, kMostIterations);
   const bool is_kept = normOut && sumOut;
   const int64_t steps = 2 * numIters.value(), matrices = x.numel() / (n * n);
   if (is_kept) {
     expect_dtype(*normOut, x);
     expect_dtype(*sumOut, x);
-    EXPECT((*normOut)->numel() == steps * matrices * n * kPadded, "normOut has ",
-           (*normOut)->numel(), " elements, expected ", steps * matrices * n * kPadded);
-    EXPECT((*sumOut)->numel() == steps * matrices * kPadded, "sumOut has ", (*sumOut)->numel(),
-           " elements, expected ", steps * matrices * kPadded);
+    const int64_t sums = steps * matrices * kPadded;
+    EXPECT((*normOut)->numel() == sums * n, "normOut has ", (*normOut)->numel(),
+           " elements, expected ", sums * n);
+    EXPECT((*sumOut)->numel() == sums, "sumOut has ", (*sumOut)->numel(), " elements, expected ",
+           sums);
   }
 
   const c10::Scalar epsilon(eps.value());
@@ -108,11 +113,7 @@ ACLNN(MhcSinkhorn, (In, x), (float, eps), (int64_t, numIters), (Like<Out>, outpu
 }
 ACLNN(MhcSinkhornBackward, (In, gradY), (SameDtype<In>, norm, "gradY"),
       (SameDtype<In>, sum, "gradY"), (Like<Out>, out, "gradY")) {
-  expect_dtype("gradY", gradY, at::kFloat);
-  expect_dims("gradY", gradY, 3, 4);
-  const int64_t n = gradY.size(-1);
-  EXPECT((n == 4 || n == 6 || n == 8) && gradY.size(-2) == n, "gradY has shape ", gradY.sizes(),
-         ", expected square matrices of 4, 6 or 8 rows");
+  const int64_t n = rows_of("gradY", gradY);
   const int64_t matrices = gradY.numel() / (n * n), of_step = matrices * kPadded;
   EXPECT(of_step > 0 && sum.numel() % (2 * of_step) == 0 && norm.numel() == sum.numel() * n,
          "norm has ", norm.numel(), " elements and sum ", sum.numel(),

@@ -5,6 +5,8 @@
 #include <ATen/WrapDimUtils.h>
 
 #include "cann/rows/checks.h"
+#include "cann/rows/integers.h"
+#include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::inference_cache_scatter_rows {
@@ -13,14 +15,11 @@ namespace {
 
 // The values of integers in order; none in stage 1.
 std::vector<int64_t> known_values(const at::Tensor& integers) {
-  if (!has_values(integers)) return {};
-  const at::Tensor flat = integers.to(at::kLong).contiguous();
-  const int64_t* data = flat.const_data_ptr<int64_t>();
-  return {data, data + flat.numel()};
+  return has_values(integers) ? integers_in(integers) : std::vector<int64_t>();
 }
 
 // The destination of an update.
-struct Place {
+struct Destination {
   int64_t dim;
   int64_t start;
   int64_t length;
@@ -28,13 +27,12 @@ struct Place {
 
 // Copies the first part of `update` along a dimension into the cache.
 void write_piece(const char* name, const at::Tensor& cache, const at::Tensor& update,
-                 const Place& place) {
-  EXPECT(place.length >= 0 && place.length <= update.size(place.dim), name, " has the length ",
-         place.length, ", expected 0 to ", update.size(place.dim), ", that of an update");
-  EXPECT(place.start >= 0 && place.start <= cache.size(place.dim) - place.length, name,
-         " has the start ", place.start, ", expected 0 to ", cache.size(place.dim) - place.length);
-  cache.narrow(place.dim, place.start, place.length)
-      .copy_(update.narrow(place.dim, 0, place.length));
+                 const Destination& to) {
+  EXPECT(to.length >= 0 && to.length <= update.size(to.dim), name, " has the length ", to.length,
+         ", expected 0 to ", update.size(to.dim), ", that of an update");
+  EXPECT(to.start >= 0 && to.start <= cache.size(to.dim) - to.length, name, " has the start ",
+         to.start, ", expected 0 to ", cache.size(to.dim) - to.length);
+  cache.narrow(to.dim, to.start, to.length).copy_(update.narrow(to.dim, 0, to.length));
 }
 
 // Checks the shapes of a cache and of its updates along `dim`, except for the first dimension.
@@ -51,18 +49,15 @@ void expect_updates(const at::Tensor& updates, at::IntArrayRef cache, int64_t di
 // A scale or an offset for each element of the last dimension of updates.
 at::Tensor per_column(const char* name, const at::Tensor& values, const at::Tensor& updates) {
   EXPECT(values.numel() == updates.size(-1), name, " has shape ", values.sizes(), ", expected ",
-         updates.size(-1),
-         " elements, one for each of the last dimension of "
-         "updates");
-  return values.to(at::kFloat).reshape({-1});
+         updates.size(-1), " elements, one for each of the last dimension of updates");
+  return values.to(at::kFloat).flatten();
 }
 
 // Checks the combination of dtypes.
 void expect_quantised_dtypes(const at::Tensor& updates, const at::Tensor& scales,
                              const std::optional<at::Tensor>& offsets) {
+  expect_dtype("updates", updates, {at::kHalf, at::kBFloat16});
   const bool is_half = updates.scalar_type() == at::kHalf;
-  EXPECT(is_half || updates.scalar_type() == at::kBFloat16, "updates has dtype ",
-         dtype_text(updates.scalar_type()), ", expected FLOAT16 or BFLOAT16");
   expect_dtype("quantScales", scales, is_half ? at::kFloat : at::kBFloat16);
   if (offsets) expect_dtype("quantZeroPoints", *offsets, is_half ? at::kInt : at::kBFloat16);
 }
@@ -72,9 +67,7 @@ at::Tensor quantised(const at::Tensor& updates, const at::Tensor& scales,
   at::Tensor result = updates.to(at::kFloat) / per_column("quantScales", scales, updates);
   if (offsets) result = result + per_column("quantZeroPoints", *offsets, updates);
   switch (dtype) {
-    case ACL_INT8:
-      return at::clamp(at::nan_to_num(at::round(result), 0.0, 127.0, -128.0), -128, 127)
-          .to(at::kChar);
+    case ACL_INT8: return saturated(at::round(result), -128, 127).to(at::kChar);
     case ACL_FLOAT8_E4M3FN: return at::clamp(result, -448, 448);
     case ACL_FLOAT8_E5M2: return at::clamp(result, -57344, 57344);
     default:
@@ -91,16 +84,16 @@ void scatter_quantised(StoredOutput& cache, const at::Tensor& indices, const at:
   EXPECT(updates.size(0) <= before.size(0), "updates has shape ", updates.sizes(),
          ", expected at most ", before.size(0), " as its first dimension");
   const at::Tensor result = before.clone();
-  const std::vector<int64_t> places = known_values(indices);
+  const std::vector<int64_t> starts = known_values(indices);
   const bool is_pairs = indices.dim() == 2;
   const size_t each = is_pairs ? 2 : 1;
-  for (size_t i = 0; i * each < places.size(); ++i) {
-    const int64_t sequence = is_pairs ? places[2 * i] : static_cast<int64_t>(i);
+  for (size_t i = 0; i * each < starts.size(); ++i) {
+    const int64_t sequence = is_pairs ? starts[2 * i] : static_cast<int64_t>(i);
     EXPECT(sequence >= 0 && sequence < before.size(0), "indices has the sequence ", sequence,
            ", expected 0 to ", before.size(0) - 1);
     write_piece("indices", result.narrow(0, sequence, 1),
                 values.narrow(0, static_cast<int64_t>(i), 1),
-                {dim, places[i * each + each - 1], updates.size(dim)});
+                {dim, starts[i * each + each - 1], updates.size(dim)});
   }
   cache = result;
 }
@@ -108,7 +101,7 @@ void scatter_quantised(StoredOutput& cache, const at::Tensor& indices, const at:
 void expect_axes(const at::Tensor& updates, int64_t quant_axis, int64_t reduction) {
   EXPECT(quant_axis == -1 || quant_axis == updates.dim() - 1, "quantAxis is ", quant_axis,
          ", expected -1 or ", updates.dim() - 1, ", the last dimension of updates");
-  EXPECT(reduction == 1, "reduction is ", reduction, ", expected 1, which is update");
+  expect_one_of("reduction", reduction, {1}, ", which is update");
 }
 
 }  // namespace
@@ -136,16 +129,16 @@ ACLNN(ScatterList, (SameDtype<InOuts>, varRef, "updates"), (IndexIn, indice), (I
     sizes.insert(sizes.begin(), count);
     expect_updates(updates, sizes, dim, count);
   }
-  const std::vector<int64_t> places = known_values(indice);
+  const std::vector<int64_t> starts = known_values(indice);
   const std::vector<int64_t> mask =
       maskOptional ? known_values(*maskOptional) : std::vector<int64_t>(varRef.size(), 1);
   const at::Tensor pieces = as_movable(updates);
   for (size_t k = 0; k < varRef.size(); ++k) {
     const at::Tensor& before = varRef[k];
     const at::Tensor result = as_movable(before).clone();
-    if (!places.empty() && mask[k] == 1) {
-      const int64_t length = indice.dim() == 2 ? places[2 * k + 1] : updates.size(dim);
-      const int64_t start = places[indice.dim() == 2 ? 2 * k : k];
+    if (!starts.empty() && mask[k] == 1) {
+      const int64_t length = indice.dim() == 2 ? starts[2 * k + 1] : updates.size(dim);
+      const int64_t start = starts[indice.dim() == 2 ? 2 * k : k];
       write_piece("indice", result, pieces.select(0, static_cast<int64_t>(k)),
                   {dim - 1, start, length});
     }
@@ -162,8 +155,8 @@ ACLNN(InplaceQuantScatter, (Stored<InOut>, selfRef), (IndexIn, indices), (In, up
   expect_dims("selfRef", selfRef, 3);
   expect_dims("indices", indices, 1);
   expect_dims("updates", updates, 3);
-  expect_axes(updates, quantAxis.value(), reduction.value());
-  EXPECT(axis == -2, "axis is ", axis.value(), ", expected -2");
+  expect_axes(updates, quantAxis, reduction);
+  expect_one_of("axis", axis, {-2});
   scatter_quantised(selfRef, indices, updates,
                     quantised(updates, quantScales, quantZeroPoints, ACL_INT8), 1);
 }
@@ -178,7 +171,7 @@ ACLNN(InplaceQuantScatterV2, (Stored<InOut>, selfRef), (IndexIn, indices), (In, 
   expect_dims("indices", indices, 1, 2);
   EXPECT(indices.dim() == 1 || indices.size(1) == 2, "indices has shape ", indices.sizes(),
          ", expected one dimension, or two of which the second has the size 2");
-  expect_axes(updates, quantAxis.value(), reduction.value());
+  expect_axes(updates, quantAxis, reduction);
   EXPECT(roundMode == "rint", "roundMode is \"", roundMode, "\", expected \"rint\"");
   const int64_t dim = axis < 0 ? axis.value() + updates.dim() : axis.value();
   EXPECT(dim >= 1 && dim < updates.dim() - 1, "axis is ", axis.value(),

@@ -17,18 +17,6 @@ void expect_state(const char* name, const at::Tensor& state, int64_t rows, int64
          " sequences");
 }
 
-// The block of each position and the offset in it. Negative positions have none.
-struct Places {
-  Places(const at::Tensor& positions, int64_t block_size)
-      : block(positions.div(c10::Scalar(block_size), "floor")),
-        offset(positions - block * c10::Scalar(block_size)) {}
-  at::Tensor block, offset;
-};
-
-void check_block_size(int64_t block_size) {
-  EXPECT(block_size > 0, "blockSize is ", block_size, ", expected more than 0");
-}
-
 }  // namespace
 
 // The block of a position is looked up in the whole table, and the slots of a sequence are offset
@@ -38,7 +26,7 @@ ACLNN(AdvanceStep, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputPos
       (InOut, seqLens), (InOut, slotMapping), (In, blockTables), (int64_t, numSeqs),
       (int64_t, numQueries), (int64_t, blockSize)) {
   constexpr int64_t kMostSequences = 200000000;
-  check_block_size(blockSize);
+  expect_at_least("blockSize", blockSize, 1);
   EXPECT(numQueries > 0 && numSeqs > numQueries && numSeqs < kMostSequences, "numSeqs is ",
          numSeqs.value(), " and numQueries is ", numQueries.value(),
          ", expected numQueries of 1 or more and numSeqs of more, but less than ", kMostSequences);
@@ -53,8 +41,8 @@ ACLNN(AdvanceStep, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputPos
          blockTables.sizes(), ", expected two dimensions, the first ", numSeqs.value());
   const at::Tensor lengths = seqLens->reshape(-1);
   const at::Tensor positions = lengths.slice(0, 0, queries);
-  const Places places(positions, blockSize);
-  at::Tensor blocks = places.block;
+  at::Tensor blocks = positions.div(c10::Scalar(blockSize.value()), "floor");
+  const at::Tensor offsets = positions - blocks * c10::Scalar(blockSize.value());
   if (is_rehearsed()) {
     blocks = blocks * 0;
   } else {
@@ -62,8 +50,7 @@ ACLNN(AdvanceStep, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputPos
   }
   const at::Tensor stride = at::arange(queries, positions.options()) * blockTables.size(1);
   const at::Tensor slots =
-      (blockTables.reshape(-1).index_select(0, blocks) + stride) * blockSize.value() +
-      places.offset;
+      (blockTables.reshape(-1).index_select(0, blocks) + stride) * blockSize.value() + offsets;
   const auto stepped = [&](const Output& state, const at::Tensor& values, int64_t pad) {
     const at::Tensor padded = at::full({1}, pad, values.options());
     const at::Tensor rest = state->reshape(-1).slice(0, queries + 1);
@@ -103,11 +90,10 @@ ACLNN(AdvanceStepV2, (InOut, inputTokens), (In, sampledTokenIds), (InOut, inputP
            " has shape ", before.sizes(), ", expected ", tokens, " elements for each of ",
            sequences, " sequences");
   }
-  for (const auto& [name, tensor] :
-       {std::pair("sampledTokenIds", sampledTokenIds), std::pair("blockTables", blockTables),
-        std::pair("specToken", specToken), std::pair("acceptedNum", acceptedNum)}) {
-    expect_dtype(name, tensor, at::kLong);
-  }
+  expect_dtype("sampledTokenIds", sampledTokenIds, at::kLong);
+  expect_dtype("blockTables", blockTables, at::kLong);
+  expect_dtype("specToken", specToken, at::kLong);
+  expect_dtype("acceptedNum", acceptedNum, at::kLong);
 
   const at::Tensor positions =
       inputPositions->reshape({sequences, tokens}) + acceptedNum.unsqueeze(1) + 1;

@@ -34,20 +34,15 @@ ACLNN(AddLora, (Floating<In>, y), (SameDtype<Floating<In>>, x, "y"),
   expect_dims("y", y, 2);
   expect_dims("x", x, 2);
   expect_dims("weightB", weightB, 4);
-  const int64_t batch = y.size(0);
-  const int64_t count = weightB.size(0);
-  const int64_t width = weightB.size(2);
-  const int64_t rank = weightB.size(3);
+  const int64_t batch = y.size(0), count = weightB.size(0);
+  const int64_t width = weightB.size(2), rank = weightB.size(3);
   EXPECT(x.size(0) == batch, "x has shape ", x.sizes(), ", expected ", batch,
          " rows, as many as y");
   expect_shape("indices", indices, {batch});
-  EXPECT(layerIdx >= 0 && layerIdx < weightB.size(1), "layerIdx is ", layerIdx.value(),
-         ", expected 0 to ", weightB.size(1) - 1);
+  expect_range("layerIdx", layerIdx, 0, weightB.size(1) - 1);
   const int64_t size = ySliceSize == -1 ? width : ySliceSize.value();
-  EXPECT(size >= 0 && size <= width, "ySliceSize is ", size, ", expected at most ", width,
-         ", the third dimension of weightB");
-  EXPECT(yOffset >= 0 && yOffset.value() <= y.size(1) - width, "yOffset is ", yOffset.value(),
-         ", expected 0 to ", y.size(1) - width, ", so that weightB's rows fit in y");
+  expect_range("ySliceSize", size, 0, width, ", the third dimension of weightB");
+  expect_range("yOffset", yOffset, 0, y.size(1) - width, ", so that weightB's rows fit in y");
   check_bounds("indices", indices, count + 1, -1);
   if (weightAOptional) {
     expect_shape("weightAOptional", *weightAOptional, {count, weightB.size(1), rank, x.size(1)});

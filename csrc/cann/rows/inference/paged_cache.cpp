@@ -90,11 +90,9 @@ std::vector<int64_t> rows_of(const std::vector<int64_t>& lengths, const at::Tens
   for (size_t i = 0; i < lengths.size(); ++i) {
     const std::vector<int64_t> table = integers_in(tables.select(0, static_cast<int64_t>(i)));
     for (int64_t token = 0; token < lengths[i]; ++token) {
-      const int64_t place = skipped[i] + token / block;
-      const bool has_block = place < static_cast<int64_t>(table.size());
-      const int64_t number = has_block ? table[static_cast<size_t>(place)] : -1;
-      const bool is_there = number >= 0 && number < blocks;
-      rows.push_back(is_there ? number * block + token % block : -1);
+      const auto column = static_cast<size_t>(skipped[i] + token / block);
+      const int64_t number = column < table.size() ? table[column] : -1;
+      rows.push_back(number >= 0 && number < blocks ? number * block + token % block : -1);
     }
   }
   return rows;

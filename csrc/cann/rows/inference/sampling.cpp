@@ -21,8 +21,7 @@ at::Tensor per_row(const char* name, const at::Tensor& tensor, const at::Tensor&
   return tensor.reshape({-1});
 }
 at::Tensor counts(const char* name, const at::Tensor& tensor, const at::Tensor& logits) {
-  EXPECT(tensor.scalar_type() == at::kInt || tensor.scalar_type() == at::kLong, name, " has dtype ",
-         dtype_text(tensor.scalar_type()), ", expected INT32");
+  expect_dtype(name, tensor, {at::kInt, at::kLong});
   return per_row(name, tensor, logits).to(at::kLong);
 }
 at::Tensor shares(const char* name, const at::Tensor& tensor, const at::Tensor& logits) {
@@ -42,15 +41,15 @@ struct Filter {
 // The tokens that pass the filters and their probabilities: in descending order, or in the order of
 // the row if neither k nor p filters.
 struct Tokens {
-  at::Tensor places;
+  at::Tensor ids;
   at::Tensor probabilities;
 
   void select(const at::Tensor& chosen) {
-    places = places.index_select(0, chosen);
+    ids = ids.index_select(0, chosen);
     probabilities = probabilities.index_select(0, chosen);
   }
   void keep_first(int64_t count) {
-    places = places.narrow(0, 0, count);
+    ids = ids.narrow(0, 0, count);
     probabilities = probabilities.narrow(0, 0, count);
   }
 };
@@ -73,9 +72,9 @@ Tokens tokens_of(const at::Tensor& row, const Filter& filter) {
   if (!uses_k && !uses_p && filter.min_p < 1) {
     tokens = {at::arange(row.numel(), row.options().dtype(at::kLong)), probabilities(row)};
   } else {
-    const auto [values, places] = at::sort(row, /*stable=*/true, 0, /*descending=*/true);
+    const auto [values, ids] = at::sort(row, /*stable=*/true, 0, /*descending=*/true);
     const int64_t count = uses_k ? filter.k : row.numel();
-    tokens = {places.narrow(0, 0, count), probabilities(values.narrow(0, 0, count))};
+    tokens = {ids.narrow(0, 0, count), probabilities(values.narrow(0, 0, count))};
   }
   if (uses_p) tokens.keep_first(nucleus(tokens.probabilities, filter));
   if (filter.min_p >= 1) {
@@ -97,7 +96,7 @@ at::Tensor chosen(const Tokens& tokens, const std::optional<at::Tensor>& q, int6
                   double eps) {
   at::Tensor weights = tokens.probabilities;
   if (q) weights = weights / (q->select(0, row).narrow(0, 0, weights.numel()) + eps);
-  return tokens.places.index_select(0, at::argmax(weights).reshape({1}));
+  return tokens.ids.index_select(0, at::argmax(weights).reshape({1}));
 }
 
 void check_logits(const at::Tensor& logits, const std::optional<at::Tensor>& q) {
@@ -109,8 +108,8 @@ void check_logits(const at::Tensor& logits, const std::optional<at::Tensor>& q) 
 }
 
 // Refuses an output that is requested and absent, or has another dtype or shape.
-void check_wanted(const char* name, const OptionalOutput& out, const char* why,
-                  at::ScalarType dtype, at::IntArrayRef shape) {
+void check_requested(const char* name, const OptionalOutput& out, const char* why,
+                     at::ScalarType dtype, at::IntArrayRef shape) {
   EXPECT(out, name, " is null, expected a tensor as ", why);
   expect_dtype(name, *out, dtype);
   expect_shape(name, *out, shape);
@@ -119,7 +118,7 @@ void check_wanted(const char* name, const OptionalOutput& out, const char* why,
 // The logits of the tokens that pass, at their positions, and `otherwise` elsewhere.
 at::Tensor left_of(const at::Tensor& row, const Tokens& tokens, double otherwise) {
   return at::full({row.numel()}, otherwise, row.options())
-      .index_copy(0, tokens.places, row.index_select(0, tokens.places));
+      .index_copy(0, tokens.ids, row.index_select(0, tokens.ids));
 }
 
 }  // namespace
@@ -131,12 +130,11 @@ ACLNN(ApplyTopKTopP, (Floating<In>, logits), (SameDtype<Optional<In>>, p, "logit
       (Optional<In>, k), (Like<Out>, out, "logits")) {
   EXPECT(p || k, "p and k are null, expected a tensor for one of them");
   expect_dims("logits", logits, 2);
-  const std::optional<at::Tensor> shares_left =
-      p ? std::optional(shares("p", *p, logits)) : std::nullopt;
-  const std::optional<at::Tensor> counts_left =
-      k ? std::optional(counts("k", *k, logits)) : std::nullopt;
+  std::optional<at::Tensor> shares_left, counts_left;
+  if (p) shares_left = shares("p", *p, logits);
+  if (k) counts_left = counts("k", *k, logits);
   if (logits.numel() == 0) return;
-  const auto [sorted, places] = at::sort(wide(logits), /*stable=*/true, 1, /*descending=*/false);
+  const auto [sorted, ids] = at::sort(wide(logits), /*stable=*/true, 1, /*descending=*/false);
   at::Tensor values = sorted;
   const int64_t size = logits.size(1);
   if (counts_left) {
@@ -151,7 +149,7 @@ ACLNN(ApplyTopKTopP, (Floating<In>, logits), (SameDtype<Optional<In>>, p, "logit
     is_dropped.select(1, size - 1).fill_(false);
     values = values.masked_fill(is_dropped, kNever);
   }
-  out = at::scatter(values, 1, places, values);
+  out = at::scatter(values, 1, ids, values);
 }
 
 // topKGuess is the number of tokens that a device tries first; it does not change the result.
@@ -160,13 +158,13 @@ ACLNN(TopKTopPSample, (Floating<In>, logits), (In, topK), (SameDtype<In>, topP, 
       (SameShape<Optional<In>>, q, "logits"), (double, eps), (bool, isNeedLogits),
       (int64_t, topKGuess), (Out, logitsSelectIdx), (Optional<Out>, logitsTopKPSelect)) {
   check_logits(logits, q);
-  EXPECT(topKGuess > 0, "topKGuess is ", topKGuess.value(), ", expected 1 or more");
+  expect_at_least("topKGuess", topKGuess, 1);
   const at::Tensor ks = counts("topK", topK, logits), ps = shares("topP", topP, logits);
   expect_dtype("logitsSelectIdx", logitsSelectIdx, at::kLong);
   expect_shape("logitsSelectIdx", logitsSelectIdx, {logits.size(0)});
   if (isNeedLogits) {
-    check_wanted("logitsTopKPSelect", logitsTopKPSelect, "isNeedLogits is true", at::kFloat,
-                 logits.sizes());
+    check_requested("logitsTopKPSelect", logitsTopKPSelect, "isNeedLogits is true", at::kFloat,
+                    logits.sizes());
   }
   if (!logitsSelectIdx.is_written()) return;
   const at::Tensor all = logits.to(at::kFloat);
@@ -193,28 +191,28 @@ ACLNN(TopKTopPSampleV2, (Floating<In>, logits), (In, topK), (SameDtype<In>, topP
       (Optional<Out>, logitsSelectIdx), (Optional<Out>, logitsTopKPSelect),
       (Optional<Out>, logitsIdx), (Optional<Out>, logitsSortMasked)) {
   check_logits(logits, q);
-  EXPECT(ksMax >= 1 && ksMax <= 1024, "ksMax is ", ksMax.value(), ", expected 1 to 1024");
+  expect_range("ksMax", ksMax, 1, 1024);
   const at::Tensor ks = counts("topK", topK, logits), ps = shares("topP", topP, logits);
-  const std::optional<at::Tensor> min_ps =
-      minPs ? std::optional(shares("minPs", *minPs, logits)) : std::nullopt;
+  std::optional<at::Tensor> min_ps;
+  if (minPs) min_ps = shares("minPs", *minPs, logits);
   if (isNeedSampleResult) {
     const char* const why = "isNeedSampleResult is true";
-    check_wanted("logitsIdx", logitsIdx, why, at::kLong, logits.sizes());
-    check_wanted("logitsSortMasked", logitsSortMasked, why, at::kFloat, logits.sizes());
+    check_requested("logitsIdx", logitsIdx, why, at::kLong, logits.sizes());
+    check_requested("logitsSortMasked", logitsSortMasked, why, at::kFloat, logits.sizes());
   } else {
-    check_wanted("logitsSelectIdx", logitsSelectIdx, "isNeedSampleResult is false", at::kLong,
-                 {logits.size(0)});
+    check_requested("logitsSelectIdx", logitsSelectIdx, "isNeedSampleResult is false", at::kLong,
+                    {logits.size(0)});
   }
   if (isNeedLogits) {
-    check_wanted("logitsTopKPSelect", logitsTopKPSelect, "isNeedLogits is true", at::kFloat,
-                 logits.sizes());
+    check_requested("logitsTopKPSelect", logitsTopKPSelect, "isNeedLogits is true", at::kFloat,
+                    logits.sizes());
   }
   if (!(isNeedSampleResult ? *logitsIdx : *logitsSelectIdx).is_written()) return;
   const at::Tensor all = logits.to(at::kFloat);
   const auto integers = all.options().dtype(at::kLong);
   const at::Tensor index = at::zeros({all.size(0)}, integers);
   const at::Tensor left = at::zeros(all.sizes(), all.options());
-  const at::Tensor places = at::zeros(all.sizes(), integers);
+  const at::Tensor ids = at::zeros(all.sizes(), integers);
   const at::Tensor probabilities = at::zeros(all.sizes(), all.options());
   const int64_t most = std::min<int64_t>((ksMax.value() + 7) / 8 * 8, all.size(1));
   Filter filter{most, inputIsLogits, /*includes_equal=*/false};
@@ -225,9 +223,9 @@ ACLNN(TopKTopPSampleV2, (Floating<In>, logits), (In, topK), (SameDtype<In>, topP
     Tokens tokens = tokens_of(all.select(0, row), filter);
     // If p is 0 or less, one token remains, with probability 1.
     if (inputIsLogits && filter.p <= 0) tokens.probabilities = at::ones({1}, all.options());
-    const int64_t count = tokens.places.numel();
+    const int64_t count = tokens.ids.numel();
     if (isNeedSampleResult) {
-      places.select(0, row).narrow(0, 0, count).copy_(tokens.places);
+      ids.select(0, row).narrow(0, 0, count).copy_(tokens.ids);
       probabilities.select(0, row).narrow(0, 0, count).copy_(tokens.probabilities);
     } else {
       index.select(0, row).copy_(chosen(tokens, q, row, eps.value()).squeeze(0));
@@ -237,7 +235,7 @@ ACLNN(TopKTopPSampleV2, (Floating<In>, logits), (In, topK), (SameDtype<In>, topP
     }
   }
   if (isNeedSampleResult) {
-    logitsIdx = places;
+    logitsIdx = ids;
     logitsSortMasked = probabilities;
   } else {
     logitsSelectIdx = index;

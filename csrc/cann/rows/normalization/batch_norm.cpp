@@ -47,11 +47,12 @@ Sizes dims_but_channels(const at::Tensor& x) {
 }
 
 // The running statistic after a batch; no tensor if there is none.
-at::Tensor moved_on(const at::Tensor& running, const at::Tensor& batch, double share) {
-  return wide(running) * (1 - share) + batch * share;
+at::Tensor running_after(const at::Tensor& running, const at::Tensor& batch, double momentum) {
+  return wide(running) * (1 - momentum) + batch * momentum;
 }
-at::Tensor moved_on(const OptionalOutput& running, const at::Tensor& batch, double share) {
-  return running ? moved_on(static_cast<const at::Tensor&>(*running), batch, share) : at::Tensor();
+at::Tensor running_after(const OptionalOutput& running, const at::Tensor& batch, double momentum) {
+  if (!running) return {};
+  return running_after(static_cast<const at::Tensor&>(*running), batch, momentum);
 }
 
 void expect_real(const char* name, const at::Tensor& numbers) {
@@ -62,9 +63,7 @@ void expect_real(const char* name, const at::Tensor& numbers) {
 // A statistic or weight of FastBatchNormBackward; `value` for each channel if it is absent.
 at::Tensor or_filled(const char* name, const std::optional<at::Tensor>& values,
                      const at::Tensor& input, double value) {
-  if (!values) {
-    return at::ones({input.size(1)}, input.options().dtype(wide(input.scalar_type()))) * value;
-  }
+  if (!values) return at::full({input.size(1)}, value, wide(input).options());
   expect_shape(name, *values, {input.size(1)});
   return wide(*values).contiguous();
 }
@@ -83,13 +82,12 @@ ACLNN(BatchNorm, (Image<In>, input), (Optional<In>, weight), (Optional<In>, bias
   expect_dims("input", input, 2, 8);
   const int64_t channels = input.size(1);
   if (input.numel() == 0) {
-    const auto filled = [&](OptionalOutput& statistic, double number) {
-      if (!statistic) return;
-      statistic = at::full((*statistic)->sizes(), number, wide(input).options());
+    const auto fill = [&](OptionalOutput& statistic, double number) {
+      if (statistic) statistic = at::full((*statistic)->sizes(), number, wide(input).options());
     };
     output = wide(input);
-    filled(saveMean, 0);
-    filled(saveInvstd, std::numeric_limits<double>::quiet_NaN());
+    fill(saveMean, 0);
+    fill(saveInvstd, std::numeric_limits<double>::quiet_NaN());
     return;
   }
   // A copy, because ATen writes to it.
@@ -116,10 +114,9 @@ ACLNN(BatchNormBackward, (SameShape<Image<In>>, gradOut, "input"), (Image<In>, i
       (Bools, outputMask), (Image<Optional<Out>>, gradInput), (Optional<Out>, gradWeight),
       (Optional<Out>, gradBias)) {
   expect_dims("input", input, 2, 8);
-  const std::array mask = mask_of(outputMask);
-  require_asked("gradInput", gradInput, "outputMask[0]", mask[0]);
-  require_asked("gradWeight", gradWeight, "outputMask[1]", mask[1]);
-  require_asked("gradBias", gradBias, "outputMask[2]", mask[2]);
+  const std::array mask = checked_mask(
+      outputMask,
+      {{{"gradInput", &gradInput}, {"gradWeight", &gradWeight}, {"gradBias", &gradBias}}});
   const int64_t channels = input.size(1);
   const auto mean = of_channels("runningMean", runningMean, channels);
   const auto variance = of_channels("runningVar", runningVar, channels);
@@ -151,51 +148,43 @@ ACLNN(FastBatchNormBackward, (Like<Image<Floating<In>>>, gradOut, "input"),
       (Bools, outputMask), (int, version), (Image<Optional<Out>>, gradInput),
       (Optional<Out>, gradWeight), (Optional<Out>, gradBias)) {
   expect_dims("input", input, 2, 8);
-  EXPECT(outputMask.size() == 3, "outputMask has ", outputMask.size(), " values, expected 3");
-  EXPECT(version == 0 || version == 1, "version is ", version.value(), ", expected 0 or 1");
-  require_asked("gradInput", gradInput, "outputMask[0]", outputMask[0]);
-  require_asked("gradWeight", gradWeight, "outputMask[1]", outputMask[1]);
-  require_asked("gradBias", gradBias, "outputMask[2]", outputMask[2]);
-  if (gradInput && outputMask[0]) expect_like("gradInput", *gradInput, input);
-  if (gradWeight && outputMask[1]) expect_dtype(*gradWeight, input);
-  if (gradBias && outputMask[2]) expect_dtype(*gradBias, input);
+  expect_one_of("version", version, {0, 1});
+  const std::array mask = checked_mask(
+      outputMask,
+      {{{"gradInput", &gradInput}, {"gradWeight", &gradWeight}, {"gradBias", &gradBias}}});
+  if (mask[0]) expect_like("gradInput", *gradInput, input);
+  if (mask[1]) expect_dtype(*gradWeight, input);
+  if (mask[2]) expect_dtype(*gradBias, input);
   const at::Tensor scale = or_filled("weight", weight, input, 1);
   const at::Tensor mean = or_filled("runningMean", runningMean, input, 0);
   const at::Tensor variance = or_filled("runningVar", runningVar, input, 1);
   const at::Tensor batch_mean = or_filled("saveMean", saveMean, input, 0);
   const at::Tensor batch_invstd = or_filled("saveInvstd", saveInvstd, input, 1);
   if (input.numel() == 0) {
-    const at::Tensor nothing = at::zeros_like(scale);
-    if (outputMask[1]) gradWeight = nothing;
-    if (outputMask[2]) gradBias = nothing;
+    if (mask[1]) gradWeight = at::zeros_like(scale);
+    if (mask[2]) gradBias = at::zeros_like(scale);
     return;
   }
-  const auto [to_input, to_weight, to_bias] = at::native_batch_norm_backward(
-      wide(gradOut), wide(input), scale, mean, variance, batch_mean, batch_invstd, training, eps,
-      {outputMask[0], outputMask[1], outputMask[2]});
-  if (outputMask[0]) gradInput = to_input;
-  if (outputMask[1]) gradWeight = to_weight;
-  if (outputMask[2]) gradBias = to_bias;
+  write_gradients(at::native_batch_norm_backward(wide(gradOut), wide(input), scale, mean, variance,
+                                                 batch_mean, batch_invstd, training, eps, mask),
+                  gradInput, gradWeight, gradBias);
 }
 
 // Behaviour of BatchNormStats: Of an input without elements, mean is 0 and invstd is NaN.
 ACLNN(BatchNormStats, (Image<Floating<In>>, input), (double, eps), (Out, mean), (Out, invstd)) {
   expect_dims("input", input, 2, 8);
-  EXPECT(input.size(1) > 0, "input has shape ", input.sizes(),
-         ", expected at least one channel in its second dimension");
-  std::vector<int64_t> dims = {0};
-  for (int64_t dim = 2; dim < input.dim(); ++dim) dims.push_back(dim);
-  const auto [variance, average] = at::var_mean(wide(input), dims, c10::Scalar(0));
+  channels_of("input", input);
+  const auto [variance, average] =
+      at::var_mean(wide(input), dims_but_channels(input), c10::Scalar(0));
   mean = input.numel() == 0 ? at::zeros_like(average) : average;
   invstd = at::rsqrt(at::add(variance, c10::Scalar(eps.value())));
 }
 
-// Batch normalisation with given statistics. invstd already includes eps.
+// Batch normalisation with given statistics.
 ACLNN(BatchNormElemt, (Image<Floating<In>>, input), (SameDtype<Optional<In>>, weight, "input"),
       (SameDtype<Optional<In>>, bias, "input"), (SameDtype<Floating<In>>, mean, "input"),
-      (SameDtype<Floating<In>>, invstd, "input"), (double, eps),
+      (SameDtype<Floating<In>>, invstd, "input"), (Unused<double>, eps, "part of invstd"),
       (SameDtype<Image<Out>>, output, "input")) {
-  static_cast<void>(eps);
   channels_of("input", input);
   at::Tensor result =
       (wide(input) - along_channels("mean", mean, input)) * along_channels("invstd", invstd, input);
@@ -220,11 +209,10 @@ ACLNN(BatchNormElemtBackward, (SameShape<Image<Floating<In>>>, gradOut, "input")
   gradInput = weight ? result * along_channels("weight", *weight, input) : result;
 }
 ACLNN(BatchNormReduce, (Image<Floating<In>>, x), (Out, sum), (Out, squareSum)) {
-  EXPECT(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
+  expect_dims("x", x, 4);
   const Sizes dims = dims_but_channels(x);
-  const at::Tensor sums = wide(x).sum(dims);
   const at::Tensor square_sums = wide(x).square().sum(dims);
-  sum = sums;
+  sum = wide(x).sum(dims);
   squareSum = square_sums;
 }
 ACLNN(BatchNormReduceBackward, (Like<Image<Floating<In>>>, gradOut, "input"),
@@ -256,7 +244,7 @@ ACLNN(BatchNormGatherStatsWithCounts, (Image<Floating<In>>, input), (Floating<In
       (Floating<In>, invstd), (Optional<InOut>, runningMean), (Optional<InOut>, runningVar),
       (double, momentum), (double, eps), (Floating<In>, counts), (Out, meanAll), (Out, invstdAll)) {
   const int64_t channels = channels_of("input", input);
-  EXPECT(counts.dim() == 1, "counts has shape ", counts.sizes(), ", expected one dimension");
+  expect_dims("counts", counts, 1);
   expect_shape("mean", mean, {counts.size(0), channels});
   expect_shape("invstd", invstd, {counts.size(0), channels});
   const at::Tensor count = wide(counts).unsqueeze(1);
@@ -265,8 +253,8 @@ ACLNN(BatchNormGatherStatsWithCounts, (Image<Floating<In>>, input), (Floating<In
   const at::Tensor variance = wide(invstd).square().reciprocal() - eps.value();
   const at::Tensor squares = ((variance + (wide(mean) - average).square()) * count).sum(0);
   const at::Tensor rstd = (squares / total + eps.value()).rsqrt();
-  const at::Tensor new_mean = moved_on(runningMean, average, momentum);
-  const at::Tensor new_variance = moved_on(runningVar, squares / (total - 1), momentum);
+  const at::Tensor new_mean = running_after(runningMean, average, momentum);
+  const at::Tensor new_variance = running_after(runningVar, squares / (total - 1), momentum);
   meanAll = average;
   invstdAll = rstd;
   if (runningMean) runningMean = new_mean;
@@ -285,10 +273,9 @@ ACLNN(SyncBatchNormGatherStats, (Floating<In>, totalSum),
   const at::Tensor count = sampleCount.to(wide(totalSum.scalar_type())).sum();
   const at::Tensor average = wide(totalSum).sum(0) / count;
   const at::Tensor spread = wide(totalSquareSum).sum(0) / count - average.square();
-  const double share = momentum;
   const at::Tensor rstd = (spread + eps.value()).rsqrt();
-  const at::Tensor new_mean = moved_on(mean, average, share);
-  const at::Tensor new_variance = moved_on(variance, spread * (count / (count - 1)), share);
+  const at::Tensor new_mean = running_after(mean, average, momentum);
+  const at::Tensor new_variance = running_after(variance, spread * (count / (count - 1)), momentum);
   batchMean = average;
   batchInvstd = rstd;
   mean = new_mean;
@@ -301,7 +288,7 @@ ACLNN(InstanceNorm, (Floating<In>, x), (SameDtype<Floating<In>>, gamma, "x"),
       (SameDtype<Out>, y, "x"), (SameDtype<Out>, mean, "x"), (Out, variance)) {
   EXPECT(dataFormat == "NCHW" || dataFormat == "NHWC", "dataFormat is \"", dataFormat,
          "\", expected \"NCHW\" or \"NHWC\"");
-  EXPECT(x.dim() == 4, "x has shape ", x.sizes(), ", expected four dimensions");
+  expect_dims("x", x, 4);
   const bool channels_last = dataFormat == "NHWC";
   const at::Tensor images = wide(channels_last ? x.permute({0, 3, 1, 2}) : x);
   const at::Tensor average = images.mean({2, 3}, /*keepdim=*/true);
@@ -310,12 +297,12 @@ ACLNN(InstanceNorm, (Floating<In>, x), (SameDtype<Floating<In>>, gamma, "x"),
   const at::Tensor result =
       centred * (spread + eps.value()).rsqrt() * along_channels("gamma", gamma, images) +
       along_channels("beta", beta, images);
-  const auto placed = [channels_last](const at::Tensor& nchw) {
+  const auto in_format = [channels_last](const at::Tensor& nchw) {
     return channels_last ? nchw.permute({0, 2, 3, 1}) : nchw;
   };
-  y = placed(result);
-  mean = placed(average);
-  variance = placed(spread);
+  y = in_format(result);
+  mean = in_format(average);
+  variance = in_format(spread);
 }
 
 }  // namespace aclnn_host::normalization_batch_norm_rows

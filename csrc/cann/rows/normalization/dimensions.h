@@ -8,11 +8,11 @@ namespace aclnn_host {
 // Splits the dimensions of a tensor into the last ones, which gamma has, and the others.
 class Dimensions {
  public:
-  Dimensions(const at::Tensor& x, at::IntArrayRef gamma)
+  Dimensions(const char* name, const at::Tensor& x, at::IntArrayRef gamma)
       : count_(static_cast<int64_t>(gamma.size())) {
     EXPECT(count_ >= 1 && count_ <= x.dim() &&
                gamma == x.sizes().slice(static_cast<size_t>(x.dim() - count_)),
-           "gamma has shape ", gamma, ", expected the last dimensions of ", x.sizes());
+           "gamma has shape ", gamma, ", expected the last dimensions of ", name, ", ", x.sizes());
     statistics_ = x.sizes().vec();
     for (int64_t dim = x.dim() - count_; dim < x.dim(); ++dim) {
       statistics_[static_cast<size_t>(dim)] = 1;

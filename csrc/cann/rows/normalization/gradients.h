@@ -2,15 +2,24 @@
 
 #include <array>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // The gradients that outputMask requests.
 namespace aclnn_host {
 
-inline std::array<bool, 3> mask_of(const std::vector<bool>& mask) {
+// outputMask, whose requested outputs must not be null.
+inline std::array<bool, 3> checked_mask(
+    const std::vector<bool>& mask,
+    const std::array<std::pair<const char*, const OptionalOutput*>, 3>& outputs) {
   EXPECT(mask.size() == 3, "outputMask has ", mask.size(), " values, expected 3");
+  constexpr const char* kElements[] = {"outputMask[0]", "outputMask[1]", "outputMask[2]"};
+  for (size_t i = 0; i < 3; ++i) {
+    require_asked(outputs[i].first, *outputs[i].second, kElements[i], mask[i]);
+  }
   return {mask[0], mask[1], mask[2]};
 }
 

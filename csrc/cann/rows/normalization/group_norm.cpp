@@ -23,14 +23,19 @@ std::optional<at::Tensor> row_by_row(const std::optional<at::Tensor>& tensor) {
 
 using Normed = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
+struct Names {
+  const char* input;
+  const char* groups;
+};
+
 // The group normalisation of (N, C, ...), with the means and the inverse deviations.
-Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
+Normed group_normed(const Names& names, const at::Tensor& x, const std::optional<at::Tensor>& gamma,
                     const std::optional<at::Tensor>& beta, int64_t groups, double eps,
                     bool may_lack_channels = false) {
-  EXPECT(x.dim() >= 2 && (may_lack_channels || (x.size(0) > 0 && x.size(1) > 0)),
-         "the input has shape ", x.sizes(),
+  EXPECT(x.dim() >= 2 && (may_lack_channels || (x.size(0) > 0 && x.size(1) > 0)), names.input,
+         " has shape ", x.sizes(),
          ", expected two dimensions or more, of which the first two are not 0");
-  EXPECT(groups > 0 && x.size(1) % groups == 0, "the number of groups is ", groups,
+  EXPECT(groups > 0 && x.size(1) % groups == 0, names.groups, " is ", groups,
          ", expected a divisor of ", x.size(1), ", the number of channels");
   EXPECT(eps > 0, "eps is ", eps, ", expected more than 0");
   for (const auto& [name, weights] : {std::pair("gamma", gamma), std::pair("beta", beta)}) {
@@ -39,34 +44,36 @@ Normed group_normed(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
            x.size(1), " elements, one per channel");
     const at::ScalarType dtype = weights->scalar_type();
     EXPECT(dtype == x.scalar_type() || dtype == at::kFloat, name, " has dtype ", dtype_text(dtype),
-           ", expected ", dtype_text(x.scalar_type()), " as the input has, or FLOAT; cast it");
+           ", expected ", dtype_text(x.scalar_type()), " as ", names.input,
+           " has, or FLOAT; cast it");
   }
-  const int64_t places = c10::multiply_integers(x.sizes().slice(2));
   const auto flat = [](const std::optional<at::Tensor>& weights) {
-    return weights ? std::optional(row_by_row(*weights).reshape({-1})) : std::nullopt;
+    return weights ? std::optional(row_by_row(*weights).flatten()) : std::nullopt;
   };
-  return at::native_group_norm(row_by_row(x), flat(gamma), flat(beta), x.size(0), x.size(1), places,
-                               groups, eps);
+  return at::native_group_norm(row_by_row(x), flat(gamma), flat(beta), x.size(0), x.size(1),
+                               c10::multiply_integers(x.sizes().slice(2)), groups, eps);
 }
 
-// Handles tensors without elements. On Ascend950 N and C may be 0, and the means are NaN; the
+// Also of tensors without elements. On Ascend950 N and C may be 0, and the means are NaN; the
 // inverse deviations are NaN on every product.
-Normed group_normed_before_silu(const at::Tensor& x, const std::optional<at::Tensor>& gamma,
-                                const std::optional<at::Tensor>& beta, int64_t groups, double eps) {
+template <class Version>
+void normalize_before_silu(Version& row) {
   const Product product = current_product();
   const bool may_lack_channels = product == Product::kAscend950 || product == Product::kHost;
-  for (const auto& [name, weights] : {std::pair("gamma", gamma), std::pair("beta", beta)}) {
-    if (weights) expect_dims(name, *weights, 1);
+  if (row.gamma) expect_dims("gamma", *row.gamma, 1);
+  if (row.beta) expect_dims("beta", *row.beta, 1);
+  auto [result, mean, rstd] = group_normed({"self", "group"}, row.self, row.gamma, row.beta,
+                                           row.group, row.eps, may_lack_channels);
+  if (row.self.numel() == 0) {
+    rstd = at::full_like(rstd, std::numeric_limits<double>::quiet_NaN());
+    mean = product == Product::kAscend950 ? rstd : at::zeros_like(rstd);
   }
-  Normed normed = group_normed(x, gamma, beta, groups, eps, may_lack_channels);
-  if (x.numel() > 0) return normed;
-  auto& [result, mean, rstd] = normed;
-  rstd = at::full_like(rstd, std::numeric_limits<double>::quiet_NaN());
-  mean = product == Product::kAscend950 ? rstd : at::zeros_like(rstd);
-  return normed;
+  bool has_silu = true;
+  if constexpr (requires { row.activateSilu; }) has_silu = row.activateSilu;
+  row.out = has_silu ? at::silu(result) : result;
+  row.meanOut = mean;
+  row.rstdOut = rstd;
 }
-
-using Sizes = std::vector<int64_t>;
 
 }  // namespace
 
@@ -87,10 +94,9 @@ ACLNN(GroupNormBackward, (Image<In>, gradOut), (Image<In>, input), (In, mean), (
       (Optional<In>, gamma), (int64_t, N), (int64_t, C), (int64_t, HxW), (int64_t, group),
       (Bools, outputMask), (Image<Optional<Out>>, gradInput), (Optional<Out>, gradGammaOut),
       (Optional<Out>, gradBetaOut)) {
-  const std::array mask = mask_of(outputMask);
-  require_asked("gradInput", gradInput, "outputMask[0]", mask[0]);
-  require_asked("gradGammaOut", gradGammaOut, "outputMask[1]", mask[1]);
-  require_asked("gradBetaOut", gradBetaOut, "outputMask[2]", mask[2]);
+  const std::array mask = checked_mask(outputMask, {{{"gradInput", &gradInput},
+                                                     {"gradGammaOut", &gradGammaOut},
+                                                     {"gradBetaOut", &gradBetaOut}}});
   write_gradients(
       at::native_group_norm_backward(row_by_row(gradOut), row_by_row(input), row_by_row(mean),
                                      row_by_row(rstd), row_by_row(gamma), N, C, HxW, group, mask),
@@ -102,7 +108,7 @@ ACLNN(GroupNormBackward, (Image<In>, gradOut), (Image<In>, input), (In, mean), (
 ACLNN(GroupNormalizationGrad, (Image<Floating<In>>, x), (Like<Image<Floating<In>>>, dy, "x"),
       (Like<Floating<In>>, gamma, "x"), (SameDtype<Floating<In>>, mean, "x"),
       (SameDtype<Floating<In>>, rstd, "x"), (Like<Image<Out>>, dx, "x")) {
-  EXPECT(x.dim() >= 3, "x has shape ", x.sizes(), ", expected at least three dimensions");
+  expect_dims("x", x, 3, 8);
   expect_shape("mean", mean, {x.size(0), x.size(1)});
   expect_shape("rstd", rstd, {x.size(0), x.size(1)});
   if (x.numel() == 0) return;
@@ -116,21 +122,16 @@ ACLNN(GroupNormalizationGrad, (Image<Floating<In>>, x), (Like<Image<Floating<In>
   dx = (deviation / count * scale * (count * gradient - sum - normal * weighted)).view(x.sizes());
 }
 
-ACLNN(GroupNormSilu, (Image<Floating<In>>, self), (Optional<In>, gamma),
-      (SameDtype<Optional<In>>, beta, "gamma"), (int64_t, group), (double, eps),
-      (SameDtype<Image<Out>>, out, "self"), (Out, meanOut), (Out, rstdOut)) {
-  const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
-  out = at::silu(result);
-  meanOut = mean;
-  rstdOut = rstd;
+ACLNN_STRUCT(GroupNormSilu, (Image<Floating<In>>, self), (Optional<In>, gamma),
+             (SameDtype<Optional<In>>, beta, "gamma"), (int64_t, group), (double, eps),
+             (SameDtype<Image<Out>>, out, "self"), (Out, meanOut), (Out, rstdOut)) {
+  normalize_before_silu(*this);
 }
-ACLNN(GroupNormSiluV2, (Image<Floating<In>>, self), (Optional<In>, gamma),
-      (SameDtype<Optional<In>>, beta, "gamma"), (int64_t, group), (double, eps),
-      (bool, activateSilu), (SameDtype<Image<Out>>, out, "self"), (Out, meanOut), (Out, rstdOut)) {
-  const auto [result, mean, rstd] = group_normed_before_silu(self, gamma, beta, group, eps);
-  out = activateSilu ? at::silu(result) : result;
-  meanOut = mean;
-  rstdOut = rstd;
+ACLNN_STRUCT(GroupNormSiluV2, (Image<Floating<In>>, self), (Optional<In>, gamma),
+             (SameDtype<Optional<In>>, beta, "gamma"), (int64_t, group), (double, eps),
+             (bool, activateSilu), (SameDtype<Image<Out>>, out, "self"), (Out, meanOut),
+             (Out, rstdOut)) {
+  normalize_before_silu(*this);
 }
 // The channels are the second dimension for every dataFormatOptional.
 ACLNN(GroupNormSwish, (Image<Floating<In>>, x), (Floating<In>, gamma),
@@ -139,7 +140,8 @@ ACLNN(GroupNormSwish, (Image<Floating<In>>, x), (Floating<In>, gamma),
       (double, eps), (bool, activateSwish), (double, swishScale),
       (SameDtype<Image<Out>>, yOut, "x"), (SameDtype<Out>, meanOut, "gamma"),
       (SameDtype<Out>, rstdOut, "gamma")) {
-  const auto [result, mean, rstd] = group_normed(x, gamma, beta, numGroups, eps);
+  const auto [result, mean, rstd] =
+      group_normed({"x", "numGroups"}, x, gamma, beta, numGroups, eps);
   yOut = activateSwish ? result * at::sigmoid(result * swishScale.value()) : result;
   meanOut = mean;
   rstdOut = rstd;
@@ -154,43 +156,42 @@ ACLNN(GroupNormSwishGrad, (Image<Floating<In>>, dy), (SameDtype<Floating<In>>, m
       (double, swishScale), (bool, dgammaIsRequire), (bool, dbetaIsRequire),
       (Like<Image<Out>>, dxOut, "dy"), (Out, dgammaOut), (Out, dbetaOut)) {
   expect_dims("dy", dy, 2, 8);
-  EXPECT(dy.numel() > 0, "dy has shape ", dy.sizes(), ", expected at least one element");
-  const int64_t samples = dy.size(0);
-  const int64_t channels = dy.size(1);
-  const int64_t groups = numGroups.value();
+  expect_elements("dy", dy);
+  const int64_t samples = dy.size(0), channels = dy.size(1), groups = numGroups;
   EXPECT(groups > 0 && channels % groups == 0 && channels / groups <= 4000, "numGroups is ", groups,
          ", expected a divisor of ", channels,
          ", the number of channels, with at most 4000 of them in a group");
-  const auto beside = [&](const char* name, const at::Tensor& tensor, int64_t count) {
+  const auto expect_count = [&](const char* name, const at::Tensor& tensor, int64_t count) {
     EXPECT(tensor.numel() == count, name, " has shape ", tensor.sizes(), ", expected ", count,
            " elements");
-    return wide(tensor);
   };
-  const Sizes by_group{samples, groups, channels / groups, -1};
+  const std::vector<int64_t> by_group{samples, groups, channels / groups, -1};
   const auto statistic = [&](const char* name, const at::Tensor& tensor) {
-    return beside(name, tensor, samples * groups).reshape({samples, groups, 1, 1});
+    expect_count(name, tensor, samples * groups);
+    return wide(tensor).reshape({samples, groups, 1, 1});
   };
   const auto channel = [&](const char* name, const at::Tensor& tensor) {
-    return beside(name, tensor, channels).reshape({1, groups, channels / groups, 1});
+    expect_count(name, tensor, channels);
+    return wide(tensor).reshape({1, groups, channels / groups, 1});
   };
   const at::Tensor deviation = statistic("rstd", rstd);
   const at::Tensor scale = channel("gamma", gamma);
   const at::Tensor normal = (wide(x).reshape(by_group) - statistic("mean", mean)) * deviation;
-  const at::Tensor place = (normal * scale + channel("beta", beta)) * swishScale.value();
-  const at::Tensor gate = at::sigmoid(place);
-  const at::Tensor gradient = wide(dy).reshape(by_group) * (gate * (place * (1 - gate) + 1));
+  const at::Tensor scaled = (normal * scale + channel("beta", beta)) * swishScale.value();
+  const at::Tensor gate = at::sigmoid(scaled);
+  const at::Tensor gradient = wide(dy).reshape(by_group) * (gate * (scaled * (1 - gate) + 1));
   const at::Tensor weighted = gradient * scale;
   const at::Tensor average = weighted.mean({2, 3}, /*keepdim=*/true);
   const at::Tensor average_of_normal = (weighted * normal).mean({2, 3}, /*keepdim=*/true);
   const at::Tensor result = deviation * (weighted - normal * average_of_normal - average);
-  const auto per_weight = [&](const char* name, Output& out, const at::Tensor& each) {
+  const auto write = [&](Output& out, const at::Tensor& each) {
     expect_dtype(out, dy);
-    beside(name, out, channels);
+    expect_count(out.name(), out, channels);
     out = each.sum({0, 3}).reshape(out->sizes());
   };
   dxOut = result.reshape(dy.sizes());
-  if (dgammaIsRequire) per_weight("dgammaOut", dgammaOut, gradient * normal);
-  if (dbetaIsRequire) per_weight("dbetaOut", dbetaOut, gradient);
+  if (dgammaIsRequire) write(dgammaOut, gradient * normal);
+  if (dbetaIsRequire) write(dbetaOut, gradient);
 }
 
 }  // namespace aclnn_host::normalization_group_norm_rows

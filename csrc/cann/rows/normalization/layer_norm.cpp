@@ -32,11 +32,16 @@ at::Tensor layer_norm_gradient(const at::Tensor& gradient, const at::Tensor& nor
 
 // The type of x1 + x2 in the document's table, which does not mix FLOAT16 and BFLOAT16.
 at::ScalarType sum_dtype(const at::Tensor& x1, const at::Tensor& x2) {
-  const at::ScalarType a = x1.scalar_type();
-  const at::ScalarType b = x2.scalar_type();
+  const at::ScalarType a = x1.scalar_type(), b = x2.scalar_type();
   EXPECT(a == b || a == at::kFloat || b == at::kFloat, "x2 has dtype ", b, " and x1 has ", a,
          ", expected the same or one of them FLOAT");
   return c10::promoteTypes(a, b);
+}
+
+// Checks a weight of the last dimension, whose dtype is the input's or FLOAT.
+void expect_weight(const char* name, const at::Tensor& weight, const at::Tensor& input) {
+  if (weight.scalar_type() != at::kFloat) expect_dtype(name, weight, input);
+  expect_shape(name, weight, {input.size(-1)});
 }
 
 // The scale and shift of AdaLayerNorm and Modulate, one for each sequence, broadcastable to x:
@@ -50,19 +55,14 @@ at::Tensor per_sequence(const char* name, const at::Tensor& factor, const at::Te
   return wide(aligned);
 }
 
-// LayerNorm over the last dimension of x, times 1 + scale, plus shift. weight and bias have x's
-// dtype or FLOAT.
+// LayerNorm over the last dimension of x, times 1 + scale, plus shift.
 LayerNorm adaptive(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                    const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
                    double epsilon, Output& out) {
-  EXPECT(x.dim() >= 2, "x has ", x.dim(), " dimensions, expected 2 to 8");
-  const auto check = [&](const char* name, const at::Tensor& tensor) {
-    if (tensor.scalar_type() != at::kFloat) expect_dtype(name, tensor, x.scalar_type());
-    expect_shape(name, tensor, {x.size(-1)});
-  };
-  if (weight) check("weightOptional", *weight);
-  if (bias) check("biasOptional", *bias);
-  const Dimensions dims(x, {x.size(-1)});
+  expect_dims("x", x, 2, 8);
+  if (weight) expect_weight("weightOptional", *weight, x);
+  if (bias) expect_weight("biasOptional", *bias, x);
+  const Dimensions dims("x", x, {x.size(-1)});
   LayerNorm norm = layer_norm(wide(x), epsilon, dims);
   at::Tensor result = norm.normalized;
   if (weight) result = result * wide(*weight);
@@ -75,33 +75,17 @@ LayerNorm adaptive(const at::Tensor& x, const at::Tensor& scale, const at::Tenso
 void normalize(const at::Tensor& input, at::IntArrayRef shape,
                const std::optional<at::Tensor>& weight, const std::optional<at::Tensor>& bias,
                double eps, Output& out, OptionalOutput& mean_out, OptionalOutput& rstd_out) {
-  const auto check = [&](const char* name, const std::optional<at::Tensor>& tensor) {
-    if (!tensor) return;
-    if (tensor->scalar_type() != at::kFloat) expect_dtype(name, *tensor, input.scalar_type());
+  const auto read = [&](const char* name, const std::optional<at::Tensor>& tensor) {
+    if (!tensor) return tensor;
+    if (tensor->scalar_type() != at::kFloat) expect_dtype(name, *tensor, input);
+    return std::optional(wide(*tensor).contiguous());
   };
-  check("weightOptional", weight);
-  check("biasOptional", bias);
-  const auto contiguous = [](const std::optional<at::Tensor>& tensor) {
-    return tensor ? std::optional(wide(*tensor).contiguous()) : std::nullopt;
-  };
-  const auto [result, mean, rstd] = at::native_layer_norm(
-      wide(input).contiguous(), shape, contiguous(weight), contiguous(bias), eps);
+  const auto factors = read("weightOptional", weight), addends = read("biasOptional", bias);
+  const auto [result, mean, rstd] =
+      at::native_layer_norm(wide(input).contiguous(), shape, factors, addends, eps);
   out = result;
   mean_out = mean;
   rstd_out = rstd;
-}
-
-using Sizes = std::vector<int64_t>;
-
-// The sum over all rows, for each element of the last dimension.
-at::Tensor sum_of_rows(const at::Tensor& x) {
-  return x.reshape({-1, x.size(-1)}).sum(0);
-}
-
-// Checks the dtype of a weight of AdaLayerNormBackward, which is input's or FLOAT.
-void expect_weight(const char* name, const at::Tensor& weight, const at::Tensor& input) {
-  if (weight.scalar_type() != at::kFloat) expect_dtype(name, weight, input);
-  expect_shape(name, weight, {input.size(-1)});
 }
 
 }  // namespace
@@ -119,8 +103,7 @@ ACLNN(LayerNormWithImplMode, (Floating<In>, input), (Ints, normalizedShape),
       (Optional<In>, weightOptional), (SameDtype<Optional<In>>, biasOptional, "weightOptional"),
       (double, eps), (Like<Out>, out, "input"), (Optional<Out>, meanOutOptional),
       (Optional<Out>, rstdOutOptional), (int32_t, implMode)) {
-  EXPECT(implMode >= 0 && implMode <= 2, "implMode is ", implMode.value(),
-         ", expected 0 (precise), 1 (fast) or 2 (FLOAT16)");
+  expect_one_of("implMode", implMode, {0, 1, 2}, " (precise, fast or FLOAT16)");
   const bool is_half = input.scalar_type() == at::kHalf &&
                        (!weightOptional || weightOptional->scalar_type() == at::kHalf) &&
                        (!biasOptional || biasOptional->scalar_type() == at::kHalf);
@@ -137,14 +120,12 @@ ACLNN(AddLayerNorm, (Floating<In>, x1), (SameShape<Floating<In>>, x2, "x1"), (Fl
       (bool, additionalOutput), (SameShape<Out>, yOut, "x1"), (Out, meanOut), (Out, rstdOut),
       (SameShape<Out>, xOut, "x1")) {
   const at::ScalarType dtype = sum_dtype(x1, x2);
-  const Dimensions dims(x1, gamma.sizes());
+  const Dimensions dims("x1", x1, gamma.sizes());
   if (gamma.scalar_type() != at::kFloat) expect_dtype("gamma", gamma, dtype);
-  for (const Output* output : {&meanOut, &rstdOut}) {
-    expect_dtype(output->name(), *output, at::kFloat);
-  }
-  for (const Output* output : {&yOut, &xOut}) {
-    expect_dtype(output->name(), *output, dtype);
-  }
+  expect_dtype("meanOut", meanOut, at::kFloat);
+  expect_dtype("rstdOut", rstdOut, at::kFloat);
+  expect_dtype("yOut", yOut, dtype);
+  expect_dtype("xOut", xOut, dtype);
   at::Tensor sum = wide(x1) + wide(x2);
   if (biasOptional) {
     expect_dtype("biasOptional", *biasOptional, dtype);
@@ -162,7 +143,7 @@ ACLNN(AddLayerNormGrad, (Floating<In>, dy), (Like<Floating<In>>, x1, "dy"),
       (Like<Floating<In>>, x2, "dy"), (In, rstd), (In, mean),
       (SameDtype<Floating<In>>, gamma, "dy"), (Like<Optional<In>>, dsumOptional, "dy"),
       (Like<Out>, dxOut, "dy"), (Out, dgammaOut), (Out, dbetaOut)) {
-  const Dimensions dims(dy, gamma.sizes());
+  const Dimensions dims("dy", dy, gamma.sizes());
   const at::Tensor scale = dims.statistic("rstd", rstd);
   const at::Tensor normalized = (wide(x1) + wide(x2) - dims.statistic("mean", mean)) * scale;
   at::Tensor gradient = layer_norm_gradient(wide(dy) * wide(gamma), normalized, scale, dims);
@@ -178,7 +159,7 @@ ACLNN(AddLayerNormGrad, (Floating<In>, dy), (Like<Floating<In>>, x1, "dy"),
 ACLNN(DeepNorm, (Floating<In>, x), (Like<Floating<In>>, gx, "x"),
       (Like<Floating<In>>, beta, "gamma"), (SameDtype<Floating<In>>, gamma, "x"), (double, alpha),
       (double, epsilon), (Out, meanOut), (Out, rstdOut), (Like<Out>, yOut, "x")) {
-  const Dimensions dims(x, gamma.sizes());
+  const Dimensions dims("x", x, gamma.sizes());
   EXPECT(gamma.dim() < x.dim(), "gamma has ", gamma.dim(), " dimensions, expected fewer than ",
          x.dim(), " as x has");
   expect_dtype("meanOut", meanOut, at::kFloat);
@@ -191,7 +172,7 @@ ACLNN(DeepNorm, (Floating<In>, x), (Like<Floating<In>>, gx, "x"),
 ACLNN(DeepNormGrad, (Like<Floating<In>>, dy, "x"), (Floating<In>, x), (Like<Floating<In>>, gx, "x"),
       (SameDtype<Floating<In>>, gamma, "x"), (In, mean), (In, rstd), (double, alpha),
       (Like<Out>, dxOut, "x"), (Like<Out>, dgxOut, "x"), (Out, dbetaOut), (Out, dgammaOut)) {
-  const Dimensions dims(x, gamma.sizes());
+  const Dimensions dims("x", x, gamma.sizes());
   const at::Tensor scale = dims.statistic("rstd", rstd);
   const at::Tensor sum = wide(x) * alpha.value() + wide(gx);
   const at::Tensor normalized = (sum - dims.statistic("mean", mean)) * scale;
@@ -228,21 +209,18 @@ ACLNN(AdaLayerNormBackward, (Like<Floating<In>>, gradOut, "input"), (Floating<In
       (SameDtype<Optional<Out>>, gradWeightOut, "weightOptional"),
       (SameDtype<Optional<Out>>, gradBiasOut, "weightOptional")) {
   expect_dims("input", input, 2, 8);
-  EXPECT(input.numel() > 0, "input has shape ", input.sizes(), ", expected at least one element");
+  expect_elements("input", input);
   EXPECT(normalizedShape.size() == 1 && normalizedShape[0] == input.size(-1), "normalizedShape is ",
          normalizedShape, ", expected [", input.size(-1), "], the last dimension of input");
-  Sizes rows = input.sizes().vec();
+  std::vector<int64_t> rows = input.sizes().vec();
   rows.back() = 1;
-  for (const auto& [name, statistic] : {std::pair("rstd", rstd), std::pair("mean", mean)}) {
-    expect_shape(name, statistic, rows);
-  }
+  expect_shape("rstd", rstd, rows);
+  expect_shape("mean", mean, rows);
   per_sequence("shift", shift, input);
   if (weightOptional) expect_weight("weightOptional", *weightOptional, input);
   if (biasOptional) expect_weight("biasOptional", *biasOptional, input);
-  for (const OptionalOutput& gradient : {gradWeightOut, gradBiasOut}) {
-    if (!gradient) continue;
-    expect_weight((*gradient).name(), *gradient, input);
-  }
+  if (gradWeightOut) expect_weight("gradWeightOut", *gradWeightOut, input);
+  if (gradBiasOut) expect_weight("gradBiasOut", *gradBiasOut, input);
 
   const at::Tensor gradient = wide(gradOut);
   const at::Tensor normal = (wide(input) - wide(mean)) * wide(rstd);
@@ -255,13 +233,13 @@ ACLNN(AdaLayerNormBackward, (Like<Floating<In>>, gradOut, "input"), (Floating<In
   gradInputOut = (weighted - average - normal * average_of_normal) * wide(rstd);
   gradScaleOut = (gradient * affine).sum(-2).reshape(scale.sizes());
   gradShiftOut = gradient.sum(-2).reshape(shift.sizes());
-  gradWeightOut = sum_of_rows(scaled * normal);
-  gradBiasOut = sum_of_rows(scaled);
+  gradWeightOut = (scaled * normal).sum_to_size({input.size(-1)});
+  gradBiasOut = scaled.sum_to_size({input.size(-1)});
 }
 
 ACLNN(Modulate, (Floating<In>, self), (SameDtype<Optional<In>>, scaleOptional, "self"),
       (SameDtype<Optional<In>>, shiftOptional, "self"), (Like<Out>, out, "self")) {
-  EXPECT(self.dim() == 3, "self has ", self.dim(), " dimensions, expected 3");
+  expect_dims("self", self, 3);
   EXPECT(scaleOptional || shiftOptional,
          "scaleOptional and shiftOptional are null, expected at least one of them");
   for (const auto& factor : {scaleOptional, shiftOptional}) {
@@ -277,13 +255,12 @@ ACLNN(Modulate, (Floating<In>, self), (SameDtype<Optional<In>>, scaleOptional, "
 ACLNN(ModulateBackward, (Floating<In>, grad_output), (Like<Floating<In>>, input, "grad_output"),
       (SameDtype<Optional<In>>, scale, "input"), (SameDtype<Optional<In>>, shift, "input"),
       (Like<Out>, grad_input, "input"), (Optional<Out>, grad_scale), (Optional<Out>, grad_shift)) {
-  EXPECT(grad_output.dim() == 3, "grad_output has ", grad_output.dim(), " dimensions, expected 3");
+  expect_dims("grad_output", grad_output, 3);
   const at::Tensor gradient = wide(grad_output);
   const std::vector<int64_t> factor{input.size(0), input.size(2)};
   if (scale) expect_shape("scale", *scale, factor);
   if (shift) expect_shape("shift", *shift, factor);
-  const at::Tensor products = (gradient * wide(input)).sum(1);
-  const at::Tensor sums = gradient.sum(1);
+  const at::Tensor products = (gradient * wide(input)).sum(1), sums = gradient.sum(1);
   grad_input = scale ? gradient * per_sequence("scale", *scale, input) : gradient;
   if (scale) grad_scale = products;
   if (shift) grad_shift = sums;

@@ -22,24 +22,15 @@ ACLNN(AddRmsNorm, (In, x1), (Like<In>, x2, "x1"), (SameDtype<In>, gamma, "x1"), 
       (SameDtype<Optional<Out>>, xOut, "x1")) {
   require_given(xOut || !rstdOut, "xOut is null, expected a tensor as rstdOut is one");
   expect_dims("x1", x1, 1, 8);
-  int64_t normed = 1;  // the number of trailing dimensions that are normalised
-  if (rstdOut) {
-    normed = gamma.dim();
-    EXPECT(normed >= 1 && normed <= x1.dim() &&
-               gamma.sizes() == x1.sizes().slice(static_cast<size_t>(x1.dim() - normed)),
-           "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x1, which is ",
-           x1.sizes());
-  } else {
-    EXPECT(at::isReducedFloatingType(x1.scalar_type()), "x1 has dtype ",
-           dtype_text(x1.scalar_type()), ", expected FLOAT16 or BFLOAT16 as rstdOut is null");
-    EXPECT(gamma.sizes() == (at::IntArrayRef{1, x1.size(-1)}), "gamma has shape ", gamma.sizes(),
-           ", expected [1, ", x1.size(-1), "] as rstdOut is null");
+  if (!rstdOut) {
+    expect_dtype("x1", x1, {at::kHalf, at::kBFloat16}, " as rstdOut is null");
+    expect_sizes("gamma", gamma, {1, x1.size(-1)}, " as rstdOut is null");
   }
+  const at::Tensor weight = rstdOut ? gamma : gamma.select(0, 0);
+  const Dimensions dims("x1", x1, weight.sizes());
   const at::Tensor x = wide(x1) + wide(x2);
-  std::vector<int64_t> dims;
-  for (int64_t dim = x.dim() - normed; dim < x.dim(); ++dim) dims.push_back(dim);
-  const at::Tensor rstd = (x.square().mean(dims, /*keepdim=*/true) + epsilon.value()).rsqrt();
-  yOut = x * rstd * wide(rstdOut ? gamma : gamma.select(0, 0));
+  const at::Tensor rstd = root_mean_square(x, epsilon, dims);
+  yOut = x * rstd * wide(weight);
   rstdOut = rstd;
   xOut = x;
 }
@@ -47,7 +38,7 @@ ACLNN(AddRmsNorm, (In, x1), (Like<In>, x2, "x1"), (SameDtype<In>, gamma, "x1"), 
 ACLNN(InplaceAddRmsNorm, (Floating<InOut>, x1Ref), (Like<Floating<InOut>>, x2Ref, "x1Ref"),
       (Floating<In>, gamma), (double, epsilon), (Out, rstdOut)) {
   expect_dtype("rstdOut", rstdOut, at::kFloat);
-  const Dimensions dims(x1Ref, gamma.sizes());
+  const Dimensions dims("x1Ref", x1Ref, gamma.sizes());
   const at::Tensor sum = wide(x1Ref) + wide(x2Ref);
   const at::Tensor rstd = root_mean_square(sum, epsilon, dims);
   x1Ref = sum * rstd * wide(gamma);
@@ -58,12 +49,11 @@ ACLNN(InplaceAddRmsNorm, (Floating<InOut>, x1Ref), (Like<Floating<InOut>>, x2Ref
 ACLNN(AddRmsNormCast, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"),
       (SameDtype<Floating<In>>, gamma, "x1"), (double, epsilon), (Out, y1Out),
       (Like<Out>, y2Out, "x1"), (Out, rstdOut), (Like<Out>, xOut, "x1")) {
-  EXPECT(at::isReducedFloatingType(x1.scalar_type()), "x1 has dtype ", dtype_text(x1.scalar_type()),
-         ", expected FLOAT16 or BFLOAT16");
+  expect_dtype("x1", x1, {at::kHalf, at::kBFloat16});
   expect_dtype("y1Out", y1Out, at::kFloat);
   expect_dtype("rstdOut", rstdOut, at::kFloat);
   const at::Tensor sum = wide(x1) + wide(x2);
-  const at::Tensor rstd = root_mean_square(sum, epsilon, Dimensions(x1, gamma.sizes()));
+  const at::Tensor rstd = root_mean_square(sum, epsilon, Dimensions("x1", x1, gamma.sizes()));
   const at::Tensor result = sum * rstd * wide(gamma);
   y1Out = result;
   y2Out = result;
@@ -75,14 +65,9 @@ ACLNN(AddRmsNormCast, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"),
 ACLNN(FusedAddRmsNorm, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"),
       (SameDtype<Floating<In>>, gamma, "x1"), (double, epsilon), (double, scale),
       (Like<Out>, yOut, "x1"), (Out, rstdOut), (Like<Out>, xOut, "x1")) {
-  EXPECT(x1.numel() > 0, "x1 has shape ", x1.sizes(), ", expected at least one element");
-  EXPECT(gamma.dim() >= 1 && gamma.dim() <= x1.dim() &&
-             gamma.sizes() == x1.sizes().slice(static_cast<size_t>(x1.dim() - gamma.dim())),
-         "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x1, ", x1.sizes());
-  std::vector<int64_t> dims;
-  for (int64_t dim = x1.dim() - gamma.dim(); dim < x1.dim(); ++dim) dims.push_back(dim);
+  expect_elements("x1", x1);
   const at::Tensor x = wide(x1) * scale.value() + wide(x2);
-  const at::Tensor rstd = at::rsqrt(x.square().mean(dims, /*keepdim=*/true) + epsilon.value());
+  const at::Tensor rstd = root_mean_square(x, epsilon, Dimensions("x1", x1, gamma.sizes()));
   yOut = x * rstd * wide(gamma);
   rstdOut = rstd;
   xOut = x;
@@ -91,7 +76,7 @@ ACLNN(FusedAddRmsNorm, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1"),
 ACLNN(GemmaRmsNorm, (Floating<In>, x), (SameDtype<Floating<In>>, gamma, "x"), (double, epsilon),
       (Like<Out>, yOut, "x"), (Out, rstdOut)) {
   expect_dtype("rstdOut", rstdOut, at::kFloat);
-  const at::Tensor rstd = root_mean_square(wide(x), epsilon, Dimensions(x, gamma.sizes()));
+  const at::Tensor rstd = root_mean_square(wide(x), epsilon, Dimensions("x", x, gamma.sizes()));
   yOut = wide(x) * rstd * (wide(gamma) + 1);
   rstdOut = rstd;
 }

@@ -13,12 +13,9 @@ constexpr int64_t kGruGates = 3;
 
 // The values that a cell computes at every step.
 struct GruTrace {
-  GruTrace(const at::Tensor& x, const Stack& stack)
-      : r(empty_trace(x, stack)),
-        z(empty_trace(x, stack)),
-        n(empty_trace(x, stack)),
-        hn(empty_trace(x, stack)),
-        h(empty_trace(x, stack)) {}
+  GruTrace(const at::Tensor& x, const Stack& stack) {
+    for (at::Tensor* trace : {&r, &z, &n, &hn, &h}) *trace = empty_trace(x, stack);
+  }
   at::Tensor r, z, n, hn, h;
   at::Tensor last_h;
 };
@@ -94,8 +91,7 @@ ACLNN(GRU, (Floating<In>, input), (Ins, params), (SameDtype<Optional<In>>, hx, "
   expect_dims("input", input, 3);
   at::Tensor x = steps_first(wide(input), batchFirst);
   const auto parameters = named("params", params);
-  const Stack stack{numLayers.value(), bidirection ? 2 : 1, x.size(0),
-                    x.size(1),         x.size(2),           hidden_size(parameters[1])};
+  const Stack stack = stack_of(x, parameters, numLayers, bidirection);
   const std::vector<Cell> cells = cells_of(parameters, stack, hasBias, kGruGates, input);
   const at::Tensor h = initial("hx", hx, stack, input);
   std::vector<GruTrace> traces;
@@ -133,9 +129,8 @@ ACLNN(GRUBackward, (Floating<In>, input), (Ins, params), (SameDtype<In>, hx, "in
   expect_dims("input", input, 3);
   const at::Tensor x = steps_first(wide(input), batchFirst);
   const auto parameters = named("params", params);
-  const Stack stack{numLayers.value(), bidirection ? 2 : 1, x.size(0),
-                    x.size(1),         x.size(2),           hidden_size(parameters[1])};
-  const std::vector<Cell> cells = cells_of(parameters, stack, hasBias, 3, input);
+  const Stack stack = stack_of(x, parameters, numLayers, bidirection);
+  const std::vector<Cell> cells = cells_of(parameters, stack, hasBias, kGruGates, input);
   expect_shape("dy", dy, {input.size(0), input.size(1), stack.directions * stack.hidden});
   const at::Tensor h0 = states("hx", hx, stack), of_h = states("dh", dh, stack);
   const auto rs = traces("r", r, stack), zs = traces("z", z, stack);

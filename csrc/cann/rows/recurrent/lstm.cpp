@@ -16,17 +16,21 @@ at::Tensor kept(const Mask& has_step, int64_t step, const at::Tensor& made, cons
   return has_step ? at::where(has_step->select(0, step), made, old) : made;
 }
 
+// The gates of a step, from the sums of their products.
+struct LstmGates {
+  explicit LstmGates(const at::Tensor& sums)
+      : i(at::sigmoid(part(sums, 0, kLstmGates))),
+        f(at::sigmoid(part(sums, 1, kLstmGates))),
+        g(at::tanh(part(sums, 2, kLstmGates))),
+        o(at::sigmoid(part(sums, 3, kLstmGates))) {}
+  at::Tensor i, f, g, o;
+};
+
 // The values that a cell computes at every step, and its last state.
 struct LstmTrace {
-  LstmTrace(const at::Tensor& x, const Stack& stack)
-      : y(empty_trace(x, stack)),
-        i(empty_trace(x, stack)),
-        j(empty_trace(x, stack)),
-        f(empty_trace(x, stack)),
-        o(empty_trace(x, stack)),
-        h(empty_trace(x, stack)),
-        c(empty_trace(x, stack)),
-        tanh_c(empty_trace(x, stack)) {}
+  LstmTrace(const at::Tensor& x, const Stack& stack) {
+    for (at::Tensor* trace : {&y, &i, &j, &f, &o, &h, &c, &tanh_c}) *trace = empty_trace(x, stack);
+  }
   at::Tensor y, i, j, f, o, h, c, tanh_c;
   at::Tensor last_h, last_c;
 };
@@ -37,24 +41,20 @@ LstmTrace run_lstm_cell(const at::Tensor& x, const Cell& cell, at::Tensor h, at:
   const at::Tensor of_input = at::linear(x, cell.of_input, cell.input_bias);
   for (int64_t n = 0; n < steps_to_compute(x); ++n) {
     const int64_t step = place_of_step(n, x.size(0), is_backwards);
-    const at::Tensor gates =
-        of_input.select(0, step) + at::linear(h, cell.of_hidden, cell.hidden_bias);
-    const at::Tensor i = at::sigmoid(part(gates, 0, kLstmGates));
-    const at::Tensor f = at::sigmoid(part(gates, 1, kLstmGates));
-    const at::Tensor j = at::tanh(part(gates, 2, kLstmGates));
-    const at::Tensor o = at::sigmoid(part(gates, 3, kLstmGates));
-    c = kept(has_step, step, f * c + i * j, c);
+    const LstmGates gates(of_input.select(0, step) +
+                          at::linear(h, cell.of_hidden, cell.hidden_bias));
+    c = kept(has_step, step, gates.f * c + gates.i * gates.g, c);
     const at::Tensor tanh_c = at::tanh(c);
-    const at::Tensor y = o * tanh_c;
+    const at::Tensor y = gates.o * tanh_c;
     h = kept(has_step, step, y, h);
     const auto save = [&](at::Tensor& all, const at::Tensor& one) {
       all.select(0, step).copy_(one);
     };
     save(trace.y, kept(has_step, step, y, at::zeros({}, y.options())));
-    save(trace.i, i);
-    save(trace.j, j);
-    save(trace.f, f);
-    save(trace.o, o);
+    save(trace.i, gates.i);
+    save(trace.j, gates.g);
+    save(trace.f, gates.f);
+    save(trace.o, gates.o);
     save(trace.h, h);
     save(trace.c, c);
     save(trace.tanh_c, tanh_c);
@@ -94,75 +94,81 @@ Lstm run_lstm(at::Tensor x, const std::vector<Cell>& cells, const at::Tensor& h,
 
 // Packed steps, expanded to all steps of all sequences.
 struct Packed {
-  at::Tensor steps;   // [steps, batch, features]
-  at::Tensor places;  // of the rows of x among the rows of all steps; undefined in stage 1
+  at::Tensor steps;      // [steps, batch, features]
+  at::Tensor positions;  // of the rows of x among the rows of all steps; undefined in stage 1
 };
 
 Packed unpacked(const at::Tensor& x, const at::Tensor& has_step, const Stack& stack) {
   if (!has_values(x)) {
-    return {
-        at::zeros({std::min<int64_t>(stack.steps, 1), stack.batch, stack.features}, x.options()),
-        {}};
+    const int64_t steps = std::min<int64_t>(stack.steps, 1);
+    return {at::zeros({steps, stack.batch, stack.features}, x.options()), {}};
   }
   Packed packed;
-  packed.places = has_step.flatten().nonzero().squeeze(1);
-  EXPECT(packed.places.numel() == x.size(0), "x has ", x.size(0), " rows, expected ",
-         packed.places.numel(), ", the sum of batchSizeOptional");
+  packed.positions = has_step.flatten().nonzero().squeeze(1);
+  EXPECT(packed.positions.numel() == x.size(0), "x has ", x.size(0), " rows, expected ",
+         packed.positions.numel(), ", the sum of batchSizeOptional");
   packed.steps = at::zeros({stack.steps, stack.batch, stack.features}, x.options());
-  packed.steps.view({stack.steps * stack.batch, stack.features}).index_copy_(0, packed.places, x);
+  packed.steps.flatten(0, 1).index_copy_(0, packed.positions, x);
   return packed;
 }
 
 // The parameters of the one layer of aclnnBidirectionLSTM.
-std::vector<NamedTensor> directions_of(
-    const at::Tensor& wIh, const at::Tensor& wHh,
-    const std::vector<std::pair<const char*, std::optional<at::Tensor>>>& others, bool has_bias,
-    bool is_bidirectional) {
-  std::vector<NamedTensor> parameters = {{"wIh", wIh}, {"wHh", wHh}};
-  for (size_t i = 0; i < others.size(); ++i) {
-    const bool is_bias = i != 2 && i != 3;
-    if ((is_bias && !has_bias) || (i >= 2 && !is_bidirectional)) continue;
-    const auto& [name, tensor] = others[i];
-    EXPECT(tensor, name, " is null, expected a tensor as ",
-           is_bias ? "isbias is true" : "bidirection is true");
+template <class Version>
+std::vector<NamedTensor> directions_of(const Version& row) {
+  std::vector<NamedTensor> parameters = {{"wIh", row.wIh}, {"wHh", row.wHh}};
+  const auto add = [&](const char* name, const std::optional<at::Tensor>& tensor,
+                       const char* reason) {
+    EXPECT(tensor, name, " is null, expected a tensor as ", reason, " is true");
     parameters.push_back({name, *tensor});
+  };
+  if (row.isbias) {
+    add("bIhOptional", row.bIhOptional, "isbias");
+    add("bHhOptional", row.bHhOptional, "isbias");
+  }
+  if (!row.bidirection) return parameters;
+  add("wIhReverseOptional", row.wIhReverseOptional, "bidirection");
+  add("wHhReverseOptional", row.wHhReverseOptional, "bidirection");
+  if (row.isbias) {
+    add("bIhReverseOptional", row.bIhReverseOptional, "isbias");
+    add("bHhReverseOptional", row.bHhReverseOptional, "isbias");
   }
   return parameters;
 }
 
-void expect_one_layer(int64_t numLayers, bool batchFirst) {
-  EXPECT(numLayers == 1, "numLayers is ", numLayers, ", expected 1");
-  EXPECT(!batchFirst, "batchFirst is true, expected false");
-}
-
-// An LSTM of one layer. `packed` is read only with `sizes`.
-void run_one_layer(const at::Tensor& x, const at::Tensor& initH, const at::Tensor& initC,
-                   const std::vector<NamedTensor>& parameters, const Mask& sizes, bool isbias,
-                   bool bidirection, bool packed, Output& yOut, Output& outputHOut,
-                   Output& outputCOut) {
-  const bool is_packed = packed && sizes;
+// An LSTM of one layer.
+template <class Version>
+void run_one_layer(Version& row) {
+  expect_one_of("numLayers", row.numLayers, {1});
+  EXPECT(!row.batchFirst, "batchFirst is true, expected false");
+  const std::vector<NamedTensor> parameters = directions_of(row);
+  std::optional<at::Tensor> sizes;
+  bool is_packed = false;
+  if constexpr (requires { row.packed; }) {
+    sizes = row.batchSizeOptional;
+    is_packed = row.packed && sizes;
+  }
+  const at::Tensor& x = row.x;
   expect_dims("x", x, is_packed ? 2 : 3);
-  expect_dims("initH", initH, 3);
+  expect_dims("initH", row.initH, 3);
   const Stack stack{
-      1,          bidirection ? 2 : 1,       sizes ? sizes->numel() : x.size(0), initH.size(1),
+      1,          row.bidirection ? 2 : 1,   sizes ? sizes->numel() : x.size(0), row.initH.size(1),
       x.size(-1), hidden_size(parameters[1])};
   if (!is_packed) expect_shape("x", x, {stack.steps, stack.batch, stack.features});
-  const std::vector<Cell> cells = cells_of(parameters, stack, isbias, kLstmGates, x);
-  const Mask has_step =
-      sizes ? Mask(active("batchSizeOptional", *sizes, stack.batch)) : std::nullopt;
+  const std::vector<Cell> cells = cells_of(parameters, stack, row.isbias, kLstmGates, x);
+  const Mask has_step = has_steps("batchSizeOptional", sizes, stack.batch);
   const Packed rows =
-      is_packed ? unpacked(wide(x), *has_step, stack) : Packed{.steps = wide(x), .places = {}};
-  const Lstm lstm = run_lstm(rows.steps, cells, initial("initH", initH, stack, x),
-                             initial("initC", initC, stack, x), stack, has_step);
+      is_packed ? unpacked(wide(x), *has_step, stack) : Packed{.steps = wide(x), .positions = {}};
+  const Lstm lstm = run_lstm(rows.steps, cells, initial("initH", row.initH, stack, x),
+                             initial("initC", row.initC, stack, x), stack, has_step);
   if (!is_packed) {
-    yOut = lstm.y;
-  } else if (rows.places.defined()) {
-    yOut = lstm.y.flatten(0, 1).index_select(0, rows.places);
+    row.yOut = lstm.y;
+  } else if (rows.positions.defined()) {
+    row.yOut = lstm.y.flatten(0, 1).index_select(0, rows.positions);
   } else {
-    yOut = at::zeros({x.size(0), lstm.y.size(-1)}, x.options());
+    row.yOut = at::zeros({x.size(0), lstm.y.size(-1)}, x.options());
   }
-  outputHOut = lstm.last_h;
-  outputCOut = lstm.last_c;
+  row.outputHOut = lstm.last_h;
+  row.outputCOut = lstm.last_c;
 }
 
 // The saved tensors of one cell.
@@ -222,28 +228,16 @@ ACLNN(LSTM, (Floating<In>, input), (Ins, params), (SameDtype<Optional<Ins>>, hx,
       (SameDtype<Out>, cy, "input"), (Optional<Outs>, iOut), (Optional<Outs>, jOut),
       (Optional<Outs>, fOut), (Optional<Outs>, oOut), (Optional<Outs>, hOut),
       (Optional<Outs>, cOut), (Optional<Outs>, tanhCOut)) {
-  expect_parameter_count("params", params.size(), numLayers.value(), hasBias.value(),
-                         bidirectional.value());
+  expect_parameter_count("params", params.size(), numLayers, hasBias, bidirectional);
   EXPECT(hx.empty() || hx.size() == 2, "hx has ", hx.size(), " tensors, expected 2 or none");
-  expect_dims("input", input, batchSizes ? 2 : 3);
-  at::Tensor x = wide(input);
-  if (batchSizes) {
-    const int64_t steps = batchSizes->numel();
-    EXPECT(steps > 0 && x.size(0) % steps == 0, "input has ", x.size(0), " rows, expected ",
-           "a multiple of the ", steps, " steps in batchSizes");
-    x = x.reshape({steps, x.size(0) / steps, x.size(1)});
-  } else {
-    x = steps_first(x, batchFirst.value());
-  }
+  const at::Tensor x = by_step(input, "batchSizes", batchSizes, batchFirst);
   const auto parameters = named("params", params);
-  const Stack stack{numLayers.value(), bidirectional ? 2 : 1,     x.size(0), x.size(1),
-                    x.size(2),         hidden_size(parameters[1])};
+  const Stack stack = stack_of(x, parameters, numLayers, bidirectional);
   const std::vector<Cell> cells = cells_of(parameters, stack, hasBias, kLstmGates, input);
   const auto state = [&](size_t i) {
     return initial("hx", hx.empty() ? std::nullopt : std::optional(hx[i]), stack, input);
   };
-  const Mask has_step =
-      batchSizes ? Mask(active("batchSizes", *batchSizes, stack.batch)) : std::nullopt;
+  const Mask has_step = has_steps("batchSizes", batchSizes, stack.batch);
   const Lstm lstm = run_lstm(x, cells, state(0), state(1), stack, has_step);
   output = steps_first(lstm.y, batchFirst && !batchSizes);
   hy = lstm.last_h;
@@ -258,45 +252,24 @@ ACLNN(LSTM, (Floating<In>, input), (Ins, params), (SameDtype<Optional<Ins>>, hx,
   save(tanhCOut, "tanhCOut", lstm.cells, &LstmTrace::tanh_c, input);
 }
 
-ACLNN(BidirectionLSTM, (Floating<In>, x), (SameDtype<In>, initH, "x"), (SameDtype<In>, initC, "x"),
-      (In, wIh), (In, wHh), (Optional<In>, bIhOptional), (Optional<In>, bHhOptional),
-      (Optional<In>, wIhReverseOptional), (Optional<In>, wHhReverseOptional),
-      (Optional<In>, bIhReverseOptional), (Optional<In>, bHhReverseOptional), (int64_t, numLayers),
-      (bool, isbias), (bool, batchFirst), (bool, bidirection), (SameDtype<Out>, yOut, "x"),
-      (SameDtype<Out>, outputHOut, "x"), (SameDtype<Out>, outputCOut, "x")) {
-  expect_one_layer(numLayers.value(), batchFirst);
-  const std::vector<NamedTensor> parameters =
-      directions_of(wIh, wHh,
-                    {{"bIhOptional", bIhOptional},
-                     {"bHhOptional", bHhOptional},
-                     {"wIhReverseOptional", wIhReverseOptional},
-                     {"wHhReverseOptional", wHhReverseOptional},
-                     {"bIhReverseOptional", bIhReverseOptional},
-                     {"bHhReverseOptional", bHhReverseOptional}},
-                    isbias, bidirection);
-  run_one_layer(x, initH, initC, parameters, std::nullopt, isbias, bidirection, false, yOut,
-                outputHOut, outputCOut);
+ACLNN_STRUCT(BidirectionLSTM, (Floating<In>, x), (SameDtype<In>, initH, "x"),
+             (SameDtype<In>, initC, "x"), (In, wIh), (In, wHh), (Optional<In>, bIhOptional),
+             (Optional<In>, bHhOptional), (Optional<In>, wIhReverseOptional),
+             (Optional<In>, wHhReverseOptional), (Optional<In>, bIhReverseOptional),
+             (Optional<In>, bHhReverseOptional), (int64_t, numLayers), (bool, isbias),
+             (bool, batchFirst), (bool, bidirection), (SameDtype<Out>, yOut, "x"),
+             (SameDtype<Out>, outputHOut, "x"), (SameDtype<Out>, outputCOut, "x")) {
+  run_one_layer(*this);
 }
-ACLNN(BidirectionLSTMV2, (Floating<In>, x), (SameDtype<In>, initH, "x"),
-      (SameDtype<In>, initC, "x"), (In, wIh), (In, wHh), (Optional<In>, bIhOptional),
-      (Optional<In>, bHhOptional), (Optional<In>, wIhReverseOptional),
-      (Optional<In>, wHhReverseOptional), (Optional<In>, bIhReverseOptional),
-      (Optional<In>, bHhReverseOptional), (Optional<In>, batchSizeOptional), (int64_t, numLayers),
-      (bool, isbias), (bool, batchFirst), (bool, bidirection), (bool, packed),
-      (SameDtype<Out>, yOut, "x"), (SameDtype<Out>, outputHOut, "x"),
-      (SameDtype<Out>, outputCOut, "x")) {
-  expect_one_layer(numLayers.value(), batchFirst);
-  const std::vector<NamedTensor> parameters =
-      directions_of(wIh, wHh,
-                    {{"bIhOptional", bIhOptional},
-                     {"bHhOptional", bHhOptional},
-                     {"wIhReverseOptional", wIhReverseOptional},
-                     {"wHhReverseOptional", wHhReverseOptional},
-                     {"bIhReverseOptional", bIhReverseOptional},
-                     {"bHhReverseOptional", bHhReverseOptional}},
-                    isbias, bidirection);
-  run_one_layer(x, initH, initC, parameters, batchSizeOptional, isbias, bidirection, packed, yOut,
-                outputHOut, outputCOut);
+ACLNN_STRUCT(BidirectionLSTMV2, (Floating<In>, x), (SameDtype<In>, initH, "x"),
+             (SameDtype<In>, initC, "x"), (In, wIh), (In, wHh), (Optional<In>, bIhOptional),
+             (Optional<In>, bHhOptional), (Optional<In>, wIhReverseOptional),
+             (Optional<In>, wHhReverseOptional), (Optional<In>, bIhReverseOptional),
+             (Optional<In>, bHhReverseOptional), (Optional<In>, batchSizeOptional),
+             (int64_t, numLayers), (bool, isbias), (bool, batchFirst), (bool, bidirection),
+             (bool, packed), (SameDtype<Out>, yOut, "x"), (SameDtype<Out>, outputHOut, "x"),
+             (SameDtype<Out>, outputCOut, "x")) {
+  run_one_layer(*this);
 }
 
 // outputMask is ignored, as published. With batchSizesOptional, input, dy and dxOut have a row for
@@ -317,20 +290,10 @@ ACLNN(LstmBackward, (Floating<In>, input), (SameDtype<Ins>, hx, "input"), (Ins, 
   expect_parameter_count("dparamsOut", dparamsOut.size(), numLayers.value(), hasBias,
                          bidirectional);
   EXPECT(hx.size() == 2, "hx has ", hx.size(), " tensors, expected 2");
-  expect_dims("input", input, batchSizesOptional ? 2 : 3);
-  at::Tensor x = wide(input);
-  if (batchSizesOptional) {
-    const int64_t steps = batchSizesOptional->numel();
-    EXPECT(steps > 0 && x.size(0) % steps == 0, "input has ", x.size(0), " rows, expected ",
-           "a multiple of the ", steps, " steps in batchSizesOptional");
-    x = x.reshape({steps, x.size(0) / steps, x.size(1)});
-  } else {
-    x = steps_first(x, batchFirst);
-  }
+  const at::Tensor x = by_step(input, "batchSizesOptional", batchSizesOptional, batchFirst);
   const auto parameters = named("params", params);
-  const Stack stack{numLayers.value(), bidirectional ? 2 : 1,     x.size(0), x.size(1),
-                    x.size(2),         hidden_size(parameters[1])};
-  const std::vector<Cell> cells = cells_of(parameters, stack, hasBias, 4, input);
+  const Stack stack = stack_of(x, parameters, numLayers, bidirectional);
+  const std::vector<Cell> cells = cells_of(parameters, stack, hasBias, kLstmGates, input);
   const int64_t width = stack.directions * stack.hidden;
   std::vector<int64_t> output_shape = input.sizes().vec();
   output_shape.back() = width;
@@ -348,9 +311,7 @@ ACLNN(LstmBackward, (Floating<In>, input), (SameDtype<Ins>, hx, "input"), (Ins, 
   const auto fs = traces("f", f, stack), os = traces("o", o, stack);
   const auto hs = traces("h", h, stack), cs = traces("c", c, stack);
   const auto tanhs = traces("tanhc", tanhc, stack);
-  const Mask has_step = batchSizesOptional
-                            ? Mask(active("batchSizesOptional", *batchSizesOptional, stack.batch))
-                            : std::nullopt;
+  const Mask has_step = has_steps("batchSizesOptional", batchSizesOptional, stack.batch);
   const StackGradients gradients = stack_gradients(
       x, of_y, stack, hs,
       [&](size_t cell, const at::Tensor& of_layer, const at::Tensor& of_output) {
@@ -380,22 +341,17 @@ ACLNN(ThnnFusedLstmCell, (Floating<In>, inputGates), (Like<In>, hiddenGates, "in
   EXPECT(inputBiasOptional.has_value() == hiddenBiasOptional.has_value(),
          inputBiasOptional ? "hiddenBiasOptional" : "inputBiasOptional",
          " is null and the other bias is not, expected both or none");
-  at::Tensor gates = wide(inputGates) + wide(hiddenGates);
+  at::Tensor sums = wide(inputGates) + wide(hiddenGates);
   if (inputBiasOptional) {
-    for (const auto& [name, bias] : {std::pair{"inputBiasOptional", inputBiasOptional},
-                                     std::pair{"hiddenBiasOptional", hiddenBiasOptional}}) {
-      expect_shape(name, *bias, {columns});
-    }
-    gates = gates + (wide(*inputBiasOptional) + wide(*hiddenBiasOptional));
+    expect_shape("inputBiasOptional", *inputBiasOptional, {columns});
+    expect_shape("hiddenBiasOptional", *hiddenBiasOptional, {columns});
+    sums = sums + (wide(*inputBiasOptional) + wide(*hiddenBiasOptional));
   }
-  const at::Tensor i = at::sigmoid(part(gates, 0, kLstmGates));
-  const at::Tensor f = at::sigmoid(part(gates, 1, kLstmGates));
-  const at::Tensor g = at::tanh(part(gates, 2, kLstmGates));
-  const at::Tensor o = at::sigmoid(part(gates, 3, kLstmGates));
-  const at::Tensor c = f * wide(cx) + i * g;
-  hyOut = o * at::tanh(c);
+  const LstmGates gates(sums);
+  const at::Tensor c = gates.f * wide(cx) + gates.i * gates.g;
+  hyOut = gates.o * at::tanh(c);
   cyOut = c;
-  storageOut = at::cat({i, f, g, o}, 1);
+  storageOut = at::cat({gates.i, gates.f, gates.g, gates.o}, 1);
 }
 // The order of the gates in storage is input, forget, candidate, output. A null gradient is 0.
 ACLNN(ThnnFusedLstmCellBackward, (Like<Optional<In>>, gradHyOptional, "cx"),
@@ -403,7 +359,7 @@ ACLNN(ThnnFusedLstmCellBackward, (Like<Optional<In>>, gradHyOptional, "cx"),
       (SameDtype<In>, storage, "cx"), (bool, hasBias), (SameDtype<Out>, gradGatesOut, "cx"),
       (SameDtype<Out>, gradCxOut, "cx"), (Out, gradBiasOut)) {
   expect_dims("cx", cx, 2);
-  expect_shape("storage", storage, {cx.size(0), 4 * cx.size(1)});
+  expect_shape("storage", storage, {cx.size(0), kLstmGates * cx.size(1)});
   const auto gradient = [&](const std::optional<at::Tensor>& tensor) {
     return tensor ? wide(*tensor) : at::zeros_like(wide(cx));
   };

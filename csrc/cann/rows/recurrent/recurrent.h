@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "cann/rows/bounds.h"
@@ -59,7 +58,7 @@ inline std::vector<NamedTensor> named(const char* name, const std::vector<at::Te
 // hidden state, then both biases if there are biases.
 inline void expect_parameter_count(const char* name, size_t count, int64_t layers, bool has_bias,
                                    bool is_bidirectional) {
-  EXPECT(layers > 0, "numLayers is ", layers, ", expected 1 or more");
+  expect_at_least("numLayers", layers, 1);
   const size_t of_layer = (has_bias ? 4 : 2) * (is_bidirectional ? 2 : 1);
   EXPECT(count % of_layer == 0 && count / of_layer == static_cast<size_t>(layers), name, " has ",
          count, " tensors, expected ", of_layer, " for each of ", layers, " layers");
@@ -93,9 +92,28 @@ inline int64_t hidden_size(const NamedTensor& of_hidden) {
   return of_hidden.tensor.size(1);
 }
 
+// The stack of layers of a list of parameters, for an input of [steps, batch, features].
+inline Stack stack_of(const at::Tensor& x, const std::vector<NamedTensor>& parameters,
+                      int64_t layers, bool is_bidirectional) {
+  return {layers,    is_bidirectional ? 2 : 1,  x.size(0), x.size(1),
+          x.size(2), hidden_size(parameters[1])};
+}
+
 // A sequence with the steps as first dimension.
 inline at::Tensor steps_first(const at::Tensor& sequence, bool is_batch_first) {
   return is_batch_first ? sequence.transpose(0, 1) : sequence;
+}
+
+// The input of a layer in FLOAT as [steps, batch, features]. With the numbers of sequences that
+// have each step, it has a row for each sequence and step.
+inline at::Tensor by_step(const at::Tensor& input, const char* name,
+                          const std::optional<at::Tensor>& batch_sizes, bool is_batch_first) {
+  expect_dims("input", input, batch_sizes ? 2 : 3);
+  if (!batch_sizes) return steps_first(wide(input), is_batch_first);
+  const int64_t steps = batch_sizes->numel(), rows = input.size(0);
+  EXPECT(steps > 0 && rows % steps == 0, "input has ", rows, " rows, expected a multiple of the ",
+         steps, " steps in ", name);
+  return wide(input).reshape({steps, rows / steps, input.size(1)});
 }
 
 // The number of steps to compute; one in stage 1, where all steps have the same shapes and dtypes.
@@ -109,12 +127,13 @@ inline int64_t place_of_step(int64_t n, int64_t steps, bool is_backwards) {
 }
 
 // The mask of steps, from the number of sequences that have each step.
-inline at::Tensor active(const char* name, const at::Tensor& batch_sizes, int64_t batch) {
-  EXPECT(batch_sizes.scalar_type() == at::kLong || batch_sizes.scalar_type() == at::kInt, name,
-         " has dtype ", dtype_text(batch_sizes.scalar_type()), ", expected INT64 or INT32");
-  expect_dims(name, batch_sizes, 1);
-  if (has_values(batch_sizes)) check_bounds(name, batch_sizes, batch + 1);
-  return (batch_sizes.unsqueeze(1) > at::arange(batch, batch_sizes.options())).unsqueeze(2);
+inline Mask has_steps(const char* name, const std::optional<at::Tensor>& batch_sizes,
+                      int64_t batch) {
+  if (!batch_sizes) return std::nullopt;
+  expect_dtype(name, *batch_sizes, {at::kLong, at::kInt});
+  expect_dims(name, *batch_sizes, 1);
+  if (has_values(*batch_sizes)) check_bounds(name, *batch_sizes, batch + 1);
+  return (batch_sizes->unsqueeze(1) > at::arange(batch, batch_sizes->options())).unsqueeze(2);
 }
 
 // One of `count` equal parts of the last dimension.

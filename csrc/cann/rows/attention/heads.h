@@ -1,0 +1,93 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
+
+// What kinds of attention share: norms, rotations and parts of heads, checks, distances of queries
+// and keys.
+namespace aclnn_host {
+
+// Concatenates the elements of heads and their rotary part, if there is one.
+inline at::Tensor joined(const at::Tensor& part, const std::optional<at::Tensor>& rope) {
+  return rope ? at::cat({part, *rope}, -1) : part;
+}
+
+// Normalises the last dimension by its root mean square.
+inline at::Tensor rms_normalized(const at::Tensor& x, const at::Tensor& gamma, double epsilon) {
+  return x * (x.square().mean(-1, /*keepdim=*/true) + epsilon).rsqrt() * wide(gamma);
+}
+
+// Rotates pairs of elements, one of each half, by their angles.
+inline at::Tensor rotated_halves(const at::Tensor& x, const at::Tensor& cos,
+                                 const at::Tensor& sin) {
+  const auto halves = x.chunk(2, -1);
+  return x * cos + at::cat({-halves[1], halves[0]}, -1) * sin;
+}
+// Rotates pairs of neighbours; the result has the first elements of all pairs first.
+inline at::Tensor rotated_pairs(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+  const at::Tensor first = x.slice(-1, 0, std::nullopt, 2),
+                   second = x.slice(-1, 1, std::nullopt, 2);
+  return rotated_halves(at::cat({first, second}, -1), cos, sin);
+}
+
+// All dimensions but the last, followed by `last`.
+inline std::vector<int64_t> with_last(at::IntArrayRef sizes, std::initializer_list<int64_t> last) {
+  std::vector<int64_t> shape(sizes.begin(), sizes.end() - 1);
+  shape.insert(shape.end(), last);
+  return shape;
+}
+
+inline void expect_heads(const char* name, const at::Tensor& tensor,
+                         std::initializer_list<int64_t> expected) {
+  EXPECT(std::ranges::count(expected, tensor.size(-2)) > 0, name, " has ", tensor.size(-2),
+         " heads, expected one of ", at::IntArrayRef(expected));
+}
+// Refuses all texts but these.
+inline void expect_text(const char* name, std::string_view text,
+                        std::span<const std::string_view> accepted, const char* reason = "") {
+  if (std::ranges::find(accepted, text) != accepted.end()) return;
+  std::string expected;
+  for (const std::string_view& one : accepted) {
+    const bool is_last = &one == &accepted.back();
+    expected += (expected.empty() ? "" : is_last ? " or " : ", ") + ('"' + std::string(one)) + '"';
+  }
+  refuse({name, " is \"", text, "\", expected ", expected, reason});
+}
+inline void expect_text(const char* name, std::string_view text,
+                        std::initializer_list<std::string_view> accepted, const char* reason = "") {
+  expect_text(name, text, std::span(accepted.begin(), accepted.size()), reason);
+}
+inline void expect_multiple(const char* name, int64_t value, int64_t factor, int64_t most,
+                            const char* reason = "") {
+  EXPECT(value > 0 && value % factor == 0 && value <= most, name, " is ", value,
+         ", expected a multiple of ", factor, " up to ", most, reason);
+}
+inline void expect_float(const char* name, const at::Tensor& tensor, at::IntArrayRef shape) {
+  expect_dtype(name, tensor, at::kFloat);
+  expect_shape(name, tensor, shape);
+}
+inline void expect_float(const Output& out, at::IntArrayRef shape) {
+  expect_float(out.name(), out, shape);
+}
+
+inline void expect_no_window(int64_t pre_tokens, int64_t next_tokens) {
+  EXPECT(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,
+         "preTokens or nextTokens is not the largest number, the only one supported");
+}
+
+// The distance of each key after the query's position, (queries, keys).
+inline at::Tensor keys_ahead(int64_t queries, int64_t keys, const at::TensorOptions& options) {
+  const auto integers = options.dtype(at::kLong);
+  return at::arange(keys, integers) - at::arange(queries, integers).unsqueeze(1);
+}
+
+}  // namespace aclnn_host

@@ -14,7 +14,6 @@
 
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
-#include "cann/rows/texts.h"
 #include "host_cann/descriptors/containers.h"
 #include "host_cann/runtime/description.h"
 #include "host_cann/runtime/named_call.h"

@@ -6,7 +6,13 @@
 namespace aclnn_host {
 namespace {
 
-// "FLOAT, FLOAT16 or BFLOAT16"
+template <class T>
+bool contains(std::initializer_list<T> values, T value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+}  // namespace
+
 std::string alternatives(const std::vector<std::string>& texts) {
   std::string result;
   for (size_t i = 0; i < texts.size(); ++i) {
@@ -16,19 +22,20 @@ std::string alternatives(const std::vector<std::string>& texts) {
   return result;
 }
 
-template <class T>
-bool contains(std::initializer_list<T> values, T value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
-
-}  // namespace
-
 void expect_dtype(const char* name, const at::Tensor& tensor,
                   std::initializer_list<at::ScalarType> accepted, const char* reason) {
   if (contains(accepted, tensor.scalar_type())) return;
   std::vector<std::string> names;
   for (const at::ScalarType type : accepted) names.emplace_back(dtype_text(type));
   refuse({name, " has dtype ", tensor.scalar_type(), ", expected ", alternatives(names), reason});
+}
+
+void expect_text(const char* name, std::string_view text,
+                 std::span<const std::string_view> accepted, const char* reason) {
+  if (std::ranges::find(accepted, text) != accepted.end()) return;
+  std::vector<std::string> quoted;
+  for (const std::string_view each : accepted) quoted.push_back('"' + std::string(each) + '"');
+  refuse({name, " is \"", text, "\", expected ", alternatives(quoted), reason});
 }
 
 void expect_one_of(const char* name, int64_t value, std::initializer_list<int64_t> accepted,
@@ -42,6 +49,12 @@ void expect_one_of(const char* name, int64_t value, std::initializer_list<int64_
 void expect_range(const char* name, int64_t value, int64_t low, int64_t high, const char* reason) {
   EXPECT(value >= low && value <= high, name, " is ", value, ", expected ", low, " to ", high,
          reason);
+}
+
+void expect_multiple(const char* name, int64_t value, int64_t factor, int64_t most,
+                     const char* reason) {
+  EXPECT(value > 0 && value % factor == 0 && value <= most, name, " is ", value,
+         ", expected a multiple of ", factor, " up to ", most, reason);
 }
 
 void expect_at_least(const char* name, int64_t value, int64_t low, const char* reason) {

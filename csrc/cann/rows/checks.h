@@ -3,7 +3,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cann/rows/engine/refusal.h"
 #include "cann/rows/row.h"
@@ -13,6 +16,9 @@
 // Checks of arguments that CANN refuses and ATen would accept. The text names the argument, its
 // value and the expected one; stage 1 returns it with status 161002.
 namespace aclnn_host {
+
+// "FLOAT, FLOAT16 or BFLOAT16"
+std::string alternatives(const std::vector<std::string>& texts);
 
 using OptionalTensor = std::optional<at::Tensor>;
 
@@ -54,15 +60,41 @@ inline void expect_dims(const char* name, const at::Tensor& tensor, int64_t leas
          " dimensions, expected ", least, " to ", most);
 }
 
+inline void expect_tensor(const char* name, const at::Tensor& tensor, at::ScalarType dtype,
+                          at::IntArrayRef shape) {
+  expect_dtype(name, tensor, dtype);
+  expect_shape(name, tensor, shape);
+}
+inline void expect_float(const char* name, const at::Tensor& tensor, at::IntArrayRef shape) {
+  expect_tensor(name, tensor, at::kFloat, shape);
+}
+inline void expect_float(const Output& out, at::IntArrayRef shape) {
+  expect_float(out.name(), out, shape);
+}
+
 // The other checks' texts may end with a reason, e.g. " where quantMode is 1".
 
 // Refuses all dtypes but these.
 void expect_dtype(const char* name, const at::Tensor& tensor,
                   std::initializer_list<at::ScalarType> accepted, const char* reason = "");
+// Requires FLOAT16 or BFLOAT16.
+inline void expect_half(const char* name, const at::Tensor& tensor, const char* reason = "") {
+  expect_dtype(name, tensor, {at::kHalf, at::kBFloat16}, reason);
+}
+// Refuses all texts but these, such as modes and layouts.
+void expect_text(const char* name, std::string_view text,
+                 std::span<const std::string_view> accepted, const char* reason = "");
+inline void expect_text(const char* name, std::string_view text,
+                        std::initializer_list<std::string_view> accepted, const char* reason = "") {
+  expect_text(name, text, std::span(accepted.begin(), accepted.size()), reason);
+}
 void expect_one_of(const char* name, int64_t value, std::initializer_list<int64_t> accepted,
                    const char* reason = "");
 void expect_range(const char* name, int64_t value, int64_t low, int64_t high,
                   const char* reason = "");
+// Requires a positive multiple of `factor`.
+void expect_multiple(const char* name, int64_t value, int64_t factor, int64_t most,
+                     const char* reason = "");
 void expect_at_least(const char* name, int64_t value, int64_t low, const char* reason = "");
 // Refuses a tensor without elements.
 void expect_elements(const char* name, const at::Tensor& tensor, const char* reason = "");

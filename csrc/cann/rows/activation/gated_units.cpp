@@ -7,7 +7,6 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"
-#include "cann/rows/texts.h"
 
 namespace aclnn_host::activation_gated_units_rows {
 

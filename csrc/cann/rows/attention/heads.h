@@ -51,34 +51,6 @@ inline void expect_heads(const char* name, const at::Tensor& tensor,
   EXPECT(std::ranges::count(expected, tensor.size(-2)) > 0, name, " has ", tensor.size(-2),
          " heads, expected one of ", at::IntArrayRef(expected));
 }
-// Refuses all texts but these.
-inline void expect_text(const char* name, std::string_view text,
-                        std::span<const std::string_view> accepted, const char* reason = "") {
-  if (std::ranges::find(accepted, text) != accepted.end()) return;
-  std::string expected;
-  for (const std::string_view& one : accepted) {
-    const bool is_last = &one == &accepted.back();
-    expected += (expected.empty() ? "" : is_last ? " or " : ", ") + ('"' + std::string(one)) + '"';
-  }
-  refuse({name, " is \"", text, "\", expected ", expected, reason});
-}
-inline void expect_text(const char* name, std::string_view text,
-                        std::initializer_list<std::string_view> accepted, const char* reason = "") {
-  expect_text(name, text, std::span(accepted.begin(), accepted.size()), reason);
-}
-inline void expect_multiple(const char* name, int64_t value, int64_t factor, int64_t most,
-                            const char* reason = "") {
-  EXPECT(value > 0 && value % factor == 0 && value <= most, name, " is ", value,
-         ", expected a multiple of ", factor, " up to ", most, reason);
-}
-inline void expect_float(const char* name, const at::Tensor& tensor, at::IntArrayRef shape) {
-  expect_dtype(name, tensor, at::kFloat);
-  expect_shape(name, tensor, shape);
-}
-inline void expect_float(const Output& out, at::IntArrayRef shape) {
-  expect_float(out.name(), out, shape);
-}
-
 inline void expect_no_window(int64_t pre_tokens, int64_t next_tokens) {
   EXPECT(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,
          "preTokens or nextTokens is not the largest number, the only one supported");

@@ -5,7 +5,6 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/elementwise/write_elementwise.h"
 #include "cann/rows/row.h"
-#include "cann/rows/texts.h"
 
 namespace aclnn_host::elementwise_arithmetic_rows {
 

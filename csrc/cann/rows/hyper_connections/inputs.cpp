@@ -39,11 +39,6 @@ Streams streams_of(const at::Tensor& x) {
           count, size};
 }
 
-void expect_float(const char* name, const at::Tensor& tensor, at::IntArrayRef shape) {
-  expect_dtype(name, tensor, at::kFloat);
-  expect_shape(name, tensor, shape);
-}
-
 // Splits the last dimension of a tensor into the products of hPre, hPost and hRes.
 std::vector<at::Tensor> parts_of(const at::Tensor& products, int64_t count) {
   std::vector<int64_t> sizes{count, count};

@@ -6,7 +6,6 @@
 
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
-#include "cann/rows/texts.h"
 
 // The reductions of losses, and the gradients through them.
 namespace aclnn_host {

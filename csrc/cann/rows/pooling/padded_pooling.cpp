@@ -9,7 +9,6 @@
 #include "cann/rows/planes.h"
 #include "cann/rows/pooling/pooling_checks.h"
 #include "cann/rows/row.h"
-#include "cann/rows/texts.h"
 
 namespace aclnn_host::pooling_padded_pooling_rows {
 

@@ -6,7 +6,6 @@
 
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
-#include "cann/rows/texts.h"
 
 namespace aclnn_host::vision_image_rows {
 

@@ -9,7 +9,6 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
-#include "cann/rows/texts.h"
 #include "cann/rows/vision/regions.h"
 #include "cann/rows/vision/suppression.h"
 

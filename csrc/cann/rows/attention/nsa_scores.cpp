@@ -1,6 +1,6 @@
-// The selection of blocks of keys: see sparse_scores.h.
+// The selection of blocks of keys: see nsa_scores.h.
 
-#include "cann/rows/attention/sparse_scores.h"
+#include "cann/rows/attention/nsa_scores.h"
 
 #include <algorithm>
 #include <tuple>

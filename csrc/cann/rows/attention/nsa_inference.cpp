@@ -1,5 +1,5 @@
-// Native sparse attention of inference: one to four new queries for each sequence, with keys and
-// values in the pages of a cache.
+// Native sparse attention (Nsa) of inference: one to four new queries for each sequence, with keys
+// and values in the pages of a cache.
 
 #include <algorithm>
 #include <limits>
@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "cann/rows/attention/heads.h"
-#include "cann/rows/attention/sparse_scores.h"
+#include "cann/rows/attention/nsa_scores.h"
 #include "cann/rows/attention/training.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
-namespace aclnn_host::attention_sparse_attention_inference_rows {
+namespace aclnn_host::attention_nsa_inference_rows {
 
 namespace {
 
@@ -331,4 +331,4 @@ ACLNN(NsaSelectedAttentionInfer, (Floating<In>, query), (Floating<In>, key), (Fl
   output = results.view(with_last(query.sizes(), {size}));
 }
 
-}  // namespace aclnn_host::attention_sparse_attention_inference_rows
+}  // namespace aclnn_host::attention_nsa_inference_rows

@@ -1,5 +1,5 @@
-// Native sparse attention of training over packed sequences: attention to compressed keys, which
-// selects blocks of keys, and attention to the selected blocks, with its gradients.
+// Native sparse attention (Nsa) of training over packed sequences: attention to compressed keys,
+// which selects blocks of keys, and attention to the selected blocks, with its gradients.
 
 #include <algorithm>
 #include <limits>
@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "cann/rows/attention/heads.h"
+#include "cann/rows/attention/nsa_scores.h"
 #include "cann/rows/attention/packed.h"
-#include "cann/rows/attention/sparse_scores.h"
 #include "cann/rows/bounds.h"
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
-namespace aclnn_host::attention_sparse_attention_rows {
+namespace aclnn_host::attention_nsa_training_rows {
 
 namespace {
 
@@ -300,4 +300,4 @@ ACLNN(NsaSelectedAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Flo
   dvOut = of_value;
 }
 
-}  // namespace aclnn_host::attention_sparse_attention_rows
+}  // namespace aclnn_host::attention_nsa_training_rows

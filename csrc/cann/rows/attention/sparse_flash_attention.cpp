@@ -11,7 +11,7 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
-namespace aclnn_host::attention_selected_attention_rows {
+namespace aclnn_host::attention_sparse_flash_attention_rows {
 
 namespace {
 
@@ -375,4 +375,4 @@ ACLNN(KvQuantSparseFlashAttention, (Floating<In>, query), (In, key), (Like<In>, 
   attentionOut = results_of(sequences).results.view(queries.sizes());
 }
 
-}  // namespace aclnn_host::attention_selected_attention_rows
+}  // namespace aclnn_host::attention_sparse_flash_attention_rows

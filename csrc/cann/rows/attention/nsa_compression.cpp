@@ -10,7 +10,7 @@
 #include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
-namespace aclnn_host::attention_sparse_compression_rows {
+namespace aclnn_host::attention_nsa_compression_rows {
 
 namespace {
 
@@ -199,4 +199,4 @@ ACLNN(NsaCompressWithCache, (Floating<In>, input), (SameDtype<Floating<In>>, wei
   outputCache = cache;
 }
 
-}  // namespace aclnn_host::attention_sparse_compression_rows
+}  // namespace aclnn_host::attention_nsa_compression_rows

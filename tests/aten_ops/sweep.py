@@ -150,6 +150,13 @@ def _values(tensor: Tensor, dtype: Dtype, fill: int) -> np.ndarray:
     return ((129 + places * 74 % 127) / 256 * np.where(places % 3 == 1, 0.5, 1)).reshape(tensor.shape)
 
 
+def contents(tensor: Tensor) -> np.ndarray:
+    """What a tensor of a call holds before it runs: in the values of its dtype, integers as int64."""
+    dtype = Dtype[tensor.dtype.replace("BFLOAT16", "BF16")]
+    values = _values(tensor, dtype, 0)
+    return values.astype(np.int64) if dtype in cabi.INTEGER else cabi.round_to(dtype, values)
+
+
 @dataclass
 class Outcome:
     """The outcome of a call: its statuses, the text of the nonzero one, and its outputs."""

@@ -40,8 +40,8 @@ ACLNN(SoftshrinkBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Num
 }
 // x - bias above lambd, x + bias below -lambd, and 0 between.
 ACLNN(Shrink, (Floating<In>, self), (Number, lambd), (Number, bias), (Out, out)) {
-  expect_threshold(lambd);
   const double limit = lambd.toDouble();
+  EXPECT(!(limit < 0), "lambd is ", limit, ", expected 0 or more");
   const at::Tensor x = wide(self);
   out = at::where(x > limit, x - bias, at::where(x < -limit, x + bias, c10::Scalar(0.0)));
 }

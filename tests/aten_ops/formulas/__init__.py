@@ -1,0 +1,55 @@
+"""Formulas of functions on ATen, in float64 by NumPy, from CANN's documents: what `test_aten_formulas.py` compares.
+
+The formulas of the rows in csrc/cann/rows/<folder>/<file>.cpp are in <folder>/<file>.py here::
+
+    @formula("aclnnAdd", "aclnnInplaceAdd")
+    def add(self, other, alpha):
+        return self + alpha * other
+
+A formula gets the arguments that a call reads, in the order of the signature: tensors as arrays of float64 (integers
+as int64, complex numbers as complex128), lists of them, and other arguments as Python's. It returns the outputs in the
+order of the signature, as a tuple if there are several. It calls no function of torch, which would compare a kernel
+with itself. The calls are the function's samples (samples.txt) and those given with `calls`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula, the further calls to try it on, and the relative error allowed beside the rounding of the output."""
+
+    function: Callable[..., Any]
+    calls: Sequence[str]
+    error: float
+
+
+FORMULAS: dict[str, Formula] = {}
+
+
+def formula(*names: str, calls: Sequence[str] = (), error: float = 1e-6) -> Callable[[Any], Any]:
+    """Declares the formula of functions.
+
+    `calls` are further calls, in the syntax of samples.txt: where the sample does not show all branches. `error` is for
+    sums and functions in FLOAT, relative to the result; state in a comment why it is more than 1e-6.
+    """
+
+    def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in names:
+            assert name not in FORMULAS, name
+            own = [call for call in calls if call.partition(" ")[0] == name]
+            FORMULAS[name] = Formula(function, own, error)
+        return function
+
+    return declare
+
+
+FILES = sorted(path.relative_to(Path(__file__).parent) for path in Path(__file__).parent.glob("*/*.py"))
+for path in FILES:
+    importlib.import_module(f"{__name__}.{'.'.join(path.with_suffix('').parts)}")

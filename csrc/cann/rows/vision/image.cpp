@@ -54,9 +54,10 @@ std::vector<float> gaussian(int64_t size, double sigma) {
       default: sigma = static_cast<double>(size) * 0.15 + 0.35;
     }
   }
+  const int64_t middle = size / 2;
   std::vector<double> values;
   for (int64_t i = 0; i < size; ++i) {
-    const double x = static_cast<double>(i - size / 2) / sigma;
+    const double x = static_cast<double>(i - middle) / sigma;
     values.push_back(std::exp(-x * x / 2));
   }
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);

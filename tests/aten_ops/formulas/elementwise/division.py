@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas_helpers_elementwise import calls_of, calls_on
+
+FLOATS = "self=FLOAT[2,4]:7,-7,9.5,-10,5.5,-5.5,1.5,-41 other=FLOAT[2,4]:4,4,-4,-4,0.75,3,5,3"
+NUMBERS = [f"self=FLOAT[2,4]:7,-7,9.5,-10,5.5,-5.5,1.5,-41 other=DOUBLE({number})" for number in (2.5, -4)]
+INTEGERS = "self=INT32[2,4]:7,-7,9,-10,5,-5,2,-41 other=INT32[2,4]:4,4,-4,-4,2,3,5,3"
+INTEGER = "self=INT32[2,4]:7,-7,9,-10,5,-5,2,-41 other=INT64(-4)"
+ZEROS = "self=FLOAT[2,2]:1,-2,0,3 other=FLOAT[2,2]:0,0,0,2"
+
+
+@formula(
+    "aclnnDiv",
+    "aclnnInplaceDiv",
+    "aclnnDivs",
+    "aclnnInplaceDivs",
+    calls=[
+        *calls_of("Div", FLOATS),
+        *calls_of("Div", ZEROS, "FLOAT[2,2]"),
+        f"aclnnDiv {INTEGERS} out=FLOAT[2,4]",
+        *[call for number in NUMBERS for call in calls_of("Divs", number)],
+        f"aclnnDivs {INTEGER} out=FLOAT[2,4]",
+    ],
+)
+def divide(self, other):
+    return self / other
+
+
+@formula(
+    "aclnnFloorDivide",
+    "aclnnInplaceFloorDivide",
+    "aclnnFloorDivides",
+    "aclnnInplaceFloorDivides",
+    calls=[
+        *calls_of("FloorDivide", FLOATS),
+        *calls_of("FloorDivide", INTEGERS, "INT32[2,4]"),
+        *[call for number in NUMBERS for call in calls_of("FloorDivides", number)],
+        *calls_of("FloorDivides", INTEGER, "INT32[2,4]"),
+    ],
+)
+def floor_divide(self, other):
+    return np.floor(self / other)
+
+
+@formula(
+    "aclnnDivMod",
+    "aclnnInplaceDivMod",
+    "aclnnDivMods",
+    "aclnnInplaceDivMods",
+    calls=[
+        *[call for mode in (0, 1, 2) for call in calls_of("DivMod", f"{FLOATS} mode={mode}")],
+        *[call for mode in (1, 2) for call in calls_of("DivMod", f"{INTEGERS} mode={mode}", "INT32[2,4]")],
+        f"aclnnDivMod {INTEGERS} mode=0 out=FLOAT[2,4]",
+        *[call for x in NUMBERS for mode in (0, 1, 2) for call in calls_of("DivMods", f"{x} mode={mode}")],
+        *[call for mode in (1, 2) for call in calls_of("DivMods", f"{INTEGER} mode={mode}", "INT32[2,4]")],
+    ],
+)
+def divide_and_round(self, other, mode):
+    return [lambda x: x, np.trunc, np.floor][mode](self / other)
+
+
+# The sign is that of self.
+@formula(
+    "aclnnFmodTensor",
+    "aclnnInplaceFmodTensor",
+    "aclnnFmodScalar",
+    "aclnnInplaceFmodScalar",
+    calls=[
+        *calls_of("FmodTensor", FLOATS),
+        *calls_of("FmodTensor", ZEROS, "FLOAT[2,2]"),
+        *calls_of("FmodTensor", INTEGERS, "INT32[2,4]"),
+        *[call for number in NUMBERS for call in calls_of("FmodScalar", number)],
+        *calls_of("FmodScalar", INTEGER, "INT32[2,4]"),
+    ],
+)
+def remainder(self, other):
+    return self - other * np.trunc(self / other)
+
+
+@formula(
+    "aclnnGcd",
+    calls=calls_of("Gcd", "self=INT32[8]:12,-18,7,0,-20,9,0,-35 other=INT32[8]:8,27,-5,6,-50,0,0,14", "INT32[8]"),
+)
+def gcd(self, other):
+    return np.gcd(self, other)
+
+
+@formula(
+    "aclnnReciprocal",
+    "aclnnInplaceReciprocal",
+    calls=calls_on("Reciprocal", "1,-2.5,3,-0.5,4.25,7,-6,0.125", "3,0,inf,-7,-inf,9,nan,-1.5"),
+)
+def reciprocal(self):
+    return 1 / self

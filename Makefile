@@ -263,7 +263,7 @@ define run_tidy
 	  -DACLNN_PYTHON="$(CURDIR)/$(RUN)" -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON > /dev/null
 	sed -nE 's#^ *"file": "$(CURDIR)/(csrc/.*|build/tidy/csrc/.*/Unity/.*)".*#\1#p' build/tidy/compile_commands.json | \
 	  sort -u | $(1) > build/tidy/files
-	git diff --name-only HEAD~1 -- csrc > build/tidy/changed || true
+	git diff --name-only HEAD~1 -- csrc > build/tidy/changed 2> /dev/null || true
 	{ grep -xFf build/tidy/changed build/tidy/files; \
 	  grep -e /Unity/ build/tidy/files | tr '\n' '\0' | xargs -0r grep -lFf build/tidy/changed; \
 	  cat build/tidy/files; } | awk '!seen[$$0]++' | tr '\n' '\0' | xargs -0 -P2 -n1 $(VENV)/bin/clang-tidy -p build/tidy --quiet \

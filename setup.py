@@ -57,7 +57,7 @@ class CMakeBuild(build_ext):
         directory = ROOT / "build" / (f"wheel-{sysconfig.get_platform()}" if elsewhere else "release")
         directory.mkdir(parents=True, exist_ok=True)
         with (directory / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # builds in one folder, as of two `make`, take turns
+            fcntl.flock(lock, fcntl.LOCK_EX)  # two runs of this file in one folder take turns
             self.build(package, directory, elsewhere)
 
     def build(self, package: Path, directory: Path, elsewhere: dict[str, str]) -> None:

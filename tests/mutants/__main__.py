@@ -120,10 +120,12 @@ def run(tests: Iterable[str], mutant: Mutant | None = None, limit: float | None 
         )
         try:
             stdout, stderr = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
+        except BaseException as error:
             os.killpg(process.pid, signal.SIGKILL)  # its workers, too
-            process.communicate()
-            return OVERDUE
+            process.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
+                return OVERDUE
+            raise
         if not outcomes.exists():
             raise SystemExit(f"pytest ended with {process.returncode}\n{stdout[-2000:]}{stderr[-2000:]}")
         ended = {test: outcome for outcome, test in (line.split("\t") for line in outcomes.read_text().splitlines())}
@@ -215,7 +217,7 @@ def scores(found: dict[Mutant, bool]) -> list[str]:
 
 
 def checks_in(folders: Iterable[Path]) -> set[str]:
-    """The checks of rows: the lines with EXPECT or a call of refuse()."""
+    """The checks of rows: the lines with EXPECT or a call of refuse(); those that rows share count once."""
     return {
         f"{path.relative_to(ROOT)}:{number}"
         for folder in folders

@@ -105,13 +105,13 @@ NAMED_OPERATOR(Cumsum, (In, x), (HostInts, axis), (Out, y), (Attribute<bool>, ex
                (Attribute<bool>, reverse)) {
   EXPECT(!exclusive.value_or(false) && !reverse.value_or(false),
          "exclusive or reverse is true, which the host CANN does not emulate");
-  y = at::cumsum(x, one_of("axes", axis), x.scalar_type());
+  y = at::cumsum(x, one_of("axis", axis), x.scalar_type());
 }
 NAMED_OPERATOR(Cumprod, (In, x), (HostInts, axis), (Out, y), (Attribute<bool>, exclusive),
                (Attribute<bool>, reverse)) {
   EXPECT(!exclusive.value_or(false) && !reverse.value_or(false),
          "exclusive or reverse is true, which the host CANN does not emulate");
-  y = at::cumprod(x, one_of("axes", axis), x.scalar_type());
+  y = at::cumprod(x, one_of("axis", axis), x.scalar_type());
 }
 NAMED_OPERATOR(Cummax, (In, x), (Out, y), (Out, indices), (Attribute<int64_t>, dim)) {
   std::tie(y, indices) = at::cummax(x, dim.value_or(0));
@@ -152,7 +152,7 @@ NAMED_OPERATOR(LogSoftmaxGrad, (Floating<In>, grad), (Floating<In>, x), (Out, y)
                (Attribute<Integers>, axis)) {
   expect_shape("grad", grad, x.sizes());
   y = at::_log_softmax_backward_data(
-      wide(grad), wide(x), one_of("axes", axis.value_or(Integers{-1})), wide(x.scalar_type()));
+      wide(grad), wide(x), one_of("axis", axis.value_or(Integers{-1})), wide(x.scalar_type()));
 }
 
 }  // namespace aclnn_host::named_reduction

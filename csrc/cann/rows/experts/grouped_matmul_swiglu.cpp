@@ -253,9 +253,11 @@ void write_int8(const SwigluProduct::Activated& activated, const Output& out,
   written(out_scale) = scale;
 }
 
-void expect_int8_results(const SwigluProduct& product, const Output& out, const Output& out_scale) {
+// `out_scale` is an Output or a StoredOutput.
+template <class Scale>
+void expect_int8_results(const SwigluProduct& product, const Output& out, const Scale& out_scale) {
   expect_tensor("output", out, at::kChar, {product.rows(), product.n() / 2});
-  expect_tensor("outputScale", out_scale, at::kFloat, {product.rows()});
+  expect_row_scales(out_scale, {product.rows()});
 }
 
 // The first versions, which take INT8 in FRACTAL_NZ and INT4. The published check of an offset, an
@@ -323,7 +325,7 @@ void swiglu_quant_lists(Version& row, const std::vector<StoredTensor>& weight) {
     return;
   }
   expect_type(out, {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2});
-  expect_tensor("outputScale", out_scale, at::kFloat, {product.rows()});
+  expect_row_scales(out_scale, {product.rows()});
   const at::Tensor values = product.activated(product_type(dequant_dtype)).values;
   out_scale = quantize_rows(out, values);
 }

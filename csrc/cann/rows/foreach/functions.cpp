@@ -79,9 +79,10 @@ ACLNN(ForeachZeroInplace, (InOuts, x)) {
   for_each(x, [&](size_t i) { return at::zeros_like(x[i]); });
 }
 
-// The mode is unknown in stage 1; all modes have the same shapes and dtypes.
-// Behaviour of ForeachRoundOffNumber: Mode 4 rounds halves away from zero, mode 7 leaves the
-// fraction, and mode 6 is refused in stage 2 (507015). Every other mode rounds halves to even.
+// The mode of the first version is unknown in stage 1; all modes have the same shapes and dtypes.
+// Behaviour of ForeachRoundOffNumber*: Mode 4 rounds halves away from zero, mode 7 leaves the
+// fraction, and mode 6 (to odd) is refused: in stage 2 (507015) where it is a tensor, in stage 1
+// (161002) where it is a number. Every other mode rounds halves to even.
 ACLNN(ForeachRoundOffNumber, (Ins, x), (In, roundMode), (Outs, out)) {
   EXPECT(roundMode.numel() == 1 && roundMode.scalar_type() == at::kChar, "roundMode has shape ",
          roundMode.sizes(), " and dtype ", dtype_text(roundMode.scalar_type()),
@@ -90,22 +91,8 @@ ACLNN(ForeachRoundOffNumber, (Ins, x), (In, roundMode), (Outs, out)) {
   for_each_of_one_type(out, [&](size_t i) { return rounded(x[i], mode); }, x);
 }
 ACLNN(ForeachRoundOffNumberV2, (Ins, x), (Number, roundMode), (Outs, out)) {
-  enum Mode { kRound = 1, kFloor = 2, kCeil = 3, kTrunc = 5, kFrac = 7 };
   const int64_t mode = roundMode.toLong();
-  for_each(
-      out,
-      [&](size_t i) {
-        switch (mode) {
-          case kRound: return at::round(x[i]);
-          case kFloor: return at::floor(x[i]);
-          case kCeil: return at::ceil(x[i]);
-          case kTrunc: return at::trunc(x[i]);
-          case kFrac: return at::frac(x[i]);
-        }
-        EXPECT(false, "roundMode is ", mode,
-               ", expected 1 (round), 2 (floor), 3 (ceil), 5 (trunc) or 7 (frac)");
-      },
-      x);
+  for_each(out, [&](size_t i) { return rounded(x[i], mode); }, x);
 }
 ACLNN(ForeachNorm, (Ins, x), (Number, scalar), (Outs, out)) {
   const auto norm = [&](size_t i) {

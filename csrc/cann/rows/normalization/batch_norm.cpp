@@ -63,7 +63,8 @@ void expect_real(const char* name, const at::Tensor& numbers) {
 // A statistic or weight of FastBatchNormBackward; `value` for each channel if it is absent.
 at::Tensor or_filled(const char* name, const std::optional<at::Tensor>& values,
                      const at::Tensor& input, double value) {
-  if (!values) return at::full({input.size(1)}, value, wide(input).options());
+  if (!values)
+    return at::full({input.size(1)}, value, input.options().dtype(wide(input.scalar_type())));
   expect_shape(name, *values, {input.size(1)});
   return wide(*values).contiguous();
 }

@@ -25,7 +25,12 @@ ACLNN(FusedSgd, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, momentumBuffer
       (Optional<In>, gradScaleOptional), (float, weightDecay), (float, momentum), (float, lr),
       (float, dampening), (bool, nesterov), (bool, maximize), (bool, isFirstStep)) {
   expect_alike("gradsRef", gradsRef, paramsRef);
-  expect_alike("momentumBufferListOptionalRef", momentumBufferListOptionalRef, paramsRef);
+  if (momentum != 0) {
+    expect_alike("momentumBufferListOptionalRef", momentumBufferListOptionalRef, paramsRef);
+  } else {
+    EXPECT(momentumBufferListOptionalRef.empty(), "momentumBufferListOptionalRef has ",
+           momentumBufferListOptionalRef.size(), " tensors, expected none as momentum is 0");
+  }
   const auto [params, grads, momenta] = at::_fused_sgd(
       tensors(paramsRef), tensors(gradsRef), tensors(momentumBufferListOptionalRef), weightDecay,
       momentum, lr, dampening, nesterov, maximize, isFirstStep, gradScaleOptional);

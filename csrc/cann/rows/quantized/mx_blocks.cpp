@@ -97,9 +97,9 @@ void expect_even_for_float4(const char* name, const at::Tensor& x, aclDataType d
 }
 
 MxRule mx_rule(const at::Tensor& x, const std::string& mode, int64_t dtype, int64_t algorithm,
-               double largest, const StoredOutput& y) {
+               double largest, const StoredOutput& y, const char* dtype_name) {
   const bool is_float4 = dtype == ACL_FLOAT4_E2M1;
-  expect_type("dstType", dtype, y, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
+  expect_type(dtype_name, dtype, y, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
   const std::string rounding = mode.empty() ? "rint" : mode;
   EXPECT(rounding == "rint" || (is_float4 && (rounding == "floor" || rounding == "round")),
          "the rounding mode is \"", mode,

@@ -23,11 +23,11 @@ struct Along {
 // struct of a row.
 template <class Row>
 void quantize_both(const Row& row, const at::Tensor& x, const char* groups_name,
-                   const OptionalTensor& groups, int64_t least_rows, int64_t dtype, Along last,
-                   Along second_last) {
+                   const OptionalTensor& groups, int64_t least_rows, const char* dtype_name,
+                   int64_t dtype, Along last, Along second_last) {
   EXPECT(row.maxDtypeValue == 0, "maxDtypeValue is ", row.maxDtypeValue, ", expected 0");
   const auto rule = [&](const StoredOutput& y) {
-    return mx_rule(x, row.roundModeOptional, dtype, row.scaleAlg, 0, y);
+    return mx_rule(x, row.roundModeOptional, dtype, row.scaleAlg, 0, y, dtype_name);
   };
   const MxRule second_rule = rule(second_last.y);
   quantize_mx(x, x.dim() - 1, kMxBlock, rule(last.y), last.y, last.scale);
@@ -111,7 +111,7 @@ ACLNN_STRUCT(GroupedDynamicMxQuantWithDualAxis, (In, x), (In, groupIndex),
          " columns, expected a positive multiple of 64");
   expect_one_of("scaleAlg", scaleAlg, {1});
   expect_type("dstDtype", dstDtype, y1Out, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
-  quantize_both(*this, x, "groupIndex", groupIndex, 0, dstDtype, {y1Out, y1ScaleOut},
+  quantize_both(*this, x, "groupIndex", groupIndex, 0, "dstDtype", dstDtype, {y1Out, y1ScaleOut},
                 {y2Out, y2ScaleOut});
 }
 
@@ -124,7 +124,7 @@ ACLNN_STRUCT(SwigluMxQuantWithDualAxis, (In, x), (Optional<In>, groupIndexOption
   expect_elements("x", x);
   expect_mx_algorithm(scaleAlg, dstType, /*has_second=*/false);
   const at::Tensor result = swiglu(halves(wide(x), 1, activateLeft)).to(x.scalar_type());
-  quantize_both(*this, result, "groupIndexOptional", groupIndexOptional, 1, dstType,
+  quantize_both(*this, result, "groupIndexOptional", groupIndexOptional, 1, "dstType", dstType,
                 {y1Out, mxscale1Out}, {y2Out, mxscale2Out});
 }
 ACLNN_STRUCT(SwigluBackwardMxQuantWithDualAxis, (In, x), (SameDtype<In>, yGrad, "x"),
@@ -140,7 +140,7 @@ ACLNN_STRUCT(SwigluBackwardMxQuantWithDualAxis, (In, x), (SameDtype<In>, yGrad, 
   expect_one_of("scaleAlg", scaleAlg, {1});
   expect_type("dstDtype", dstDtype, y1Out, {ACL_FLOAT8_E4M3FN});
   const at::Tensor result = swiglu_gradient(wide(yGrad), wide(x), activateLeft).to(x.scalar_type());
-  quantize_both(*this, result, "groupIndexOptional", groupIndexOptional, 1, dstDtype,
+  quantize_both(*this, result, "groupIndexOptional", groupIndexOptional, 1, "dstDtype", dstDtype,
                 {y1Out, mxscale1Out}, {y2Out, mxscale2Out});
 }
 

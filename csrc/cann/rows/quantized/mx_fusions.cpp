@@ -107,6 +107,7 @@ ACLNN(DynamicDualLevelMxQuant, (In, x), (SameDtype<Optional<In>>, smoothScaleOpt
   expect_one_of("level0BlockSize", level0BlockSize, {512});
   expect_one_of("level1BlockSize", level1BlockSize, {kMxBlock});
   expect_dtype("level0ScaleOut", level0ScaleOut, at::kFloat);
+  expect_type(yOut, {ACL_FLOAT4_E2M1});
   const MxRule rule = mx_rule(x, roundModeOptional, ACL_FLOAT4_E2M1, 0, 0, yOut);
   at::Tensor smoothed = x;
   if (smoothScaleOptional) {

@@ -68,6 +68,10 @@ inline void expect_values(const StoredOutput& y, at::IntArrayRef shape) {
 inline void expect_row_scales(const Output& scale, at::IntArrayRef shape) {
   expect_tensor(scale.name(), scale, at::kFloat, shape);
 }
+inline void expect_row_scales(const StoredOutput& scale, at::IntArrayRef shape) {
+  expect_type(scale, {ACL_FLOAT});
+  expect_shape(scale.name(), scale, shape);
+}
 
 // True for "dynamic", false for "static"; an empty mode is `otherwise`.
 inline bool is_dynamic(const char* name, const std::string& mode, const char* otherwise = "") {
@@ -116,8 +120,6 @@ inline void quantize_saturated(StoredOutput& y, const at::Tensor& values) {
 
 // Quantises each row of the last dimension by its largest magnitude. Returns the scales.
 inline at::Tensor quantize_rows(StoredOutput& y, const at::Tensor& values) {
-  EXPECT(values.size(-1) > 0 || values.numel() == 0, y.name(), " has shape ", y->sizes(),
-         ", expected elements in its rows");
   if (values.numel() == 0) return at::zeros(leading(values), values.options());
   const at::Tensor scale = at::amax(values.abs(), -1, /*keepdim=*/true) / largest_of(y.dtype());
   quantize(y, values / scale);

@@ -24,4 +24,9 @@ inline void expect_type(const StoredOutput& out, std::initializer_list<aclDataTy
 void expect_type(const char* argument, int64_t dtype, const StoredOutput& out,
                  std::initializer_list<aclDataType> accepted);
 
+// The elements of a stored output have a type of ATen, whatever its memory has: use expect_type.
+void expect_dtype(const char*, const StoredOutput&, at::ScalarType) = delete;
+void expect_tensor(const char*, const StoredOutput&, at::ScalarType, at::IntArrayRef) = delete;
+void expect_float(const StoredOutput&, at::IntArrayRef) = delete;
+
 }  // namespace aclnn_host

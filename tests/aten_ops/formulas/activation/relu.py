@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.aten_ops.formulas import formula
+
+X = "FLOAT[2,4]:-2.5,0.75,-0.5,1.5,0.5,-4,3,0"
+INTEGERS = "INT32[6]:-3,2,5,-1,3,0"
+GRAD = "FLOAT[2,4]:0.5,-1.25,2,0.75,-1.5,3,1.75,-0.25"
+
+
+@formula(
+    "aclnnRelu",
+    "aclnnInplaceRelu",
+    calls=[
+        f"aclnnRelu self={X} out=FLOAT[2,4]",
+        f"aclnnRelu self={INTEGERS} out=INT32[6]",
+        f"aclnnInplaceRelu selfRef={X}",
+        f"aclnnInplaceRelu selfRef={INTEGERS}",
+    ],
+)
+def relu(self):
+    return np.maximum(self, 0)
+
+
+@formula(
+    "aclnnThreshold",
+    "aclnnInplaceThreshold",
+    calls=[
+        f"aclnnThreshold self={X} threshold=DOUBLE(0.5) value=DOUBLE(-7.25) out=FLOAT[2,4]",
+        f"aclnnThreshold self={INTEGERS} threshold=INT64(2) value=INT64(-8) out=INT32[6]",
+        f"aclnnInplaceThreshold selfRef={X} threshold=DOUBLE(0.5) value=DOUBLE(-7.25)",
+        f"aclnnInplaceThreshold selfRef={INTEGERS} threshold=INT64(2) value=INT64(-8)",
+    ],
+)
+def threshold(self, threshold, value):
+    return np.where(self > threshold, self, value)
+
+
+@formula(
+    "aclnnThresholdBackward",
+    calls=[f"aclnnThresholdBackward gradOutput={GRAD} self={X} threshold=DOUBLE(0.5) out=FLOAT[2,4]"],
+)
+def threshold_backward(grad, self, threshold):
+    return np.where(self > threshold, grad, 0)
+
+
+@formula(
+    "aclnnLeakyRelu",
+    "aclnnInplaceLeakyRelu",
+    calls=[
+        f"aclnnLeakyRelu self={X} negativeSlope=DOUBLE(0.375) out=FLOAT[2,4]",
+        f"aclnnInplaceLeakyRelu selfRef={X} negativeSlope=DOUBLE(0.375)",
+    ],
+)
+def leaky_relu(self, slope):
+    return np.where(self > 0, self, slope * self)
+
+
+@formula(
+    "aclnnLeakyReluBackward",
+    calls=[
+        f"aclnnLeakyReluBackward gradOutput={GRAD} self={X} negativeSlope=DOUBLE(0.375) selfIsResult={flag} "
+        "out=FLOAT[2,4]"
+        for flag in ("false", "true")
+    ],
+)
+def leaky_relu_backward(grad, self, slope, _self_is_result):
+    # The result has the sign of the input.
+    return np.where(self > 0, grad, slope * grad)
+
+
+def along_channels(self, weight):
+    return weight.reshape([-1 if i == 1 else 1 for i in range(self.ndim)])
+
+
+@formula(
+    "aclnnPrelu",
+    calls=[f"aclnnPrelu self={X} weight=FLOAT[4]:0.25,-0.5,1.25,0.375 out=FLOAT[2,4]"],
+)
+def prelu(self, weight):
+    return np.where(self > 0, self, along_channels(self, weight) * self)
+
+
+@formula(
+    "aclnnPreluBackward",
+    calls=[
+        f"aclnnPreluBackward gradOutput={GRAD} self=FLOAT[2,4]:-2.5,0.75,-0.5,1.5,0.5,-4,-3,-1.25 "
+        f"weight=FLOAT[{weight}]:0.25,-0.5,1.25,0.375 gradInput=FLOAT[2,4] gradWeight=FLOAT[{weight}]"
+        for weight in (1, 4)
+    ],
+)
+def prelu_backward(grad, self, weight):
+    by_weight = np.where(self > 0, 0, grad * self)
+    channels = np.moveaxis(by_weight, 1, 0).reshape(self.shape[1], -1).sum(1)
+    sums = channels if weight.size > 1 else channels.sum()
+    return np.where(self > 0, grad, along_channels(self, weight) * grad), sums.reshape(weight.shape)

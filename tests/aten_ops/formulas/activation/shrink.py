@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.aten_ops.formulas import formula
+
+X = "FLOAT[2,4]:-2.5,0.75,-0.5,1.5,0.5,-4,3,2"
+INTEGERS = "INT32[6]:-3,2,5,-1,3,0"
+GRAD = "FLOAT[2,4]:0.5,-1.25,2,0.75,-1.5,3,1.75,-0.25"
+
+
+@formula("aclnnSoftshrink", calls=[f"aclnnSoftshrink self={X} lambd=DOUBLE(0.5) out=FLOAT[2,4]"])
+def softshrink(self, lambd):
+    return np.where(self > lambd, self - lambd, np.where(self < -lambd, self + lambd, 0))
+
+
+@formula(
+    "aclnnSoftshrinkBackward",
+    calls=[f"aclnnSoftshrinkBackward gradOutput={GRAD} self={X} lambd=DOUBLE(0.5) gradInput=FLOAT[2,4]"],
+)
+def softshrink_backward(grad, self, lambd):
+    return np.where(np.abs(self) > lambd, grad, 0)
+
+
+@formula("aclnnShrink", calls=["aclnnShrink self=FLOAT[5]:-2,-1,0.5,1,3 lambd=FLOAT(1) bias=FLOAT(0.5) out=FLOAT[5]"])
+def shrink(self, lambd, bias):
+    return np.where(self > lambd, self - bias, np.where(self < -lambd, self + bias, 0))
+
+
+@formula(
+    "aclnnHardtanh",
+    "aclnnInplaceHardtanh",
+    calls=[
+        f"aclnnHardtanh self={X} clipValueMin=DOUBLE(-3.25) clipValueMax=DOUBLE(1.75) out=FLOAT[2,4]",
+        f"aclnnHardtanh self={INTEGERS} clipValueMin=INT64(-2) clipValueMax=INT64(3) out=INT32[6]",
+        f"aclnnInplaceHardtanh selfRef={X} clipValueMin=DOUBLE(-3.25) clipValueMax=DOUBLE(1.75)",
+        f"aclnnInplaceHardtanh selfRef={INTEGERS} clipValueMin=INT64(-2) clipValueMax=INT64(3)",
+    ],
+)
+def hardtanh(self, low, high):
+    return np.minimum(np.maximum(self, low), high)

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.aten_ops.formulas import formula
+
+X = "FLOAT[2,3]:-2.5,0.75,-0.5,1.5,-4,3"
+INTEGERS = "INT32[4]:-2,1,0,3"
+GRAD = "FLOAT[2,3]:0.5,-1.25,2,0.75,-1.5,3"
+SAVED = "FLOAT[2,3]:-0.75,0.125,0.625,-0.25,0.875,0.375"
+
+
+@formula(
+    "aclnnSigmoid",
+    "aclnnInplaceSigmoid",
+    calls=[
+        f"aclnnSigmoid self={X} out=FLOAT[2,3]",
+        f"aclnnSigmoid self={INTEGERS} out=FLOAT[4]",
+        f"aclnnInplaceSigmoid selfRef={X}",
+    ],
+)
+def sigmoid(self):
+    return 1 / (1 + np.exp(-self))
+
+
+@formula("aclnnSigmoidBackward", calls=[f"aclnnSigmoidBackward gradOutput={GRAD} output={SAVED} gradInput=FLOAT[2,3]"])
+def sigmoid_backward(grad, output):
+    return grad * output * (1 - output)
+
+
+@formula(
+    "aclnnTanh",
+    "aclnnInplaceTanh",
+    calls=[
+        f"aclnnTanh self={X} out=FLOAT[2,3]",
+        f"aclnnTanh self={INTEGERS} out=FLOAT[4]",
+        f"aclnnInplaceTanh selfRef={X}",
+    ],
+)
+def tanh(self):
+    return (np.exp(2 * self) - 1) / (np.exp(2 * self) + 1)
+
+
+@formula("aclnnTanhBackward", calls=[f"aclnnTanhBackward gradOutput={GRAD} output={SAVED} gradInput=FLOAT[2,3]"])
+def tanh_backward(grad, output):
+    return grad * (1 - output**2)
+
+
+@formula("aclnnLogSigmoid", calls=[f"aclnnLogSigmoid self={X} out=FLOAT[2,3]"])
+def log_sigmoid(self):
+    return np.log(sigmoid(self))
+
+
+@formula("aclnnLogSigmoidForward", calls=[f"aclnnLogSigmoidForward self={X} out=FLOAT[2,3] buffer=FLOAT[0]"])
+def log_sigmoid_forward(self):
+    return log_sigmoid(self), np.zeros(0)
+
+
+@formula(
+    "aclnnLogSigmoidBackward",
+    calls=[f"aclnnLogSigmoidBackward gradOutput={GRAD} self={X} buffer=FLOAT[0] gradInput=FLOAT[2,3]"],
+)
+def log_sigmoid_backward(grad, self, _buffer):
+    return grad * (1 - sigmoid(self))

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tests.aten_ops.formulas import formula
+
+VALUES = "{FLOAT[2,2]:-2.5,0.75,-0.5,1.5 FLOAT[3]:0.25,-3.75,3}"
+FRACTIONS = "{FLOAT[2,2]:-0.875,0.75,-0.5,0.125 FLOAT[3]:0.25,-0.375,0.625}"
+POSITIVE = "{FLOAT[2,2]:2.5,0.75,0.5,1.5 FLOAT[3]:0.25,4,3}"
+OUT = "out={FLOAT[2,2] FLOAT[3]}"
+INTEGERS = "INT32[5]:-3,2,0,5,-1"
+
+
+def declare(name, function, values=VALUES, integers=False):
+    """Declares the function of every tensor of a list."""
+
+    def each_tensor(tensors):
+        return [function(x) for x in tensors]
+
+    each_tensor.__module__ = __name__
+    calls = [f"aclnnForeach{name} x={values} {OUT}"]
+    if integers:
+        calls.append(f"aclnnForeach{name} x={{{INTEGERS}}} out={{INT32[5]}}")
+    formula(f"aclnnForeach{name}", calls=calls)(each_tensor)
+
+
+declare("Abs", np.abs, integers=True)
+declare("Acos", np.arccos, FRACTIONS)
+declare("Asin", np.arcsin, FRACTIONS)
+declare("Atan", np.arctan)
+declare("Copy", lambda x: x, integers=True)
+declare("Cos", np.cos)
+declare("Cosh", np.cosh)
+declare("Erf", np.vectorize(math.erf))
+declare("Erfc", np.vectorize(math.erfc))
+declare("Exp", np.exp)
+declare("Expm1", np.expm1)
+declare("Log", np.log, POSITIVE)
+declare("Log10", np.log10, POSITIVE)
+declare("Log1p", np.log1p, FRACTIONS)
+declare("Log2", np.log2, POSITIVE)
+declare("Neg", np.negative, integers=True)
+declare("Reciprocal", lambda x: 1 / x)
+declare("Sigmoid", lambda x: 1 / (1 + np.exp(-x)))
+declare("Sign", np.sign)
+declare("Sin", np.sin)
+declare("Sinh", np.sinh)
+declare("Sqrt", np.sqrt, POSITIVE)
+declare("Tan", np.tan)
+declare("Tanh", np.tanh)
+
+
+@formula("aclnnForeachZeroInplace", calls=[f"aclnnForeachZeroInplace x={VALUES}"])
+def zero(tensors):
+    return [np.zeros(x.shape) for x in tensors]
+
+
+@formula(
+    "aclnnForeachRoundOffNumberV2",
+    calls=[f"aclnnForeachRoundOffNumberV2 x={VALUES} roundMode=INT64({mode}) {OUT}" for mode in (1, 2, 3, 4, 5, 7)],
+)
+def round_off_number(tensors, mode):
+    functions = {
+        1: np.round,  # halves to even
+        2: np.floor,
+        3: np.ceil,
+        4: lambda x: np.sign(x) * np.floor(np.abs(x) + 0.5),  # halves away from 0
+        5: np.trunc,
+        7: lambda x: x - np.trunc(x),
+    }
+    return [functions[int(mode)](x) for x in tensors]

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.aten_ops.formulas import formula
+
+INTEGERS = "5,-4,3,-2,1,9,8,-7,6,10,-11,12"
+
+
+@formula(
+    "aclnnIndex",
+    calls=[
+        "aclnnIndex self=FLOAT[4,5] indices={INT64[3]:3,-4,1 INT64[3]:0,4,-2} out=FLOAT[3]",
+        "aclnnIndex self=FLOAT[4,5] indices={INT64[0] INT64[2,2]:3,0,4,-4} out=FLOAT[4,2,2]",
+        f"aclnnIndex self=INT32[3,4]:{INTEGERS} indices={{INT64[2,1]:2,0 INT64[3]:1,3,0}} out=INT32[2,3]",
+    ],
+)
+def index(self, indices):
+    return self[tuple(each if each.size else slice(None) for each in indices)]
+
+
+@formula(
+    "aclnnIndexAdd",
+    calls=[
+        "aclnnIndexAdd self=FLOAT[3,4] dim=1 index=INT64[3]:3,0,3 source=FLOAT[3,3]:1.5,-2,3.25,-4,5,6.75,-7,8,9"
+        " alpha=FLOAT(-0.5) out=FLOAT[3,4]",
+        f"aclnnIndexAdd self=INT32[3,4]:{INTEGERS} dim=0 index=INT64[2]:2,2 source=INT32[2,4]:-1,2,3,-4,5,6,-7,8"
+        " alpha=INT64(3) out=INT32[3,4]",
+    ],
+)
+def index_add(self, dim, index, source, alpha):
+    result = np.moveaxis(self.copy(), dim, 0)
+    for i, row in zip(index, np.moveaxis(source, dim, 0), strict=True):
+        result[i] += (alpha * row).astype(self.dtype)
+    return np.moveaxis(result, 0, dim)
+
+
+@formula(
+    "aclnnIndexCopy",
+    "aclnnInplaceIndexCopy",
+    calls=[
+        "aclnnIndexCopy selfRef=FLOAT[3,4] dim=1 index=INT64[2]:3,0 source=FLOAT[3,2]:1.5,-2,3.25,-4,5,6.75"
+        " outRef=FLOAT[3,4]",
+        f"aclnnIndexCopy selfRef=INT32[3,4]:{INTEGERS} dim=0 index=INT64[1]:2 source=INT32[1,4]:-1,2,3,-4"
+        " outRef=INT32[3,4]",
+    ],
+)
+def index_copy(self, dim, index, source):
+    result = np.moveaxis(self.copy(), dim, 0)
+    result[index] = np.moveaxis(source, dim, 0)
+    return np.moveaxis(result, 0, dim)
+
+
+@formula(
+    *("aclnnIndexFill", "aclnnInplaceIndexFill", "aclnnIndexFillTensor", "aclnnInplaceIndexFillTensor"),
+    calls=[
+        f"aclnnIndexFill self=INT32[3,4]:{INTEGERS} dim=1 index=INT64[2]:3,0 value=INT64(-20) out=INT32[3,4]",
+        f"aclnnIndexFillTensor self=INT32[3,4]:{INTEGERS} dim=1 index=[2,1] value=INT64(-20) out=INT32[3,4]",
+    ],
+)
+def index_fill(self, dim, index, value):
+    is_filled = np.isin(np.arange(self.shape[dim]), index)
+    return np.moveaxis(np.where(is_filled, value, np.moveaxis(self, dim, -1)), -1, dim)
+
+
+@formula(
+    "aclnnIndexSelect",
+    calls=[f"aclnnIndexSelect self=INT32[3,4]:{INTEGERS} dim=0 index=INT64[4]:2,0,2,1 out=INT32[4,4]"],
+)
+def index_select(self, dim, index):
+    return np.moveaxis(np.moveaxis(self, dim, 0)[index], 0, dim)

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.aten_ops.formulas import formula
+
+REPLACE, ADD, MULTIPLY = 0, 1, 2
+INTEGERS = "5,-4,3,-2,1,9"
+
+
+@formula(
+    *("aclnnScatter", "aclnnInplaceScatter", "aclnnScatterValue", "aclnnInplaceScatterValue"),
+    calls=[
+        f"aclnnScatter self=FLOAT[4,5] dim={dim} index=INT64[2,3]:{index} src=FLOAT[3,3]:1.5,-2,3.25,-4,5,6.75,7,8,9"
+        f" reduce={reduce} out=FLOAT[4,5]"
+        for dim, index, reduce in (
+            (0, "3,1,0,2,0,3", REPLACE),
+            (-1, "4,0,2,3,2,0", REPLACE),
+            (0, "3,1,0,3,0,0", ADD),
+            (1, "4,4,2,3,2,3", MULTIPLY),
+        )
+    ]
+    + [
+        f"aclnnScatter self=INT32[2,3]:{INTEGERS} dim=1 index=INT64[2,2]:2,0,0,1 src=INT32[2,2]:-7,8,10,-11 reduce=0"
+        " out=INT32[2,3]",
+        f"aclnnScatterValue self=INT32[2,3]:{INTEGERS} dim=0 index=INT64[1,2]:1,0 value=INT64(-7) reduce=0"
+        " out=INT32[2,3]",
+        "aclnnScatterValue self=FLOAT[4,5] dim=0 index=INT64[2,3]:3,1,0,3,0,2 value=DOUBLE(-2.5) reduce=1"
+        " out=FLOAT[4,5]",
+        "aclnnInplaceScatterValue selfRef=FLOAT[4,5] dim=0 index=INT64[2,3]:3,1,0,3,0,2 value=DOUBLE(-2.5) reduce=2",
+    ],
+)
+def scatter(self, dim, index, src, reduce):
+    result = self.copy()
+    for place in np.ndindex(index.shape):
+        target = list(place)
+        target[dim] = index[place]
+        value = src[place] if isinstance(src, np.ndarray) else src
+        old = result[tuple(target)]
+        result[tuple(target)] = (value, old + value, old * value)[reduce]
+    return result
+
+
+@formula(
+    "aclnnScatterAdd",
+    calls=[
+        f"aclnnScatterAdd self=INT32[2,3]:{INTEGERS} dim=1 index=INT64[2,2]:2,2,0,1 src=INT32[2,2]:-7,8,10,-11"
+        " out=INT32[2,3]"
+    ],
+)
+def scatter_add(self, dim, index, src):
+    return scatter(self, dim, index, src, ADD)
+
+
+@formula(
+    "aclnnScatterMul",
+    calls=[
+        "aclnnScatterMul varRef=FLOAT[3,2] indices=INT64[2,2]:2,0,2,0 updates=FLOAT[2,2,2]:1.5,-2,3.25,-4,5,6.75,7,8"
+        " useLocking=false",
+        f"aclnnScatterMul varRef=INT32[3,2]:{INTEGERS} indices=INT64[2]:2,0 updates=INT32[2,2]:-7,8,10,-11"
+        " useLocking=false",
+    ],
+)
+def scatter_multiply(var, indices, updates, use_locking):
+    result = var.copy()
+    for place in np.ndindex(indices.shape):
+        result[indices[place]] *= updates[place]
+    return result

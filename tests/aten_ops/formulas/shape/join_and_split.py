@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.aten_ops.formulas import formula
+
+
+@formula(
+    "aclnnCat",
+    calls=[
+        "aclnnCat tensors={FLOAT[2,3] FLOAT[1,3]:-5,7,9} dim=0 out=FLOAT[3,3]",
+        "aclnnCat tensors={INT32[2,1]:-4,5 INT32[2,2]:6,-7,8,9} dim=-1 out=INT32[2,3]",
+    ],
+)
+def cat(tensors, dim):
+    return np.concatenate(tensors, dim)
+
+
+@formula(
+    "aclnnStack",
+    calls=[
+        "aclnnStack tensors={FLOAT[2,3] FLOAT[2,3]:-5,7,9,11,-13,15} dim=1 out=FLOAT[2,2,3]",
+        "aclnnStack tensors={INT32[2]:-4,5 INT32[2]:6,-7 INT32[2]:8,-9} dim=-1 out=INT32[2,3]",
+    ],
+)
+def stack(tensors, dim):
+    axis = dim % (tensors[0].ndim + 1)
+    return np.concatenate([np.expand_dims(tensor, axis) for tensor in tensors], axis)
+
+
+@formula(
+    "aclnnSplitWithSize",
+    calls=["aclnnSplitWithSize self=INT32[3,2]:1,-2,3,4,-5,6 splitSize=[1,2] dim=0 out={INT32[1,2] INT32[2,2]}"],
+)
+def split_with_size(self, split_size, dim):
+    ends = np.cumsum(split_size)
+    return [np.take(self, np.arange(end - size, end), dim) for size, end in zip(split_size, ends, strict=True)]

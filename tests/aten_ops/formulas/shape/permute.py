@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.aten_ops.formulas import formula
+
+
+@formula("aclnnChannelShuffle", calls=["aclnnChannelShuffle self=FLOAT[2,6,2,3] groups=2 out=FLOAT[2,6,2,3]"])
+def channel_shuffle(self, groups):
+    channels = self.shape[1]
+    # Channel j of group i comes to place (j, i).
+    order = [i * (channels // groups) + j for j in range(channels // groups) for i in range(groups)]
+    return self[:, order]
+
+
+@formula(
+    "aclnnFlip",
+    calls=[
+        "aclnnFlip self=FLOAT[2,3,4] dims=[0,-1] out=FLOAT[2,3,4]",
+        "aclnnFlip self=INT32[2,3]:5,-4,3,-2,1,9 dims=[1] out=INT32[2,3]",
+    ],
+)
+def flip(self, dims):
+    for dim in dims:
+        self = np.take(self, range(self.shape[dim] - 1, -1, -1), dim)
+    return self
+
+
+@formula(
+    "aclnnRoll",
+    calls=[
+        "aclnnRoll x=FLOAT[3,5] shifts=[4] dims=[] out=FLOAT[3,5]",
+        "aclnnRoll x=INT32[5]:5,-4,3,-2,1 shifts=[7] dims=[-1] out=INT32[5]",
+    ],
+)
+def roll(x, shifts, dims):
+    if not dims:
+        return roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        x = np.take(x, (np.arange(x.shape[dim]) - shift) % x.shape[dim], dim)
+    return x

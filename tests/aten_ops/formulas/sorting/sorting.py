@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import numpy as np
+
+from tests.aten_ops.formulas import formula
+
+X = "FLOAT[2,4]:-2.5,0.75,-0.5,1.5,3,-4,0.25,1"
+WITH_NAN = "FLOAT[2,4]:-2.5,nan,-0.5,1.5,3,-4,nan,1"
+INTEGERS = "INT32[2,4]:-3,2,-7,5,0,-1,4,-6"
+
+
+def ordered(self, dim):
+    """The elements in ascending order, NaN last, and their indices."""
+    order = np.argsort(self, dim, kind="stable")
+    return np.take_along_axis(self, order, dim), order
+
+
+def of_sorted(self, k, dim, keep):
+    """The element at place k (from 0) and its index."""
+    places = np.expand_dims(np.broadcast_to(k, np.delete(self.shape, dim)), dim)
+    results = [np.take_along_axis(each, places, dim) for each in ordered(self, dim)]
+    return tuple(each if keep else each.squeeze(dim) for each in results)
+
+
+@formula(
+    "aclnnSort",
+    calls=[
+        f"aclnnSort self={values} stable={stable} dim={dim} descending={descending} "
+        f"valuesOut={dtype}[2,4] indicesOut=INT64[2,4]"
+        for values, dtype in ((X, "FLOAT"), (INTEGERS, "INT32"))
+        for stable, dim, descending in (("false", -1, "false"), ("true", 1, "true"), ("true", 0, "false"))
+    ],
+)
+def sort(self, _stable, dim, descending):
+    values, order = ordered(self, dim)
+    return (np.flip(values, dim), np.flip(order, dim)) if descending else (values, order)
+
+
+@formula(
+    "aclnnKthvalue",
+    calls=[
+        f"aclnnKthvalue self={X} k=3 dim=1 keepdim=true valuesOut=FLOAT[2,1] indicesOut=INT64[2,1]",
+        f"aclnnKthvalue self={X} k=1 dim=0 keepdim=false valuesOut=FLOAT[4] indicesOut=INT64[4]",
+        f"aclnnKthvalue self={INTEGERS} k=2 dim=-1 keepdim=false valuesOut=INT32[2] indicesOut=INT64[2]",
+    ],
+)
+def kthvalue(self, k, dim, keep):
+    return of_sorted(self, k - 1, dim, keep)
+
+
+@formula(
+    "aclnnMedian",
+    calls=[
+        f"aclnnMedian self={X} valuesOut=FLOAT[]",
+        f"aclnnMedian self={WITH_NAN} valuesOut=FLOAT[]",
+        f"aclnnMedian self={INTEGERS} valuesOut=INT32[]",
+    ],
+)
+def median(self):
+    """The lower one of two medians."""
+    return np.nan if np.isnan(self).any() else np.sort(self.ravel())[(self.size - 1) // 2]
+
+
+@formula(
+    "aclnnMedianDim",
+    calls=[
+        f"aclnnMedianDim self={X} dim=-1 keepDim=true valuesOut=FLOAT[2,1] indicesOut=INT64[2,1]",
+        f"aclnnMedianDim self={X} dim=0 keepDim=false valuesOut=FLOAT[4] indicesOut=INT64[4]",
+        f"aclnnMedianDim self={INTEGERS} dim=1 keepDim=false valuesOut=INT32[2] indicesOut=INT64[2]",
+    ],
+)
+def median_dim(self, dim, keep):
+    return of_sorted(self, (self.shape[dim] - 1) // 2, dim, keep)
+
+
+@formula(
+    "aclnnNanMedian",
+    calls=[f"aclnnNanMedian self={WITH_NAN} out=FLOAT[]", f"aclnnNanMedian self={INTEGERS} out=INT32[]"],
+)
+def nan_median(self):
+    return median(self[~np.isnan(self)])
+
+
+@formula(
+    "aclnnNanMedianDim",
+    calls=[
+        f"aclnnNanMedianDim self={WITH_NAN} dim=-1 keepDim=true valuesOut=FLOAT[2,1] indicesOut=INT64[2,1]",
+        f"aclnnNanMedianDim self={WITH_NAN} dim=0 keepDim=false valuesOut=FLOAT[4] indicesOut=INT64[4]",
+        f"aclnnNanMedianDim self={INTEGERS} dim=1 keepDim=false valuesOut=INT32[2] indicesOut=INT64[2]",
+    ],
+)
+def nan_median_dim(self, dim, keep):
+    return of_sorted(self, ((~np.isnan(self)).sum(dim) - 1) // 2, dim, keep)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tests.aten_ops.formulas import formula
+
+BILINEAR, ZEROS, BORDER = 0, 0, 1
+THETA = "1.5,-0.25,0.75,-2,0.5,1.25,0.625,3,-1,2.5,-0.75,4"
+
+
+@formula(
+    "aclnnAffineGrid",
+    calls=[
+        f"aclnnAffineGrid theta=FLOAT[2,2,3]:{THETA} size=[2,1,4,8] alignCorners=false out=FLOAT[2,4,8,2]",
+        f"aclnnAffineGrid theta=FLOAT[2,2,3]:{THETA} size=[2,3,3,5] alignCorners=true out=FLOAT[2,3,5,2]",
+        "aclnnAffineGrid theta=FLOAT[1,3,4]:1.5,-0.25,0.75,-2,0.5,1.25,0.625,3,-1,2.5,-0.75,4 size=[1,1,2,4,4]"
+        " alignCorners=false out=FLOAT[1,2,4,4,3]",
+    ],
+    error=2e-6,  # a sum of terms of both signs
+)
+def affine_grid(theta, size, align_corners):
+    def along(count):
+        places = np.arange(count)
+        return 2 * places / (count - 1) - 1 if align_corners else (2 * places + 1) / count - 1
+
+    # A point is (x, y) or (x, y, z): the last dimension first.
+    points = np.meshgrid(*map(along, size[2:]), indexing="ij")[::-1]
+    points = np.stack([*points, np.ones(size[2:])], -1)
+    return np.stack([points @ each.T for each in theta])
+
+
+def position(coordinate, size, padding, align_corners):
+    """A position in elements, moved into the image as the padding requires, and its derivative."""
+    factor = (size - 1) / 2 if align_corners else size / 2
+    x = (coordinate + 1) * factor - (0 if align_corners else 0.5)
+    if padding == ZEROS:
+        return x, factor
+    if padding != BORDER:
+        low, length = (0, size - 1) if align_corners else (-0.5, size)
+        turns, rest = divmod(x - low, length)
+        if turns % 2:
+            rest, factor = length - rest, -factor
+        x = low + rest
+    return min(max(x, 0), size - 1), factor if 0 < x < size - 1 else 0
+
+
+@formula(
+    "aclnnGridSampler2DBackward",
+    calls=[
+        "aclnnGridSampler2DBackward gradOutput=FLOAT[2,2,2,3]:1.5,-2,3.25,4,-5,6,0.5,8,-9,10,11"
+        " input=FLOAT[2,2,4,5]:-1.5,2,3,4.5,-6,7,9,8,-7.5,4,5.5,2.5,-1 grid=FLOAT[2,2,3,2]:"
+        "-0.75,0.3125,0.125,-0.6875,1.125,0.4375,0.625,1.1875,-1.375,-0.25,0.4375,0.8125"
+        f" interpolationMode={mode} paddingMode={padding} alignCorners={corners} outputMask=[true,true]"
+        " inputGrad=FLOAT[2,2,4,5] gridGrad=FLOAT[2,2,3,2]"
+        for mode, padding, corners in (
+            (0, 0, "false"),
+            (0, 0, "true"),
+            (0, 1, "false"),
+            (0, 1, "true"),
+            (0, 2, "false"),
+            (0, 2, "true"),
+            (1, 0, "false"),
+            (1, 1, "true"),
+        )
+    ],
+)
+def grid_sampler_2d_backward(grad, image, grid, mode, padding, align_corners, mask):
+    of_image, of_grid = np.zeros(image.shape), np.zeros(grid.shape)
+    height, width = image.shape[2:]
+    for n, i, j in np.ndindex(grid.shape[:3]):
+        x, x_factor = position(grid[n, i, j, 0], width, padding, align_corners)
+        y, y_factor = position(grid[n, i, j, 1], height, padding, align_corners)
+        if mode != BILINEAR:
+            row, column = round(y), round(x)  # ties to even
+            if 0 <= row < height and 0 <= column < width:
+                of_image[n, :, row, column] += grad[n, :, i, j]
+            continue
+        for row in (math.floor(y), math.floor(y) + 1):
+            for column in (math.floor(x), math.floor(x) + 1):
+                if 0 <= row < height and 0 <= column < width:
+                    by_row, by_column = 1 - abs(y - row), 1 - abs(x - column)
+                    of_image[n, :, row, column] += grad[n, :, i, j] * by_row * by_column
+                    product = np.sum(grad[n, :, i, j] * image[n, :, row, column])
+                    of_grid[n, i, j, 0] += product * by_row * x_factor * (1 if column > x else -1)
+                    of_grid[n, i, j, 1] += product * by_column * y_factor * (1 if row > y else -1)
+    return of_image, of_grid

@@ -31,6 +31,8 @@ class Formula:
 
 
 FORMULAS: dict[str, Formula] = {}
+# In-place forms that calls name and no formula does, because an operator does not have one.
+ABSENT: set[str] = set()
 
 
 def formula(*names: str, calls: Sequence[str] = (), error: float = 1e-6) -> Callable[[Any], Any]:
@@ -41,6 +43,9 @@ def formula(*names: str, calls: Sequence[str] = (), error: float = 1e-6) -> Call
     """
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
+        others = {call.partition(" ")[0] for call in calls} - {*names}
+        assert all(name.startswith("aclnnInplace") for name in others), others
+        ABSENT.update(others)
         for name in names:
             assert name not in FORMULAS, name
             own = [call for call in calls if call.partition(" ")[0] == name]

@@ -17,7 +17,7 @@ from pathlib import Path
 
 TABLE = Path(__file__).parents[1] / "csrc" / "cann" / "prefix" / "functions.tsv"
 
-# The C types of the kinds of arguments in csrc/cann/rows/row.h, by suffix of their names.
+# The C types of the kinds of arguments in csrc/cann/rows/engine/kinds.h, by suffix of their names.
 KINDS = {
     "InOuts": "aclTensorList*",
     "InOut": "aclTensor*",

@@ -18,12 +18,12 @@ _ROW = re.compile(r'<<(\w+) "([^"]+)">>')
 @functools.cache
 def row_files() -> dict[str, list[str]]:
     """The files of csrc/cann/rows that contain each row, by function."""
-    files = ["row.h", *sorted(str(path.relative_to(ROWS)) for path in ROWS.rglob("*.cpp"))]
+    files = ["engine/language.h", *sorted(str(path.relative_to(ROWS)) for path in ROWS.rglob("*.cpp"))]
     source = ""
     for name in files:
         text = re.sub(r"^#(include|pragma).*$", "", (ROWS / name).read_text(), flags=re.MULTILINE)
         source += f'#line 1 "{name}"\n{text}\n'
-        if name == "row.h":
+        if name == "engine/language.h":
             source += "#undef ACL_STAGES\n#define ACL_STAGES(name, ...) <<name __FILE__>>\n"
     command = [*CXX, "-std=c++20", "-E", "-P", "-x", "c++", "-"]
     result = subprocess.run(command, input=source, capture_output=True, text=True, check=True)

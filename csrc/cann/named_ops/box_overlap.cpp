@@ -1,8 +1,6 @@
 // GIoU, DIoU and CIoU of boxes, and their gradients. Boxes are columns of (4, N).
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <numbers>
 
 #include "cann/named_ops/operator.h"

@@ -1,7 +1,5 @@
 // Boxes for training: encoding by anchors and decoding, assignment, and overlap.
 
-#include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "cann/named_ops/operator.h"

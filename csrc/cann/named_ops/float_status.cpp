@@ -2,8 +2,6 @@
 // after an overflow, else 0. In infinity mode there is no status, and reading it is refused.
 #include "host_cann/runtime/float_status.h"
 
-#include <c10/util/Exception.h>
-
 #include "cann/named_ops/operator.h"
 #include "host_cann/runtime/product.h"
 

@@ -1,8 +1,5 @@
 // Decompositions, inverses, determinants and distances.
 
-#include <cmath>
-#include <limits>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/linear_algebra/distances.h"
 

@@ -1,7 +1,5 @@
 // Losses and their gradients. `reduction` is "none", "mean" or "sum".
 
-#include <utility>
-
 #include <ATen/core/Reduction.h>
 
 #include "cann/named_ops/operator.h"

@@ -2,14 +2,9 @@
 // arguments, and the stream runs it.
 #include "cann/named_ops/operator.h"
 
-#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <new>
 #include <unordered_map>
-#include <utility>
-
-#include <c10/util/Exception.h>
 
 #include "acl/acl_rt.h"
 #include "host_cann/descriptors/private_format.h"

@@ -1,18 +1,11 @@
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <variant>
-#include <vector>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 #include "host_cann/descriptors/containers.h"
 #include "host_cann/runtime/description.h"

@@ -1,7 +1,5 @@
 // Padding and its gradients. The numbers are (before, after) for each dimension.
 
-#include <algorithm>
-
 #include "cann/named_ops/operator.h"
 
 namespace aclnn_host::named_padding {

@@ -1,7 +1,5 @@
 // Elementwise functions.
 
-#include <cmath>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/integers.h"
 

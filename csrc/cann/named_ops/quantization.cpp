@@ -1,9 +1,5 @@
 // Scales for quantisation, and packed sign bits.
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "cann/named_ops/operator.h"
 #include "cann/rows/bits.h"
 #include "cann/rows/engine/frame.h"

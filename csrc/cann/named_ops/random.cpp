@@ -1,10 +1,8 @@
 // Dropout and random choices. The random numbers depend on the seeds of a call, and differ from
 // those of a device.
 
-#include <algorithm>
-
-#include "cann/named_ops/operator.h"
 #include "cann/rows/random/random.h"
+#include "cann/named_ops/operator.h"
 
 namespace aclnn_host::named_random {
 

@@ -1,10 +1,8 @@
 // Recurrent layers of one direction and their gradients. Sequences are (T, B, features). The gates
 // are parts of the last dimension, in the order i, f, j, o for an LSTM and r, z, h for a GRU.
 
-#include <algorithm>
-
-#include "cann/named_ops/operator.h"
 #include "cann/rows/recurrent/recurrent.h"
+#include "cann/named_ops/operator.h"
 
 namespace aclnn_host::named_recurrent {
 

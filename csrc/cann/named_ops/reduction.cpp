@@ -1,7 +1,5 @@
 // Sums, extremes and other reductions; softmax.
 
-#include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 

@@ -1,13 +1,10 @@
 // Functions of boxes in images: RoiAlign, position-sensitive pooling, deformable offsets.
 
-#include <algorithm>
-#include <cmath>
-
+#include "cann/rows/vision/regions.h"
 #include "cann/named_ops/operator.h"
 #include "cann/rows/pooling/pooling_checks.h"
 #include "cann/rows/vision/deformable_sampling.h"
 #include "cann/rows/vision/region_alignment.h"
-#include "cann/rows/vision/regions.h"
 
 namespace aclnn_host::named_regions {
 

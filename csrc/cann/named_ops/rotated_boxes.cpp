@@ -1,10 +1,7 @@
 // The overlap of rotated boxes (x, y, width, height, angle in degrees), and non-maximum
 // suppression.
 
-#include <algorithm>
-#include <cmath>
 #include <numbers>
-#include <vector>
 
 #include "cann/named_ops/operator.h"
 #include "cann/rows/vision/regions.h"

@@ -1,7 +1,6 @@
 // Sorting, extremes and their indices, unique elements.
 
 #include "cann/named_ops/operator.h"
-#include "cann/rows/bounds.h"
 
 namespace aclnn_host::named_sorting {
 

@@ -1,9 +1,6 @@
 // Non-maximum suppression of boxes.
 
-#include <algorithm>
-#include <cmath>
 #include <numeric>
-#include <vector>
 
 #include "cann/named_ops/operator.h"
 #include "cann/rows/engine/frame.h"

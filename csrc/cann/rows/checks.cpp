@@ -1,7 +1,6 @@
 #include "cann/rows/checks.h"
 
-#include <algorithm>
-#include <vector>
+#include "cann/rows/row.h"
 
 namespace aclnn_host {
 namespace {

@@ -1,12 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <limits>
-#include <vector>
-
-#include <c10/core/ScalarType.h>
-
-#include "cann/rows/engine/refusal.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {

@@ -1,12 +1,7 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
-#include <limits>
-#include <vector>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"
 

@@ -4,7 +4,6 @@
 
 #include "cann/rows/activation/gated_rows.h"
 #include "cann/rows/activation/gated_units.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"
 

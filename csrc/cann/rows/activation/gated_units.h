@@ -2,7 +2,6 @@
 
 #include <ATen/WrapDimUtils.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // The halves of a tensor, of which one gates the other.

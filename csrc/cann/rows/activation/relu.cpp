@@ -1,10 +1,7 @@
 // The rectified linear unit and its variants: thresholds, leaky units, and units with a learned or
 // random slope.
 
-#include <vector>
-
 #include "cann/rows/bits.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/random/random.h"
 #include "cann/rows/row.h"
 

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <algorithm>
-
-#include <c10/core/Scalar.h>
-
 #include "cann/rows/engine/element_types.h"
 #include "cann/rows/row.h"
 

@@ -1,6 +1,6 @@
-// The sigmoid, the hyperbolic tangent, their variants and gradients.
-
 #include "cann/rows/row.h"
+
+// The sigmoid, the hyperbolic tangent, their variants and gradients.
 
 namespace aclnn_host::activation_sigmoid_rows {
 

@@ -1,7 +1,6 @@
-// Softmax and log-softmax, also of scaled and masked scores.
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Softmax and log-softmax, also of scaled and masked scores.
 
 namespace aclnn_host::activation_softmax_rows {
 

@@ -1,13 +1,9 @@
 // Attention of training and its gradients for sequences of one length, with all kinds of shifts:
 // see training.h.
 
-#include <string>
-#include <vector>
-
 #include "cann/rows/attention/batched.h"
 #include "cann/rows/attention/caches.h"
 #include "cann/rows/attention/heads.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/random/random.h"
 #include "cann/rows/row.h"
 

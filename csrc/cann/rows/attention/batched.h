@@ -1,8 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "cann/rows/attention/training.h"
 #include "cann/rows/random/philox.h"
 #include "cann/rows/row.h"

@@ -1,11 +1,7 @@
 // Locates the queries, keys and values of one sequence for inference attention.
 #include "cann/rows/attention/caches.h"
 
-#include <algorithm>
-
 #include "cann/rows/attention/heads.h"
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "cann/rows/attention/inference.h"
 #include "cann/rows/row.h"
 

@@ -1,11 +1,6 @@
 // Linear attention as a recurrence: each token decays and corrects a state of values by keys.
 
-#include <optional>
-#include <vector>
-
 #include "cann/rows/attention/heads.h"
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 

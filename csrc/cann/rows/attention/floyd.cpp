@@ -1,13 +1,8 @@
 // Attention between edges of a graph through a third node (Floyd attention), and its gradients: for
 // each node k, the query of edge (n, m) attends to the keys of the edges (n, k) and (k, m).
 
-#include <limits>
-#include <optional>
-#include <utility>
-
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/training.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::attention_floyd_rows {

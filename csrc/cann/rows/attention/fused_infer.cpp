@@ -1,8 +1,8 @@
 // Attention of any number of queries over the keys of a prompt or of a cache.
 
 #include "cann/rows/attention/inference.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/integers.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host::attention_fused_infer_rows {
 

@@ -1,15 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <initializer_list>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // What kinds of attention share: norms, rotations and parts of heads, checks, distances of queries

@@ -1,7 +1,7 @@
 // Attention of one query for each sequence, over the keys of all tokens so far.
 
 #include "cann/rows/attention/inference.h"
-#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host::attention_incremental_rows {
 

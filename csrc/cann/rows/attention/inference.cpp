@@ -2,13 +2,9 @@
 // them masked, the result is softmax(S) V. Sequences may be shorter than their tensors.
 #include "cann/rows/attention/inference.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "cann/rows/attention/caches.h"
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/masks.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {

@@ -1,16 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <initializer_list>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include <c10/util/OptionalArrayRef.h>
-
 #include "cann/rows/row.h"
 
 // Attention for inference. One definition serves the operators for prompts, for single queries of

@@ -1,14 +1,8 @@
 // The lightning indexer of DeepSeek sparse attention, a small attention that selects the most
 // important keys of each query, and the gradients of its scores.
 
-#include <algorithm>
-#include <limits>
-#include <utility>
-#include <vector>
-
 #include "cann/rows/attention/lightning_indexer.h"
 #include "cann/rows/attention/token_sequences.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::attention_lightning_indexer_rows {

@@ -1,13 +1,7 @@
 #pragma once
 
-#include <algorithm>
-#include <string>
-#include <utility>
-
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/token_sequences.h"
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // Shared by the gradients of the lightning indexer and those of its loss.

@@ -1,11 +1,8 @@
 // The loss of the lightning indexer and its gradients. It trains the indexer's scores to match the
 // distribution of the attention for which the indexer selects keys.
 
-#include <vector>
-
 #include "cann/rows/attention/lightning_indexer.h"
 #include "cann/rows/attention/token_sequences.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::attention_lightning_indexer_loss_rows {

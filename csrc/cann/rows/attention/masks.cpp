@@ -1,9 +1,6 @@
 // The masks of attention for inference.
 #include "cann/rows/attention/masks.h"
 
-#include <algorithm>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {

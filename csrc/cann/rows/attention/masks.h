@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
 #include "cann/rows/attention/inference.h"
 #include "cann/rows/row.h"
 

@@ -2,7 +2,6 @@
 
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/training.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::attention_merged_attention_rows {

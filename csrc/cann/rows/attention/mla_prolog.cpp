@@ -1,7 +1,7 @@
 // The versions of the prolog of multi-head latent attention.
 #include "cann/rows/attention/mla_prolog.h"
 
-#include "cann/rows/checks.h"
+#include "cann/rows/row.h"
 
 namespace aclnn_host::attention_mla_prolog_rows {
 

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "cann/rows/row.h"
 
 // The prolog of multi-head latent attention. From each token it computes the queries of all heads

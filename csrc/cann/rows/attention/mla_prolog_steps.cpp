@@ -3,8 +3,6 @@
 
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/inference.h"
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 #include "host_cann/descriptors/private_format.h"
 

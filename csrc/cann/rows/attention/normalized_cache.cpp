@@ -1,13 +1,8 @@
 // Splits one product into keys, values and queries, normalises them and applies rotary embeddings;
 // keys and values are optionally quantised, and written to their caches.
 
-#include <algorithm>
-#include <string>
-
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/updated_cache.h"
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"
 

@@ -1,13 +1,8 @@
 // The compression of native sparse attention: sums each window of keys or values along a sequence,
 // with a weight for each position and head.
 
-#include <string>
-#include <vector>
-
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/packed.h"
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::attention_nsa_compression_rows {

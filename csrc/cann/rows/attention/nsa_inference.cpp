@@ -1,16 +1,9 @@
 // Native sparse attention (Nsa) of inference: one to four new queries for each sequence, with keys
 // and values in the pages of a cache.
 
-#include <algorithm>
-#include <limits>
-#include <string>
-#include <vector>
-
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/nsa_scores.h"
 #include "cann/rows/attention/training.h"
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::attention_nsa_inference_rows {

@@ -2,12 +2,9 @@
 
 #include "cann/rows/attention/nsa_scores.h"
 
-#include <algorithm>
 #include <tuple>
-#include <vector>
 
 #include "cann/rows/attention/heads.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {

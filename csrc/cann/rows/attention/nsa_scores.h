@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <limits>
-
 #include "cann/rows/row.h"
 
 // Selects the blocks of keys that a query of native sparse attention sees, by its attention to

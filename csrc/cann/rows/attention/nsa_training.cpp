@@ -1,17 +1,9 @@
 // Native sparse attention (Nsa) of training over packed sequences: attention to compressed keys,
 // which selects blocks of keys, and attention to the selected blocks, with its gradients.
 
-#include <algorithm>
-#include <limits>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/nsa_scores.h"
 #include "cann/rows/attention/packed.h"
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::attention_nsa_training_rows {

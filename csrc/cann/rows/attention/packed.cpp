@@ -2,11 +2,7 @@
 
 #include "cann/rows/attention/packed.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "cann/rows/attention/heads.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {

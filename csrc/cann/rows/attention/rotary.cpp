@@ -1,7 +1,6 @@
 // Rotary position embeddings: rotate pairs of elements of the last dimension by an angle.
 
 #include "cann/rows/attention/heads.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::attention_rotary_rows {

@@ -1,11 +1,6 @@
-// Rotary position embeddings whose cosines and sines are looked up by position.
-
-#include <algorithm>
-#include <vector>
-
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Rotary position embeddings whose cosines and sines are looked up by position.
 
 namespace aclnn_host::attention_rotary_cache_rows {
 

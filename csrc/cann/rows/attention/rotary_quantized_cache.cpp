@@ -1,12 +1,8 @@
 // Splits one product into queries, keys and values, dequantises them and applies rotary embeddings;
 // keys and values are quantised into their caches.
 
-#include <string>
-
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/updated_cache.h"
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"
 

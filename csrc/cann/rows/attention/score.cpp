@@ -1,9 +1,6 @@
 // FlashAttentionScore and its gradient, for sequences of one length (see batched.h) and, in version
 // 4, packed sequences of different lengths (see packed.h).
 
-#include <optional>
-#include <string>
-
 #include "cann/rows/attention/batched.h"
 #include "cann/rows/attention/packed.h"
 #include "cann/rows/random/random.h"

@@ -1,14 +1,9 @@
 // Attention to keys that were selected for each query (DeepSeek sparse attention), and its
 // gradients.
 
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/token_sequences.h"
 #include "cann/rows/attention/training.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::attention_sparse_flash_attention_rows {

@@ -3,8 +3,6 @@
 #include "cann/rows/attention/token_sequences.h"
 
 #include "cann/rows/attention/heads.h"
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 

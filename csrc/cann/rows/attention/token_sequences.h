@@ -1,12 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include <c10/util/OptionalArrayRef.h>
-
 #include "cann/rows/row.h"
 
 // Sequences whose lengths are in a tensor, so that only stage 2 knows them.

@@ -1,12 +1,6 @@
 #include "cann/rows/attention/training.h"
 
-#include <algorithm>
-#include <limits>
-#include <string>
-#include <utility>
-
 #include "cann/rows/attention/heads.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {

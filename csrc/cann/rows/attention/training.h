@@ -1,11 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <limits>
-#include <optional>
-
-#include <c10/util/OptionalArrayRef.h>
-
 #include "cann/rows/row.h"
 
 // The attention of training, for operators whose sequences have one length and for those with

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "cann/rows/row.h"
 
 namespace aclnn_host {

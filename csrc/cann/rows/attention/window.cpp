@@ -1,10 +1,6 @@
-// Steps of attention that CANN has as separate operators.
-
-#include <algorithm>
-#include <cmath>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Steps of attention that CANN has as separate operators.
 
 namespace aclnn_host::attention_window_rows {
 

@@ -1,7 +1,6 @@
-// Packs the signs of numbers, eight in a byte from the lowest bit on: 1 for 0 and more, 0 below.
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Packs the signs of numbers, eight in a byte from the lowest bit on: 1 for 0 and more, 0 below.
 
 namespace aclnn_host::compression_sign_bits_rows {
 

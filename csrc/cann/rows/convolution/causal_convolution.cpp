@@ -1,11 +1,6 @@
 // Causal convolutions of one dimension: each channel of a token is a weighted sum of this channel
 // in the token and the tokens before it.
 
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "cann/rows/integers.h"
 #include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"

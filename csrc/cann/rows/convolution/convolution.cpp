@@ -1,9 +1,7 @@
 // Depthwise convolutions, and one-dimensional convolutions with the time as first dimension.
 
 #include <cctype>
-#include <limits>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/matmul/matrix_units.h"
 #include "cann/rows/planes.h"

@@ -1,12 +1,9 @@
 // Image patches as columns (im2col), and the sums of columns (col2im).
 
-#include <limits>
-
 #include <ATen/Parallel.h>
 #include <ATen/TensorIterator.h>
 #include <c10/util/safe_numerics.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/row.h"

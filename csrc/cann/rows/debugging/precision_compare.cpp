@@ -1,7 +1,6 @@
-// Compares a device's results with expected ones.
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Compares a device's results with expected ones.
 
 namespace aclnn_host::debugging_precision_compare_rows {
 

@@ -1,11 +1,8 @@
 // Delays a stream.
 
-#include <algorithm>
 #include <chrono>
 #include <thread>
-#include <utility>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::debugging_sleep_rows {

@@ -2,7 +2,6 @@
 
 #include <ATen/ScalarOps.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/elementwise/write_elementwise.h"
 #include "cann/rows/row.h"
 

@@ -1,10 +1,7 @@
 // Comparisons, signs, and tests for NaN and infinities.
 
-#include <cmath>
-
 #include <ATen/ScalarOps.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 

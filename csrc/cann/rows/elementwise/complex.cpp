@@ -1,7 +1,6 @@
-// Complex numbers: made of real and imaginary parts, and split into them.
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Complex numbers: made of real and imaginary parts, and split into them.
 
 namespace aclnn_host::elementwise_complex_rows {
 

@@ -1,10 +1,7 @@
 // Quotients, remainders and common divisors. Their documents differ in the rounding of integers.
 
-#include <limits>
-
 #include <ATen/ScalarOps.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/elementwise/write_elementwise.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"

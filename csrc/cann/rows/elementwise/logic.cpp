@@ -1,6 +1,6 @@
-// Logical and bitwise operations.
-
 #include "cann/rows/row.h"
+
+// Logical and bitwise operations.
 
 namespace aclnn_host::elementwise_logic_rows {
 

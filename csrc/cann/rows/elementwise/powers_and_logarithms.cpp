@@ -1,6 +1,6 @@
-// Powers, roots, exponentials and logarithms.
-
 #include "cann/rows/row.h"
+
+// Powers, roots, exponentials and logarithms.
 
 namespace aclnn_host::elementwise_powers_and_logarithms_rows {
 

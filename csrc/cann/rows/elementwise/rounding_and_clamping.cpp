@@ -1,7 +1,6 @@
-// Rounding to integers or to a number of decimals, and clamping.
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Rounding to integers or to a number of decimals, and clamping.
 
 namespace aclnn_host::elementwise_rounding_and_clamping_rows {
 

@@ -1,8 +1,6 @@
 // Special functions: error, gamma and logistic functions, and the Fresnel integrals.
 
-#include <cmath>
 #include <complex>
-#include <limits>
 #include <numbers>
 
 #include "cann/rows/row.h"

@@ -1,8 +1,5 @@
 // Maps the experts of tokens to the instances that compute them.
 
-#include <algorithm>
-
-#include "cann/rows/bounds.h"
 #include "cann/rows/experts/experts.h"
 #include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <limits>
-#include <optional>
 #include <tuple>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // Shared by the functions of mixtures of experts. A dropped row counts as zeros.

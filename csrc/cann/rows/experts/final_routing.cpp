@@ -1,7 +1,5 @@
 // Final routing of a mixture of experts: sums the experts' results for each token.
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/experts/experts.h"
 #include "cann/rows/row.h"
 

@@ -1,8 +1,5 @@
 // Gating of a mixture of experts: selects the experts with the highest scores for each token.
 
-#include <limits>
-
-#include "cann/rows/bounds.h"
 #include "cann/rows/experts/experts.h"
 #include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <vector>
-
 #include "cann/rows/experts/grouped_product.h"
 #include "cann/rows/row.h"
 

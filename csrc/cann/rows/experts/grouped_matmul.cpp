@@ -1,6 +1,5 @@
 // Products of groups of matrices.
 
-#include <algorithm>
 #include <type_traits>
 
 #include "cann/rows/experts/grouped_lists.h"

@@ -1,7 +1,5 @@
 // Products of groups of rows, added to matrices: the gradients of the weights of experts.
 
-#include <vector>
-
 #include "cann/rows/experts/grouped_product.h"
 #include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"

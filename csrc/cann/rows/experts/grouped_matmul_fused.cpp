@@ -1,8 +1,5 @@
 // Products of groups of rows, added to the rows of tokens.
 
-#include <string>
-
-#include "cann/rows/bounds.h"
 #include "cann/rows/experts/grouped_product.h"
 #include "cann/rows/quantized/quantized_product.h"
 #include "cann/rows/quantized/type_checks.h"

@@ -1,8 +1,6 @@
 // Products of groups of rows that are quantised first, and products of quantised columns that are
 // added to matrices.
 
-#include <vector>
-
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/experts/grouped_product.h"
 #include "cann/rows/quantized/mx_blocks.h"

@@ -1,8 +1,6 @@
 // Products of groups of rows followed by a quantised SwiGLU: the activated first half of the
 // columns times the second half.
 
-#include <vector>
-
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/experts/grouped_product.h"
 #include "cann/rows/quantized/mx_blocks.h"

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <vector>
-
 #include "cann/rows/row.h"
 
 // The parts of grouped products: the groups, the matrix of each, and the product of one group for

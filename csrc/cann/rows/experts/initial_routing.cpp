@@ -1,10 +1,5 @@
 // Initial routing of a mixture of experts: sorts rows of tokens by expert, and may quantise them.
 
-#include <algorithm>
-#include <limits>
-
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/experts/experts.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"

@@ -1,8 +1,5 @@
 // Sorts tokens from several ranks by their experts.
 
-#include <vector>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/experts/experts.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"

@@ -2,8 +2,6 @@
 // has the same number of experts, or ("drop and pad") each expert has the same number of tokens,
 // its capacity.
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/experts/experts.h"
 #include "cann/rows/row.h"
 

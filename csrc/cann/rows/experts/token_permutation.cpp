@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/experts/experts.h"
 #include "cann/rows/row.h"
 

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <vector>
-
 #include "cann/rows/engine/memory_range.h"
 #include "cann/rows/row.h"
 

@@ -1,8 +1,6 @@
-// Embeddings: rows of a table, by index.
-
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Embeddings: rows of a table, by index.
 
 namespace aclnn_host::indexing_embedding_rows {
 

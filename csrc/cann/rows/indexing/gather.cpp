@@ -1,11 +1,7 @@
 // Gathers elements and slices by index.
 
-#include <algorithm>
-
 #include <ATen/WrapDimUtils.h>
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/indexing/slices.h"
 #include "cann/rows/row.h"
 

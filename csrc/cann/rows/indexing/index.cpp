@@ -1,6 +1,5 @@
 // Elements and slices by index: selected, replaced, added to and filled.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/product.h"

@@ -1,10 +1,7 @@
 // The permutation of elements that a permutation of their segments implies.
 
-#include <algorithm>
 #include <numeric>
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 

@@ -1,11 +1,7 @@
 // Scatters elements and slices by index, and combines them with the existing ones.
 
-#include <algorithm>
-
 #include <ATen/WrapDimUtils.h>
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/indexing/slices.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"

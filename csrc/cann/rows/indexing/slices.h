@@ -1,7 +1,5 @@
 #pragma once
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // Tensors as matrices, whose rows are addressed by an index or by coordinates.

@@ -1,10 +1,7 @@
 // Writes updates to caches of keys and values, with or without quantisation.
 
-#include <algorithm>
-
 #include <ATen/WrapDimUtils.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"

@@ -1,8 +1,6 @@
-// One decoding step with a paged cache: the next tokens, positions, lengths and slots.
-
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// One decoding step with a paged cache: the next tokens, positions, lengths and slots.
 
 namespace aclnn_host::inference_decoding_step_rows {
 

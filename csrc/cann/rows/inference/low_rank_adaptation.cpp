@@ -1,8 +1,6 @@
-// Low-rank adaptation (LoRA): products with pairs of low-rank matrices, one pair for each row.
-
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Low-rank adaptation (LoRA): products with pairs of low-rank matrices, one pair for each row.
 
 namespace aclnn_host::inference_low_rank_adaptation_rows {
 

@@ -1,13 +1,8 @@
 // Caches of keys and values in blocks (paged attention): written token by token, and gathered
 // sequence by sequence.
 
-#include <algorithm>
 #include <numeric>
-#include <optional>
-#include <string_view>
-#include <vector>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 

@@ -1,10 +1,7 @@
 // Matrix decompositions, and functions that are computed from them: inverses and determinants.
 
-#include <vector>
-
 #include <ATen/ExpandUtils.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::linear_algebra_decompositions_rows {

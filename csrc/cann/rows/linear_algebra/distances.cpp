@@ -1,9 +1,7 @@
 // Distances between the rows of matrices.
 
-#include <cmath>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/linear_algebra/distances.h"
+
 #include "cann/rows/row.h"
 
 namespace aclnn_host::linear_algebra_distances_rows {

@@ -1,7 +1,6 @@
-// Fourier transforms.
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Fourier transforms.
 
 namespace aclnn_host::linear_algebra_fourier_rows {
 

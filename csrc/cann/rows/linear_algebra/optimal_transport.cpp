@@ -1,7 +1,6 @@
-// Sinkhorn's iteration.
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Sinkhorn's iteration.
 
 namespace aclnn_host::linear_algebra_optimal_transport_rows {
 

@@ -4,8 +4,6 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/core/Reduction.h>
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/loss/reductions.h"
 #include "cann/rows/row.h"
 

@@ -1,10 +1,6 @@
-// Connectionist temporal classification.
-
-#include <algorithm>
-#include <limits>
-
-#include "cann/rows/bounds.h"
 #include "cann/rows/row.h"
+
+// Connectionist temporal classification.
 
 namespace aclnn_host::loss_ctc_loss_rows {
 

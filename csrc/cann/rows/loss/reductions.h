@@ -1,10 +1,7 @@
 #pragma once
 
-#include <utility>
-
 #include <ATen/core/Reduction.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // The reductions of losses, and the gradients through them.

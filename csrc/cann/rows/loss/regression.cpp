@@ -1,12 +1,10 @@
 // Losses of numbers, and their gradients. Reductions are numbered as in ATen: 0 none, 1 mean, 2
 // sum.
 
-#include <cmath>
 #include <numbers>
 
 #include <ATen/core/Reduction.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/loss/reductions.h"
 #include "cann/rows/row.h"
 

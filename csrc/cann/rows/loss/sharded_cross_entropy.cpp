@@ -1,7 +1,6 @@
-// One shard of a cross entropy whose vocabulary is distributed among devices.
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// One shard of a cross entropy whose vocabulary is distributed among devices.
 
 namespace aclnn_host::loss_sharded_cross_entropy_rows {
 

@@ -1,12 +1,9 @@
 // Products of matrices and vectors.
 
 #include <cctype>
-#include <string>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/matmul/matrix_units.h"
 #include "cann/rows/row.h"
-#include "host_cann/arguments/aten.h"
 
 namespace aclnn_host::matmul_matmul_rows {
 

@@ -1,14 +1,10 @@
 #pragma once
 
-#include <vector>
-
 #include <ATen/ExpandUtils.h>
 
 #include "cann/rows/row.h"
-#include "host_cann/arguments/aten.h"
 #include "host_cann/arguments/compute_type.h"
 #include "host_cann/descriptors/private_format.h"
-#include "host_cann/descriptors/tensor.h"
 #include "host_cann/kernels/capability.h"
 #include "host_cann/runtime/product.h"
 

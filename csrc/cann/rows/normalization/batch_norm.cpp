@@ -1,9 +1,6 @@
 // Normalisation of each channel over the batch. 16-bit tensors are converted once, so that
 // statistics are FP32.
 
-#include <limits>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/normalization/gradients.h"
 #include "cann/rows/row.h"

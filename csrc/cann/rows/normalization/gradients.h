@@ -2,10 +2,7 @@
 
 #include <array>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // The gradients that outputMask requests.

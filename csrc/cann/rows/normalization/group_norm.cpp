@@ -1,9 +1,6 @@
 // Normalisation of groups of channels, and fused functions. 16-bit tensors are converted once, so
 // that statistics are FP32.
 
-#include <limits>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/normalization/gradients.h"
 #include "cann/rows/row.h"

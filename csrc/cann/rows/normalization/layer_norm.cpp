@@ -1,7 +1,6 @@
 // Layer normalisation, fused with a sum before it or a modulation after it. Sums and statistics are
 // FP32 and not rounded in between.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/normalization/dimensions.h"
 #include "cann/rows/row.h"
 

@@ -1,6 +1,5 @@
 // Normalisation by the root mean square, and fused functions.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/normalization/dimensions.h"
 #include "cann/rows/row.h"
 

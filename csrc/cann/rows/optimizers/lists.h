@@ -1,6 +1,5 @@
 #pragma once
 
-#include "cann/rows/checks.h"
 #include "cann/rows/foreach/foreach.h"
 #include "cann/rows/row.h"
 

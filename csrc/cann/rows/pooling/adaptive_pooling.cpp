@@ -1,8 +1,5 @@
 // Pooling to a given size or to one element, and gradients.
 
-#include <limits>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/pooling/pooling_checks.h"

@@ -1,7 +1,5 @@
 // Max unpooling and its gradients.
 
-#include <limits>
-
 #include "cann/rows/images.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/pooling/pooling_checks.h"

@@ -1,10 +1,7 @@
 // Pooling with a separate padding for each side of the image, and gradients of it.
 
-#include <algorithm>
 #include <array>
-#include <limits>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/pooling/pooling_checks.h"

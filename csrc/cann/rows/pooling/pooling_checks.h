@@ -1,7 +1,5 @@
 #pragma once
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/planes.h"
 #include "cann/rows/row.h"
 

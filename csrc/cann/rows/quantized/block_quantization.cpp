@@ -1,12 +1,5 @@
 // Quantisation of matrix blocks to FLOAT8 and INT8, with a FLOAT scale for each block.
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"

@@ -2,10 +2,6 @@
 // All computations are in FP32. If there are groups, rows after the last group are computed with
 // its parameters.
 
-#include <cmath>
-
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/clamped_swiglu.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/quantized/row_groups.h"

@@ -1,7 +1,5 @@
 // Quantisation with scales and offsets from the extremes of tokens, of channels or of the tensor.
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"
 

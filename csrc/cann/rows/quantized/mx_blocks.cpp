@@ -1,9 +1,6 @@
 #include "cann/rows/quantized/mx_blocks.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <limits>
 
 #include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "cann/rows/row.h"
 
 // MX quantisation: the elements of a block, FLOAT8 or FLOAT4, share a FLOAT8_E8M0 scale, a power of

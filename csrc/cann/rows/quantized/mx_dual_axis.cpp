@@ -1,10 +1,6 @@
 // MX quantisation along both of the last two dimensions, also of groups of rows and of gated
 // activations, and conversion from FLOAT4 in rows to FLOAT8 in squares.
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "cann/rows/activation/gated_rows.h"
 #include "cann/rows/activation/gated_units.h"
 #include "cann/rows/quantized/mx_blocks.h"

@@ -1,9 +1,6 @@
 // Norms and gated activations with results quantised to MX, and the two-level quantisation to
 // FLOAT4.
 
-#include <cmath>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/clamped_swiglu.h"
 #include "cann/rows/quantized/mx_blocks.h"
 #include "cann/rows/row.h"

@@ -1,8 +1,5 @@
 // Quantisation to MX and back, in blocks along a dimension or of 32 x 32 elements.
 
-#include <algorithm>
-#include <string>
-
 #include "cann/rows/quantized/mx_blocks.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/quantized/type_checks.h"

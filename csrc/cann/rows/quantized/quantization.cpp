@@ -1,7 +1,6 @@
 // Quantisation to integers with saturation. Values round to the nearest integer, ties to even,
 // unless a mode selects another rounding. NaN becomes 0.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_product.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"

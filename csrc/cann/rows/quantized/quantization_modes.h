@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // The product of two quantised matrices in each quantisation mode. CANN's documents of the

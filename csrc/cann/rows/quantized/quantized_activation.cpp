@@ -2,7 +2,6 @@
 // group are computed with its parameters.
 
 #include "cann/rows/activation/gated_units.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"

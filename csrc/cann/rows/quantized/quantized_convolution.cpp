@@ -1,7 +1,5 @@
 // Convolutions of quantised tensors, with a scale for each channel of the result.
 
-#include <algorithm>
-
 #include "cann/rows/quantized/quantized_product.h"
 #include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"

@@ -1,7 +1,5 @@
 // Layer norms and group norms followed by quantisation.
 
-#include <limits>
-
 #include "cann/rows/images.h"
 #include "cann/rows/quantized/quantized_norm.h"
 #include "cann/rows/row.h"

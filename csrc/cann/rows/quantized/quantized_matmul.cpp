@@ -1,6 +1,5 @@
 // Products of quantised matrices, in the quantisation modes of quantization_modes.h.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantization_modes.h"
 #include "cann/rows/quantized/quantized_product.h"
 #include "cann/rows/quantized/type_checks.h"

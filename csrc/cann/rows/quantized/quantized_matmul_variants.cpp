@@ -2,9 +2,7 @@
 // take matrices in special layouts.
 
 #include <tuple>
-#include <utility>
 
-#include "cann/rows/bounds.h"
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/quantized/mx_blocks.h"
 #include "cann/rows/quantized/quantization_modes.h"

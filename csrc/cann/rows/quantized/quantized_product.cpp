@@ -1,7 +1,5 @@
 #include "cann/rows/quantized/quantized_product.h"
 
-#include <algorithm>
-
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"
 

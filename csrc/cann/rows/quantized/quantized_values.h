@@ -1,10 +1,5 @@
 #pragma once
 
-#include <limits>
-#include <string>
-#include <vector>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <vector>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 

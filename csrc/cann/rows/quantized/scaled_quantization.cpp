@@ -1,6 +1,5 @@
 // Quantisation with given scales, also for groups of rows, and dequantisation of INT32.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"

@@ -1,10 +1,7 @@
 // Compresses 2:4 sparse weights, where at least two of every four elements are 0.
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
 #include <cstdlib>
-#include <limits>
 #include <memory>
 
 #include "cann/prefix/include/aclnnop/aclnn_sparse4to2quant_matmul_weight_nz.h"

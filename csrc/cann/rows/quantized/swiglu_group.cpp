@@ -2,7 +2,6 @@
 // rounded once. Rows after the last group are computed with its parameters.
 
 #include "cann/rows/activation/gated_rows.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/quantized/clamped_swiglu.h"
 #include "cann/rows/quantized/mx_blocks.h"
 #include "cann/rows/quantized/quantized_values.h"

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <initializer_list>
-#include <string>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // Checks like those of checks.h, of types that ATen lacks.

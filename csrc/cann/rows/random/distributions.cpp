@@ -3,7 +3,6 @@
 
 #include <ATen/native/TensorFactories.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/random/random.h"
 #include "cann/rows/random/seed.h"
 #include "cann/rows/row.h"

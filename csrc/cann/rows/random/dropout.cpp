@@ -1,11 +1,7 @@
 // Dropout: the gradient uses the mask that the forward pass draws.
 
-#include <algorithm>
-
 #include <ATen/native/TensorFactories.h>
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/random/random.h"
 #include "cann/rows/random/seed.h"
 #include "cann/rows/row.h"

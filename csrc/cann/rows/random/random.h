@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstdint>
-
 #include "cann/rows/bits.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/engine/element_types.h"
-#include "cann/rows/engine/refusal.h"
 #include "cann/rows/random/draws.h"
 #include "cann/rows/row.h"
 

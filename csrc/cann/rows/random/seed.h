@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/random/random.h"
 #include "cann/rows/row.h"
 

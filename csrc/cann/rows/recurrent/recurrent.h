@@ -1,12 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <vector>
-
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // Shared by recurrent layers and their gradients. Sequences are [steps, batch, features] here.

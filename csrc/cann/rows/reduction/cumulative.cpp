@@ -1,9 +1,6 @@
-// Cumulative sums, products and extremes along a dimension, and the sums of all its segments.
-
-#include <algorithm>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Cumulative sums, products and extremes along a dimension, and the sums of all its segments.
 
 namespace aclnn_host::reduction_cumulative_rows {
 

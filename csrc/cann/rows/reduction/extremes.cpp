@@ -1,7 +1,6 @@
-// The largest and the smallest elements, and their indices.
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// The largest and the smallest elements, and their indices.
 
 namespace aclnn_host::reduction_extremes_rows {
 

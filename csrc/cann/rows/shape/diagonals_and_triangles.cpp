@@ -1,12 +1,10 @@
 // Diagonals and triangles of matrices.
 
-#include <algorithm>
 #include <cstring>
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorIterator.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::shape_diagonals_and_triangles_rows {

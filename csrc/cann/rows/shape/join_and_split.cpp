@@ -1,9 +1,6 @@
-// Concatenates tensors and splits them.
-
-#include <algorithm>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Concatenates tensors and splits them.
 
 namespace aclnn_host::shape_join_and_split_rows {
 

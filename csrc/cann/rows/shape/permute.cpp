@@ -1,12 +1,9 @@
 // Reorders or reshapes elements.
 
-#include <algorithm>
 #include <numeric>
 
 #include <ATen/WrapDimUtils.h>
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
 

@@ -1,6 +1,5 @@
 // Conversions to private formats and back, and the sizes of the converted tensors.
 
-#include <cmath>
 #include <cstdlib>
 #include <tuple>
 
@@ -8,7 +7,6 @@
 #include "cann/prefix/include/aclnnop/aclnn_trans_convolution_weight.h"
 #include "cann/prefix/include/aclnnop/aclnn_trans_matmul_weight.h"
 #include "cann/prefix/include/aclnnop/aclnn_trans_quant_param.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/quantized/quant_param.h"
 #include "cann/rows/row.h"

@@ -3,8 +3,6 @@
 #include <ATen/WrapDimUtils.h>
 #include <c10/core/WrapDimMinimal.h>
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/indexing/slices.h"
 #include "cann/rows/row.h"
 

@@ -1,12 +1,9 @@
 // Reads and assigns slices.
 
-#include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include <c10/core/WrapDimMinimal.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::shape_slicing_rows {

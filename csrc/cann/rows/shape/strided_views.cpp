@@ -1,10 +1,7 @@
 // Copies from and to views given by sizes, strides and an offset.
 
-#include <algorithm>
-
 #include <c10/util/safe_numerics.h>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 #include "host_cann/descriptors/private_format.h"

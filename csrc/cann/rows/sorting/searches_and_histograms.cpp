@@ -1,7 +1,6 @@
-// Searches in sorted tensors, and histograms.
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Searches in sorted tensors, and histograms.
 
 namespace aclnn_host::sorting_searches_and_histograms_rows {
 

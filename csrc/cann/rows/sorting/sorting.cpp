@@ -1,9 +1,6 @@
-// Orders: sort, top-k and medians.
-
-#include <algorithm>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
+
+// Orders: sort, top-k and medians.
 
 namespace aclnn_host::sorting_sorting_rows {
 

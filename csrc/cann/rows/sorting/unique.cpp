@@ -2,8 +2,6 @@
 
 #include <ATen/WrapDimUtils.h>
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::sorting_unique_rows {

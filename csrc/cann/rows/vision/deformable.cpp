@@ -1,6 +1,5 @@
 // Deformable convolution and attention: bilinear samples of images at positions that are inputs.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
 #include "cann/rows/vision/deformable_sampling.h"

@@ -1,4 +1,5 @@
 #include "cann/rows/vision/deformable_sampling.h"
+
 #include "cann/rows/row.h"
 
 namespace aclnn_host {

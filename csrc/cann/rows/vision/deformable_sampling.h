@@ -1,11 +1,7 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // Bilinear samples of images at positions that are inputs, and those of a deformable convolution.

@@ -1,6 +1,5 @@
 // Samples images at the positions of a grid.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
 

@@ -1,10 +1,7 @@
 // Images: resizing, blending of two by a mask, blurring, and colour conversion.
 
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::vision_image_rows {

@@ -1,12 +1,7 @@
 // Rasterizer: the nearest triangle at each pixel of a screen, and the barycentric coordinates.
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::vision_rasterizer_rows {

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
-#include "cann/rows/checks.h"
 #include "cann/rows/row.h"
 
 // Averages of bilinear samples in the cells of boxes of images (RoiAlign). Boxes are

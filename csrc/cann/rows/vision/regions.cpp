@@ -1,12 +1,7 @@
 // Boxes in images: pooling, overlap, and non-maximum suppression.
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numbers>
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
 #include "cann/rows/vision/regions.h"

@@ -1,7 +1,5 @@
 // RoiAlign: averages of bilinear samples in boxes of images.
 
-#include "cann/rows/bounds.h"
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
 #include "cann/rows/vision/region_alignment.h"

@@ -1,7 +1,6 @@
 // Interpolation, which resizes images and volumes, and its gradients. A scale that is not positive
 // is computed from the sizes.
 
-#include "cann/rows/checks.h"
 #include "cann/rows/images.h"
 #include "cann/rows/row.h"
 #include "cann/rows/vision/scale.h"

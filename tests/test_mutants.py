@@ -18,6 +18,7 @@ from tests.mutants.__main__ import (
     VALUES,
     Mutant,
     Run,
+    apart,
     checks_in,
     detected_in,
     functions_in,
@@ -63,8 +64,14 @@ def test_a_failure_of_a_test_about_one_function_counts() -> None:
     called |= {"t.py::test_pair": {"aclnnTopk", "aclnnSort"}, "t.py::test_flaky": {"aclnnGelu"}}
     sound = Run(dict.fromkeys(called, "passed") | {"t.py::test_flaky": "failed"}, called, {}, {}, set(), set())
     spoilt = Run(dict.fromkeys(called, "failed") | {"t.py::test_selu": "passed"}, called, {}, {}, set(), set())
-    assert detected_in("sign", spoilt, sound) == {"aclnnElu"}
-    assert detected_in("text", spoilt, sound) == set()
+    every = set().union(*called.values())
+    assert detected_in("sign", every, spoilt, sound) == {"aclnnElu"}
+    assert detected_in("sign", every - {"aclnnTopk"}, spoilt, sound) == {"aclnnElu", "aclnnSort"}
+    assert detected_in("text", every, spoilt, sound) == set()
+
+
+def test_functions_of_one_test_are_in_different_groups() -> None:
+    assert apart("abcd", [set("ab"), set("bc"), set("e")]) == [{"b", "d"}, {"a", "c"}]
 
 
 def test_functions_of_files() -> None:

@@ -5,7 +5,7 @@ zeros, the first element everywhere, an input instead, one element, two exchange
 tests allow, the last row left out, a byte written between the elements; or every refusal (tests/mutants/refusals.cpp):
 its text, or its status. A refusal is what ``aclGetRecentErrMsg`` says, whatever the numbers in it. All functions are
 changed at once; a mutant is killed if a test fails that calls only its function, or has only its refusal. The mutants
-that are left are tried one by one, with all tests that reach them. ARGS are functions (a pattern such as
+that are left are tried in groups of which no test has two. ARGS are functions (a pattern such as
 ``aclnnElu*``), ``--changed``, ``--tests`` and ``--kinds``.
 
 Survivors are compared with tests/mutants/survivors.tsv, which has a reason for each. At the end it prints the numbers
@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,11 +44,19 @@ TESTS = ("tests/conformance", "tests/test_aten_*.py", "tests/test_named_operator
 
 
 class Mutant(NamedTuple):
-    """A change of an output of a function."""
+    """A change of an output of a function, or of a refusal."""
 
     function: str
     output: int
     kind: str
+
+
+class Change(NamedTuple):
+    """What a run changes: an output of these functions, or these refusals, or of all."""
+
+    kind: str
+    output: int
+    names: frozenset[str] = frozenset()
 
 
 class Run(NamedTuple):
@@ -93,8 +101,8 @@ def read_log(text: str) -> tuple[dict[str, set[str]], dict[str, set[str]], dict[
 OVERDUE = Run({}, {}, {}, {}, set(), set())
 
 
-def run(tests: Iterable[str], mutant: Mutant | None = None, limit: float | None = None) -> Run:
-    """Runs tests with a change, of every function if it names none; OVERDUE after `limit` seconds."""
+def run(tests: Iterable[str], change: Change | None = None, limit: float | None = None) -> Run:
+    """Runs tests with a change; OVERDUE after `limit` seconds."""
     with tempfile.TemporaryDirectory() as folder:
         log, outcomes = Path(folder) / "log", Path(folder) / "outcomes"
         environment = {name: value for name, value in os.environ.items() if name not in OF_THE_CALLER} | {
@@ -102,11 +110,13 @@ def run(tests: Iterable[str], mutant: Mutant | None = None, limit: float | None 
             "ACLNN_TEST_MUTANT_LOG": str(log),
             "ACLNN_TEST_OUTCOMES": str(outcomes),
         }
-        if mutant:
+        if change:
+            meant = Path(folder) / "names"
+            meant.write_text("".join(f"{name}\n" for name in change.names))
             environment |= {
-                "ACLNN_TEST_MUTANT": mutant.kind,
-                "ACLNN_TEST_MUTANT_OUTPUT": str(mutant.output),
-                "ACLNN_TEST_MUTANT_FUNCTION": mutant.function,
+                "ACLNN_TEST_MUTANT": change.kind,
+                "ACLNN_TEST_MUTANT_OUTPUT": str(change.output),
+                "ACLNN_TEST_MUTANT_NAMES": str(meant),
             }
         # As in tests.sanitize: the tree's own package must not come first.
         options = ["-q", "--tb=no", "-p", "tests.mutants.plugin", "-m", "not test_all and not deep"]
@@ -132,37 +142,54 @@ def run(tests: Iterable[str], mutant: Mutant | None = None, limit: float | None 
         return Run(ended, *read_log(log.read_text() if log.exists() else ""))
 
 
-def detected_in(kind: str, spoilt: Run, sound: Run) -> set[str]:
-    """The functions or refusals for which a test failed that has no other one."""
+def detected_in(kind: str, names: Set[str], spoilt: Run, sound: Run) -> set[str]:
+    """Those of the changed functions or refusals for which a test failed that has no other of them."""
     subjects = sound.subjects(kind)
     failed = spoilt.failed - sound.failed
-    return {next(iter(of)) for test in failed if len(of := subjects.get(test, set())) == 1}
+    return {next(iter(of)) for test in failed if len(of := subjects.get(test, set()) & names) == 1}
+
+
+def apart(names: Iterable[str], subjects: Iterable[Set[str]]) -> list[set[str]]:
+    """Groups of functions or refusals of which no test has two, so that a failure tells which it detects."""
+    beside = collections.defaultdict(set)
+    for of in subjects:
+        for name in of:
+            beside[name] |= of
+    groups: list[set[str]] = []
+    for name in sorted(names, key=lambda name: (-len(beside[name]), name)):
+        group = next((group for group in groups if not group & beside[name]), None)
+        if group is None:
+            groups.append(group := set())
+        group.add(name)
+    return groups
 
 
 def mutants_of(kind: str, output: int, possible: set[str], sound: Run, limit: float) -> dict[Mutant, bool]:
     """The mutants of one kind, and whether a test detects them; no run takes longer than `limit` seconds."""
-    if not possible:
-        return {}
+    subjects = sound.subjects(kind)
+    found: dict[str, bool] = {}
 
-    def tests_of(names: set[str]) -> list[str]:
-        subjects = sound.subjects(kind)
-        return [test for test in sound.outcomes if names & subjects.get(test, set())]
+    def attempt(names: set[str]) -> set[str]:
+        """Changes these together; returns those of which nothing is known."""
+        tests = [test for test in sound.outcomes if names & subjects.get(test, set())]
+        spoilt = run(tests, Change(kind, output, frozenset(names)), limit)
+        if spoilt is OVERDUE and len(names) == 1:
+            found[next(iter(names))] = True  # a test that hangs detects it
+            return set()
+        killed = detected_in(kind, names, spoilt, sound)
+        reached = set().union(*spoilt.subjects(kind).values())
+        found.update({name: name in killed for name in spoilt.changed & names if name in killed or name in reached})
+        # A test or a process may have ended before it came to the others.
+        return names - reached
 
-    spoilt = run(tests_of(possible), Mutant("", output, kind), limit)
-    killed = detected_in(kind, spoilt, sound)
-    found = {Mutant(name, output, kind): True for name in spoilt.changed & possible & killed}
-    reached = set().union(*spoilt.subjects(kind).values())
-    # Also separately those that were not reached, because a test or a process ended before.
-    for name in sorted((spoilt.changed & possible | possible - reached) - killed):
-        mutant = Mutant(name, output, kind)
-        alone = run(tests_of({name}), mutant, limit)
-        if alone is OVERDUE:
-            found[mutant] = True  # a test that hangs detects it
-        elif name in alone.changed:
-            found[mutant] = bool(alone.failed - sound.failed)
+    attempt(possible)
+    for group in apart(possible - {name for name, is_killed in found.items() if is_killed}, subjects.values()):
+        unknown = attempt(group)
+        for name in sorted(unknown if len(group) > 1 else ()):
+            attempt({name})
     survivors = list(found.values()).count(False)
     print(f"{kind} of output {output}: {len(found)} changed, {survivors} not detected", flush=True)
-    return found
+    return {Mutant(name, output, kind): is_killed for name, is_killed in found.items()}
 
 
 def functions_in(path: Path, every: set[str]) -> set[str]:

@@ -16,9 +16,7 @@ int reported(int status, std::string& message) {
     if (character == '\n' || character == '\t') character = ' ';
   }
   const std::string kind = mutants::setting("ACLNN_TEST_MUTANT");
-  const std::string wanted = mutants::setting("ACLNN_TEST_MUTANT_FUNCTION");
-  const bool is_changed =
-      (kind == "text" || kind == "status") && (wanted.empty() || wanted == name);
+  const bool is_changed = (kind == "text" || kind == "status") && mutants::is_named(name);
   mutants::note(mutants::setting("PYTEST_CURRENT_TEST") + "\t" + name + "\t-1\t" +
                 (is_changed ? "1" : "0") + "\n");
   if (!is_changed) return status;

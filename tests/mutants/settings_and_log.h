@@ -3,8 +3,8 @@
 //
 // ACLNN_TEST_MUTANT            the kind of change; without it nothing changes
 // ACLNN_TEST_MUTANT_OUTPUT     the index of the output
-// ACLNN_TEST_MUTANT_FUNCTION   the function, such as aclnnElu, or the refusal; without it all are
-//                              changed
+// ACLNN_TEST_MUTANT_NAMES      a file with the functions, such as aclnnElu, or refusals, a line each;
+//                              without it all are changed
 // ACLNN_TEST_MUTANT_LOG        a file that gets a line for each test and function: the test, the
 //                              function, its number of outputs, and 1 if the output was changed;
 //                              one for each test and refusal, with -1 outputs; and one for each
@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <string>
@@ -24,6 +25,17 @@ namespace mutants {
 inline std::string setting(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr ? value : "";
+}
+
+// Whether a function or a refusal is to be changed.
+inline bool is_named(const std::string& name) {
+  static const std::set<std::string> names = [] {
+    std::ifstream file(setting("ACLNN_TEST_MUTANT_NAMES"));
+    std::set<std::string> lines;
+    for (std::string line; std::getline(file, line);) lines.insert(line);
+    return lines;
+  }();
+  return names.empty() || names.contains(name);
 }
 
 inline void note(const std::string& line) {

@@ -200,10 +200,9 @@ aclnnStatus compute_call(aclOpExecutor& executor) {
     if (argument.is_input) inputs.emplace_back(*argument.view);
   }
   const std::string name = mutants::setting("ACLNN_TEST_MUTANT");
-  const std::string function = mutants::setting("ACLNN_TEST_MUTANT_FUNCTION");
   const size_t index =
       std::strtoul(mutants::setting("ACLNN_TEST_MUTANT_OUTPUT").c_str(), nullptr, 10);
-  const bool is_meant = (function.empty() || function == executor.api) && index < outputs.size();
+  const bool is_meant = mutants::is_named(executor.api) && index < outputs.size();
   const std::string before = is_meant ? outputs[index].bytes() : "";
   const aclnnStatus status = executor.compute(executor.workspace);
   if (status != ACL_SUCCESS) return status;

@@ -434,7 +434,7 @@ TEST(too_little_room_is_an_error_of_the_stream) {
   CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
   CHECK_EQ(aclnnMaskedSelect(nullptr, 0, s.executor, stream), OK);
   CHECK_EQ(aclrtSynchronizeStream(stream), 507015);
-  CHECK(told("aclnnMaskedSelect: the computation failed: the output has memory for 2 elements"));
+  CHECK(told("aclnnMaskedSelect: the computation failed: out has memory for 2 elements"));
   aclrtDestroyStreamForce(stream);
   for (auto* each : {x, m, y}) aclDestroyTensor(each);
 }
@@ -615,43 +615,28 @@ struct AttentionOptions {
   char* softmax_layout = nullptr;
 };
 
-TEST(attention_refuses_what_it_does_not_emulate) {
-  const int64_t before = alive();
-  float a[64] = {};
-  int64_t zero = 0;
-  char layout[] = "BNSD";
-  char varying[] = "TND";
-  char nothing[] = "";
-  aclTensor* x = tensor(a, {1, 1, 2, 4});
-  aclTensor* bfloat = tensor(a, {1, 1, 2, 4}, ACL_BF16);
-  aclTensor* statistics = tensor(a, {1, 1, 2, 8});
-  aclTensor* square = tensor(a, {1, 1, 2, 2});
-  aclIntArray* list = aclCreateIntArray(&zero, 1);
-  aclIntArray* none = aclCreateIntArray(&zero, 0);
-  aclTensor* q = x;
-  AttentionOptions with;
-  Stage1 s;
-
-  const auto forward = [&] {
+// Calls of the four functions of fused attention. The destructor checks that nothing is left.
+struct Attention {
+  aclnnStatus forward(const AttentionOptions& with) {
     return aclnnFlashAttentionScoreGetWorkspaceSize(
         q, q, q, with.shift, nullptr, with.padding_mask, nullptr, with.prefix, 0.5, 1, 9, 9, 1,
         layout, 0, 0, statistics, statistics, nullptr, q, &s.size, &s.executor);
-  };
-  const auto backward = [&] {
+  }
+  aclnnStatus backward(const AttentionOptions& with) {
     return aclnnFlashAttentionScoreGradGetWorkspaceSize(
         q, q, q, q, with.shift, nullptr, with.padding_mask, nullptr, statistics, statistics,
         nullptr, q, with.prefix, 0.5, 1, 9, 9, 1, layout, 0, 0, q, q, q, nullptr, &s.size,
         &s.executor);
-  };
-  const auto forward_v4 = [&] {
+  }
+  aclnnStatus forward_v4(const AttentionOptions& with) {
     return aclnnFlashAttentionScoreV4GetWorkspaceSize(
         q, q, q, with.shift, nullptr, with.padding_mask, nullptr, with.query_rope, with.key_rope,
         with.scale_q, with.scale_k, with.scale_v, with.sink, with.prefix, with.query_lengths,
         with.key_lengths, with.query_starts, with.key_starts, 0.5, 1, 9, 9, 1, layout, 0, 0,
         with.out_dtype, with.pse_type, with.softmax_layout, 0, 0, statistics, statistics, nullptr,
         q, &s.size, &s.executor);
-  };
-  const auto backward_v4 = [&] {
+  }
+  aclnnStatus backward_v4(const AttentionOptions& with) {
     return aclnnFlashAttentionScoreGradV4GetWorkspaceSize(
         q, q, q, q, with.shift, nullptr, with.padding_mask, nullptr, statistics, statistics,
         nullptr, q, with.sink, with.query_rope, with.key_rope, with.scale_q, with.scale_k,
@@ -659,74 +644,106 @@ TEST(attention_refuses_what_it_does_not_emulate) {
         with.key_lengths, with.query_starts, with.key_starts, 0.5, 1, 9, 9, 1, layout,
         with.softmax_layout, 0, 0, with.pse_type, 0, 0, with.out_dtype, q, q, q, nullptr, nullptr,
         nullptr, nullptr, &s.size, &s.executor);
-  };
-  const auto refused = [&](const auto& call, const AttentionOptions& options,
-                           const std::string& start) {
-    with = options;
-    CHECK_EQ(call(), 161002);
-    CHECK(told(start));
-  };
-  const auto taken = [&](const auto& call, const AttentionOptions& options) {
-    with = options;
-    CHECK_EQ(call(), OK);
+  }
+  using Function = aclnnStatus (Attention::*)(const AttentionOptions&);
+
+  void takes(Function function, const AttentionOptions& options) {
+    CHECK_EQ((this->*function)(options), OK);
     aclDestroyAclOpExecutor(s.executor);
-  };
-
-  for (const AttentionOptions& options :
-       {AttentionOptions{}, {.shift = square}, {.prefix = none}, {.prefix = list}}) {
-    taken(forward, options);
-    taken(backward, options);
-    taken(forward_v4, options);
-    taken(backward_v4, options);
   }
-  refused(forward, {.padding_mask = square},
-          "aclnnFlashAttentionScore: paddingMaskOptional is given");
-  refused(backward, {.padding_mask = square},
-          "aclnnFlashAttentionScoreGrad: paddingMaskOptional is given");
-
-  const auto both = [&](const AttentionOptions& options, const std::string& text) {
-    refused(forward_v4, options, "aclnnFlashAttentionScoreV4: " + text);
-    refused(backward_v4, options, "aclnnFlashAttentionScoreGradV4: " + text);
-  };
-  both({.padding_mask = square}, "paddingMaskOptional is given, expected null");
-  both({.query_rope = x}, "queryRopeOptional is given");
-  both({.key_rope = x}, "keyRopeOptional is given");
-  both({.scale_q = x}, "dScaleQOptional is given");
-  both({.scale_k = x}, "dScaleKOptional is given");
-  both({.scale_v = x}, "dScaleVOptional is given");
-  refused(backward_v4, {.scale_dy = x}, "dScaleDyOptional is given");
-  refused(backward_v4, {.scale_o = x}, "dScaleOOptional is given");
-  refused(forward_v4, {.sink = x}, "sinkOptional is given");
-  refused(backward_v4, {.sink = x}, "sinkInOptional is given");
-  both({.query_lengths = list}, "actualSeqQLenOptional is given");
-  both({.key_lengths = list}, "actualSeqKvLenOptional is given");
-  refused(forward_v4, {.softmax_layout = varying}, "softmaxOutLayout is given");
-  refused(backward_v4, {.softmax_layout = varying}, "softmaxInLayout is given");
-  refused(forward_v4, {.pse_type = 2},
-          "realShiftOptional is null, expected the slopes of a shift of pseType 2");
-  refused(backward_v4, {.pse_type = 2},
-          "pseShiftOptional is null, expected the slopes of a shift of pseType 2");
-  both({.pse_type = 4}, "pseType is 4, expected 0 to 3");
-  both({.pse_type = -1}, "pseType is -1, expected 0 to 3");
-  both({.out_dtype = 1}, "outDtype is 1, expected 0, or 1 with a query of BFLOAT16");
-
-  // Values that change nothing.
-  for (const AttentionOptions& options : {AttentionOptions{.pse_type = 0},
-                                          {.query_lengths = none},
-                                          {.softmax_layout = nothing},
-                                          {.query_starts = list},
-                                          {.key_starts = list}}) {
-    taken(forward_v4, options);
-    taken(backward_v4, options);
+  void refuses(Function function, const AttentionOptions& options, const std::string& start) {
+    CHECK_EQ((this->*function)(options), 161002);
+    CHECK(told(start));
   }
-  q = bfloat;
-  taken(forward_v4, {.out_dtype = 1});
-  taken(backward_v4, {.out_dtype = 1});
-  both({.out_dtype = 2}, "outDtype is 2");
+  void v4_takes(const AttentionOptions& options) {
+    takes(&Attention::forward_v4, options);
+    takes(&Attention::backward_v4, options);
+  }
+  void v4_refuses(const AttentionOptions& options, const std::string& text) {
+    refuses(&Attention::forward_v4, options, "aclnnFlashAttentionScoreV4: " + text);
+    refuses(&Attention::backward_v4, options, "aclnnFlashAttentionScoreGradV4: " + text);
+  }
 
-  for (auto* each : {x, bfloat, statistics, square}) aclDestroyTensor(each);
-  for (auto* each : {list, none}) aclDestroyIntArray(each);
-  CHECK_EQ(alive(), before);
+  ~Attention() {
+    for (auto* each : {x, bfloat, statistics, square}) aclDestroyTensor(each);
+    for (auto* each : {list, none}) aclDestroyIntArray(each);
+    CHECK_EQ(alive(), before);
+  }
+
+  const int64_t before = alive();
+  float a[64] = {};
+  int64_t zero = 0;
+  char layout[5] = "BNSD";
+  aclTensor* const x = tensor(a, {1, 1, 2, 4});
+  aclTensor* const bfloat = tensor(a, {1, 1, 2, 4}, ACL_BF16);
+  aclTensor* const statistics = tensor(a, {1, 1, 2, 8});
+  aclTensor* const square = tensor(a, {1, 1, 2, 2});
+  aclIntArray* const list = aclCreateIntArray(&zero, 1);
+  aclIntArray* const none = aclCreateIntArray(&zero, 0);
+  aclTensor* q = x;  // query, key, value, and what has their shape
+  Stage1 s;
+};
+
+TEST(attention_takes_a_shift_and_a_prefix) {
+  Attention attention;
+  const AttentionOptions accepted[] = {
+      {}, {.shift = attention.square}, {.prefix = attention.none}, {.prefix = attention.list}};
+  for (const AttentionOptions& options : accepted) {
+    attention.takes(&Attention::forward, options);
+    attention.takes(&Attention::backward, options);
+    attention.v4_takes(options);
+  }
+}
+
+TEST(attention_takes_values_that_change_nothing) {
+  Attention attention;
+  char nothing[] = "";
+  const AttentionOptions without_effect[] = {{.pse_type = 0},
+                                             {.query_lengths = attention.none},
+                                             {.softmax_layout = nothing},
+                                             {.query_starts = attention.list},
+                                             {.key_starts = attention.list}};
+  for (const AttentionOptions& options : without_effect) attention.v4_takes(options);
+}
+
+TEST(attention_refuses_what_it_does_not_emulate) {
+  Attention attention;
+  constexpr auto kForward = &Attention::forward_v4, kBackward = &Attention::backward_v4;
+  char varying[] = "TND";
+  aclTensor *const x = attention.x, *const square = attention.square;
+  attention.refuses(&Attention::forward, {.padding_mask = square},
+                    "aclnnFlashAttentionScore: paddingMaskOptional is given");
+  attention.refuses(&Attention::backward, {.padding_mask = square},
+                    "aclnnFlashAttentionScoreGrad: paddingMaskOptional is given");
+  attention.v4_refuses({.padding_mask = square}, "paddingMaskOptional is given, expected null");
+  attention.v4_refuses({.query_rope = x}, "queryRopeOptional is given");
+  attention.v4_refuses({.key_rope = x}, "keyRopeOptional is given");
+  attention.v4_refuses({.scale_q = x}, "dScaleQOptional is given");
+  attention.v4_refuses({.scale_k = x}, "dScaleKOptional is given");
+  attention.v4_refuses({.scale_v = x}, "dScaleVOptional is given");
+  attention.refuses(kBackward, {.scale_dy = x}, "dScaleDyOptional is given");
+  attention.refuses(kBackward, {.scale_o = x}, "dScaleOOptional is given");
+  attention.refuses(kForward, {.sink = x}, "sinkOptional is given");
+  attention.refuses(kBackward, {.sink = x}, "sinkInOptional is given");
+  attention.v4_refuses({.query_lengths = attention.list}, "actualSeqQLenOptional is given");
+  attention.v4_refuses({.key_lengths = attention.list}, "actualSeqKvLenOptional is given");
+  attention.refuses(kForward, {.softmax_layout = varying}, "softmaxOutLayout is given");
+  attention.refuses(kBackward, {.softmax_layout = varying}, "softmaxInLayout is given");
+  attention.refuses(kForward, {.pse_type = 2},
+                    "realShiftOptional is null, expected the slopes of a shift of pseType 2");
+  attention.refuses(kBackward, {.pse_type = 2},
+                    "pseShiftOptional is null, expected the slopes of a shift of pseType 2");
+  attention.v4_refuses({.pse_type = 4}, "pseType is 4, expected 0 to 3");
+  attention.v4_refuses({.pse_type = -1}, "pseType is -1, expected 0 to 3");
+}
+
+TEST(attention_has_an_output_type_for_bfloat16_alone) {
+  Attention attention;
+  attention.v4_refuses({.out_dtype = 1},
+                       "outDtype is 1, expected 0, or 1 with a query of BFLOAT16");
+  attention.q = attention.bfloat;
+  attention.v4_takes({.out_dtype = 1});
+  attention.v4_refuses({.out_dtype = 2}, "outDtype is 2");
 }
 
 TEST(empty_tensors) {

@@ -134,20 +134,21 @@ NAMED_OPERATOR(GroupNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In
                (Out, mean), (Out, variance), (Attribute<int64_t>, num_groups),
                (Only, data_format, "NCHW"), (Attribute<double>, eps),
                (Unused<Attribute<bool>>, is_training, "reserved")) {
-  const GroupNormalization of(x, gamma, beta, num_groups, eps.value_or(1e-4));
-  y = of.result;
-  mean = of.mean.reshape(mean->sizes());
-  variance = of.variance.reshape(variance->sizes());
+  const GroupNormalization normalized(x, gamma, beta, num_groups, eps.value_or(1e-4));
+  y = normalized.result;
+  mean = normalized.mean.reshape(mean->sizes());
+  variance = normalized.variance.reshape(variance->sizes());
 }
 NAMED_OPERATOR(GroupNormSwish, (Floating<In>, x), (Floating<In>, gamma), (Floating<In>, beta),
                (Out, y), (Out, mean), (Out, rstd), (Attribute<int64_t>, num_groups),
                (Only, data_format, "NCHW"), (Attribute<double>, eps),
                (Attribute<bool>, activate_swish), (Attribute<double>, swish_scale)) {
-  const GroupNormalization of(x, gamma, beta, num_groups, eps.value_or(1e-5));
+  const GroupNormalization normalized(x, gamma, beta, num_groups, eps.value_or(1e-5));
   const bool is_swish = activate_swish.value_or(true);
-  y = is_swish ? of.result * at::sigmoid(of.result * swish_scale.value_or(1)) : of.result;
-  mean = of.mean.reshape(mean->sizes());
-  rstd = of.rstd.reshape(rstd->sizes());
+  y = is_swish ? normalized.result * at::sigmoid(normalized.result * swish_scale.value_or(1))
+               : normalized.result;
+  mean = normalized.mean.reshape(mean->sizes());
+  rstd = normalized.rstd.reshape(rstd->sizes());
 }
 NAMED_OPERATOR(BNInfer, (Floating<In>, x), (Floating<In>, scale), (Floating<In>, offset),
                (Floating<In>, mean), (Floating<In>, variance), (Out, y),

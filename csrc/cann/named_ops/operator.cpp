@@ -328,7 +328,7 @@ void expect_value(const char* name, const AttributeValue* value, std::string_vie
   EXPECT(false, "attribute ", name, " is not ", values, ", which alone the host CANN emulates");
 }
 
-void expect_repeats(const char* name, const std::optional<Integers>& sizes, const char* of,
+void expect_repeats(const char* name, const std::optional<Integers>& sizes, const char* tensor_name,
                     const at::Tensor& tensor) {
   if (!sizes) return;
   const at::IntArrayRef found = *sizes, shape = tensor.sizes();
@@ -336,7 +336,7 @@ void expect_repeats(const char* name, const std::optional<Integers>& sizes, cons
   // CANN describes a tensor without dimensions as one of one element.
   const bool is_of_scalar = shape.empty() && found == at::IntArrayRef{1};
   EXPECT(found == last || is_of_scalar, name, " is ", found, ", expected ", last,
-         ", as the shape of ", of, " is");
+         ", as the shape of ", tensor_name, " is");
 }
 
 int64_t integer_of(const char* name, double number) {

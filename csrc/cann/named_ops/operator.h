@@ -126,7 +126,7 @@ struct HostFloats {
 
 // Refuses sizes that are not the last ones of the tensor whose shape they repeat. Absent or empty
 // sizes are accepted.
-void expect_repeats(const char* name, const std::optional<Integers>& sizes, const char* of,
+void expect_repeats(const char* name, const std::optional<Integers>& sizes, const char* tensor_name,
                     const at::Tensor& tensor);
 
 // The number of a list of one number.

@@ -38,8 +38,8 @@ int64_t elements_of(const Integers& shape) {
   return elements;
 }
 
-int64_t axis_of(const std::optional<Integers>& axes) {
-  return one_of("axis", axes.value_or(Integers{-1}));
+int64_t axis_of(const char* name, const std::optional<Integers>& axes) {
+  return one_of(name, axes.value_or(Integers{-1}));
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ NAMED_OPERATOR(AxpyWithSoftmaxAndDropOutDoMask, (Floating<In>, x1), (Floating<In
                (Out, y1), (Out, y2), (Attribute<double>, alpha),
                (Attribute<double>, input_keep_prob), (Attribute<Integers>, axis)) {
   const at::Tensor sum = wide(x1) + wide(x2) * alpha.value_or(1);
-  const at::Tensor softmax = at::softmax(sum, axis_of(axis));
+  const at::Tensor softmax = at::softmax(sum, axis_of("axis", axis));
   y1 = softmax;
   y2 = kept(softmax, is_kept(mask, softmax), scale_of(input_keep_prob.value_or(1)));
 }
@@ -87,8 +87,9 @@ NAMED_OPERATOR(DropoutWithMulsAndSoftmaxGrad, (Floating<In>, y_grad), (In, mask)
   expect_shape("y_grad", y_grad, softmax.sizes());
   const at::Tensor grads =
       kept(y_grad, is_kept(mask, softmax), scale_of(input_keep_prob.value_or(1)));
-  x_grad = at::_softmax_backward_data(grads, softmax, axis_of(axes), softmax.scalar_type()) *
-           alpha.value_or(1);
+  x_grad =
+      at::_softmax_backward_data(grads, softmax, axis_of("axes", axes), softmax.scalar_type()) *
+      alpha.value_or(1);
 }
 // The coordinates of at most `count` true elements, in order; the rest of y and mask is 0 and
 // false.

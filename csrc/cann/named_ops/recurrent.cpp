@@ -99,7 +99,7 @@ auto lstm(const at::Tensor& x, const at::Tensor& input_weight, const at::Tensor&
   at::Tensor h = state("init_h", init_h, x, hidden), c = state("init_c", init_c, x, hidden);
   LstmOutputs out;
   for (int64_t n = 0; n < steps_to_compute(x); ++n) {
-    const int64_t step = place_of_step(n, x.size(0), backwards);
+    const int64_t step = step_index(n, x.size(0), backwards);
     at::Tensor gates =
         at::matmul(wide(x[step]), wide(input_weight)) + at::matmul(h, wide(hidden_weight));
     if (bias) gates = gates + wide(*bias);
@@ -160,7 +160,7 @@ LstmGradients lstm_gradients(const LstmTrace& t, const at::Tensor& input_weight,
   out.of_c = out.of_h;
   const bool is_all = steps_to_compute(t.x) == steps;
   for (int64_t n = 0; n < steps_to_compute(t.x); ++n) {
-    const int64_t step = place_of_step(n, steps, !backwards);
+    const int64_t step = step_index(n, steps, !backwards);
     const int64_t last = backwards ? step + 1 : step - 1;
     const bool is_first = n == steps - 1 || !is_all;
     const at::Tensor h_before = is_first ? init_h : wide(t.h[last]);
@@ -191,15 +191,17 @@ LstmGradients lstm_gradients(const LstmTrace& t, const at::Tensor& input_weight,
   return out;
 }
 
-void check_lstm(const at::Tensor& x, const at::Tensor& of_input, const at::Tensor& of_hidden,
-                const std::optional<std::string>& cell_type) {
+void expect_lstm(const std::optional<std::string>& cell_type) {
   expect_text("cell_type", cell_type.value_or("LSTM"), {"LSTM"});
+}
+
+// Checks the weights of x and those of the hidden state.
+void check_lstm_weights(const at::Tensor& x, const char* input_name, const at::Tensor& of_input,
+                        const char* hidden_name, const at::Tensor& of_hidden) {
   expect_dims("x", x, 3);
-  const int64_t hidden = hidden_size("the weight of x", of_input, 4);
-  EXPECT(of_input.size(0) == x.size(2) && of_hidden.size(0) == hidden &&
-             of_hidden.size(1) == of_input.size(1),
-         "the weights of x and of the hidden state have shapes ", of_input.sizes(), " and ",
-         of_hidden.sizes(), ", expected (", x.size(2), ", 4 * H) and (H, 4 * H)");
+  const int64_t hidden = hidden_size(input_name, of_input, 4);
+  expect_shape(input_name, of_input, {x.size(2), 4 * hidden});
+  expect_shape(hidden_name, of_hidden, {hidden, 4 * hidden});
 }
 
 // Splits a matrix into the weights of x and those of the hidden state.
@@ -229,7 +231,7 @@ NAMED_OPERATOR(DynamicRNN, (Floating<In>, x), (Floating<In>, w), (Optional<In>, 
                (Attribute<double>, forget_bias), (Attribute<std::string>, gate_order),
                (Unused<Attribute<bool>>, is_training, "the gates are written in either case")) {
   const auto [of_input, of_hidden] = split(reordered(w, gate_order), x);
-  check_lstm(x, of_input, of_hidden, cell_type);
+  expect_lstm(cell_type);
   std::tie(y, output_h, output_c, i, j, f, o, tanhc) =
       lstm(x, of_input, of_hidden, reordered(b, gate_order), Lengths(seq_length, x), init_h, init_c,
            direction, forget_bias.value_or(0));
@@ -245,7 +247,8 @@ NAMED_OPERATOR(DynamicRNNV2, (Floating<In>, x), (Floating<In>, weight_input),
                (Only, stateful, "false"), (Only, merge_mode, "concat"),
                (Attribute<double>, forget_bias), (Attribute<std::string>, gate_order),
                (Unused<Attribute<bool>>, is_training, "the gates are written in either case")) {
-  check_lstm(x, weight_input, weight_hidden, cell_type);
+  expect_lstm(cell_type);
+  check_lstm_weights(x, "weight_input", weight_input, "weight_hidden", weight_hidden);
   std::tie(y, output_h, output_c, i, j, f, o, tanhc) =
       lstm(x, reordered(weight_input, gate_order), reordered(weight_hidden, gate_order),
            reordered(b, gate_order), Lengths(seq_length, x), init_h, init_c, direction,
@@ -268,7 +271,7 @@ NAMED_OPERATOR(DynamicRNNGrad, (Floating<In>, x), (Floating<In>, w),
   expect_none("mask", mask), expect_none("wci", wci), expect_none("wcf", wcf);
   expect_none("wco", wco);
   const auto [of_input, of_hidden] = split(reordered(w, gate_order), x);
-  check_lstm(x, of_input, of_hidden, cell_type);
+  expect_lstm(cell_type);
   const LstmGradients g =
       lstm_gradients({x, init_h, init_c, h, c, i, j, f, o, tanhc}, of_input, of_hidden, dy, dh, dc,
                      Lengths(seq_length, x), is_backwards(direction));
@@ -296,7 +299,8 @@ NAMED_OPERATOR(DynamicRNNV2Grad, (Floating<In>, x), (Floating<In>, w_x), (Floati
   expect_none("mask", mask), expect_none("wci", wci), expect_none("wcf", wcf);
   expect_none("wco", wco);
   const at::Tensor inputs = x.dim() == 2 ? x.unsqueeze(0) : x;
-  check_lstm(inputs, w_x, w_h, cell_type);
+  expect_lstm(cell_type);
+  check_lstm_weights(inputs, "w_x", w_x, "w_h", w_h);
   const auto steps = [&](const at::Tensor& t) {
     return t.reshape({inputs.size(0), inputs.size(1), w_h.size(0)});
   };
@@ -330,7 +334,7 @@ NAMED_OPERATOR(DynamicGRUV2, (Floating<In>, x), (Floating<In>, weight_input),
   GruOutputs out;
   at::Tensor h = state("init_h", init_h, x, hidden);
   for (int64_t n = 0; n < steps_to_compute(x); ++n) {
-    const int64_t step = place_of_step(n, x.size(0), backwards);
+    const int64_t step = step_index(n, x.size(0), backwards);
     at::Tensor of_x = at::matmul(wide(x[step]), wide(weight_input));
     at::Tensor of_h = at::matmul(h, wide(weight_hidden));
     if (bias_input) of_x = of_x + wide(*bias_input);

@@ -21,7 +21,8 @@ AlignOptions align_options(const std::optional<double>& scale, const std::option
   constexpr int64_t kMostCells = 1 << 12;
   expect_range("pooled_height", height.value_or(0), 1, kMostCells);
   expect_range("pooled_width", width.value_or(0), 1, kMostCells);
-  return {*height, *width, scale.value_or(1), samples.value_or(2), mode == 2};
+  return {*height,   *width,          scale.value_or(1), samples.value_or(2),
+          mode == 2, "spatial_scale", "sample_num"};
 }
 
 at::Tensor with_ends(const at::Tensor& rois, int64_t mode) {
@@ -79,8 +80,8 @@ void each_cell(const at::Tensor& rois, const Pooling& pooling, int64_t height, i
                               static_cast<double>(pooling.group);
     const double cell_height = std::max((std::round(box[4]) + 1) * pooling.scale - y, 0.1) /
                                static_cast<double>(pooling.group);
-    const auto bound = [](double place, int64_t size) {
-      return static_cast<int64_t>(std::clamp(place, 0.0, static_cast<double>(size)));
+    const auto bound = [](double coordinate, int64_t size) {
+      return static_cast<int64_t>(std::clamp(coordinate, 0.0, static_cast<double>(size)));
     };
     for (int64_t out = 0; out < pooling.outputs; ++out) {
       for (int64_t row = 0; row < pooling.group; ++row) {

@@ -79,7 +79,8 @@ inline void expect_float(const Output& out, at::IntArrayRef shape) {
 void expect_dtype(const char* name, const at::Tensor& tensor,
                   std::initializer_list<at::ScalarType> accepted, const char* reason = "");
 // Requires FLOAT16 or BFLOAT16.
-inline void expect_half(const char* name, const at::Tensor& tensor, const char* reason = "") {
+inline void expect_reduced_float(const char* name, const at::Tensor& tensor,
+                                 const char* reason = "") {
   expect_dtype(name, tensor, {at::kHalf, at::kBFloat16}, reason);
 }
 // Refuses all texts but these, such as modes and layouts.
@@ -137,8 +138,8 @@ inline void expect_sizes_from_0(const char* name, at::IntArrayRef sizes) {
          ", expected sizes of 0 or more");
 }
 
-// The product of sizes, for functions of ATen that do not check it. That of the sizes beside a 0
-// may be too large.
+// The product of sizes, for functions of ATen that do not check it. It refuses sizes
+// whose product overflows, even if a 0 follows.
 inline int64_t product(at::IntArrayRef sizes) {
   int64_t result = 1;
   for (const int64_t size : sizes) {

@@ -21,11 +21,11 @@ inline void expect_planes(const char* name, const at::Tensor& grad, at::IntArray
          ", expected sizes of 1 or more");
 }
 
-// The sizes of all but the last `dims` dimensions, followed by `places`.
-inline std::vector<int64_t> with_places(const at::Tensor& tensor, int64_t dims,
-                                        at::IntArrayRef places) {
+// The shape of a tensor with the sizes of its last `dims` dimensions replaced by `last`.
+inline std::vector<int64_t> with_last_sizes(const at::Tensor& tensor, int64_t dims,
+                                            at::IntArrayRef last) {
   std::vector<int64_t> sizes(tensor.sizes().begin(), tensor.sizes().end() - dims);
-  sizes.insert(sizes.end(), places.begin(), places.end());
+  sizes.insert(sizes.end(), last.begin(), last.end());
   return sizes;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a file of rows includes: the language of the rows, the checks of their arguments, ATen, and
-// these headers of the standard library. A file includes others itself.
+// The common header of the files of rows: the language of the rows, the checks of their arguments,
+// ATen, and these headers of the standard library. A file includes others itself.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

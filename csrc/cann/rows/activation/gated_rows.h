@@ -14,10 +14,11 @@ inline std::vector<int64_t> half_shape(const at::Tensor& x, int64_t dim) {
   size /= 2;
   return shape;
 }
-inline void expect_half(const char* name, const at::Tensor& half, const at::Tensor& x,
-                        int64_t dim) {
-  expect_dtype(name, half, x);
-  expect_shape(name, half, half_shape(x, dim));
+// Requires the dtype of x, and its shape with dimension `dim` halved.
+inline void expect_halved(const char* name, const at::Tensor& tensor, const at::Tensor& x,
+                          int64_t dim) {
+  expect_dtype(name, tensor, x);
+  expect_shape(name, tensor, half_shape(x, dim));
 }
 
 // A column of flags, one for each of `rows` rows: true before the sum of the groups' counts.

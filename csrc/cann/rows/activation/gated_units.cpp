@@ -33,7 +33,7 @@ void geglu(const Halves& x, int64_t approximate, Output& out, Output& out_gelu) 
   out = at::mul(x.up, activated);
   out_gelu = activated;
 }
-// `gelu` is what the forward pass wrote.
+// `gelu` is the output outGelu of the forward pass.
 at::Tensor geglu_gradient(const Halves& x, const at::Tensor& gradient, const at::Tensor& gelu,
                           int64_t dim, int64_t approximate, bool gate_is_left) {
   const at::Tensor of_gate =
@@ -45,8 +45,7 @@ at::Tensor geglu_gradient(const Halves& x, const at::Tensor& gradient, const at:
 
 // Splits the columns of a matrix into those that go through the activation and the others.
 Halves split(const at::Tensor& rows, bool is_interleaved) {
-  if (!is_interleaved) return halves(rows, 1, /*gate_is_left=*/true);
-  return {rows.slice(1, 0, std::nullopt, 2), rows.slice(1, 1, std::nullopt, 2)};
+  return is_interleaved ? interleaved_halves(rows) : halves(rows, 1, /*gate_is_left=*/true);
 }
 at::Tensor joined(const Halves& parts, bool is_interleaved) {
   if (!is_interleaved) return at::cat({parts.gate, parts.up}, 1);
@@ -64,9 +63,8 @@ void clipped_swiglu(const at::Tensor& x, const OptionalTensor& groups, int64_t d
   expect_limit(limit);
   expect_shape("out", out, half_shape(x, position));
   const Halves parts = split(as_matrix(wide(x), position), is_interleaved);
-  const at::Tensor up = at::clamp(parts.up, -limit, limit);
-  const at::Tensor gate = at::clamp_max(clamps_after ? at::silu(parts.gate) : parts.gate, limit);
-  at::Tensor result = clamps_after ? gate * up : gate * at::sigmoid(gate * alpha) * (up + bias);
+  at::Tensor result = clamps_after ? swiglu_clamped_after(parts, limit)
+                                   : biased_swiglu(clamped(parts, limit), alpha, bias);
   if (groups) {
     result = at::where(is_in_groups(*groups, rows_before(x, position)), result,
                        as_matrix(wide(out), position));
@@ -100,9 +98,7 @@ ACLNN(SwigluClamp, (Floating<In>, x), (double, limit), (SameDtype<Out>, y, "x"))
   expect_limit(limit);
   EXPECT(x.dim() > 0 && x.size(-1) % 2 == 0, "x has shape ", x.sizes(),
          ", expected an even last dimension");
-  const auto halves = wide(x).chunk(2, -1);
-  const c10::Scalar most(limit.value());
-  y = at::silu(halves[0]).clamp_max(most) * halves[1].clamp(-limit.value(), most);
+  y = swiglu_clamped_after(halves(wide(x), -1, /*gate_is_left=*/true), limit);
 }
 // out is the left half times GELU of the right half; outGelu is that GELU.
 ACLNN(GeGlu, (Floating<In>, self), (int64_t, dim), (int64_t, approximate),
@@ -172,11 +168,10 @@ ACLNN(ClippedSwigluGrad, (Floating<In>, gradY), (Floating<In>, x),
       (double, bias), (bool, interleaved), (Like<Out>, gradXOut, "x")) {
   const int64_t position = dim_of(dim, x);
   expect_limit(limit);
-  expect_half("gradY", gradY, x, position);
+  expect_halved("gradY", gradY, x, position);
   const at::Tensor gradient = as_matrix(wide(gradY), position);
   const Halves parts = split(as_matrix(wide(x), position), interleaved);
-  const at::Tensor gate = at::clamp_max(parts.gate, limit.value());
-  const at::Tensor up = at::clamp(parts.up, -limit.value(), limit.value());
+  const auto [gate, up] = clamped(parts, limit);
   const at::Tensor s = at::sigmoid(gate * alpha.value());
   const at::Tensor of_gate =
       gradient * (up + bias.value()) * s * (1 + gate * (1 - s) * alpha.value());
@@ -196,14 +191,14 @@ ACLNN(ClippedSwigluGrad, (Floating<In>, gradY), (Floating<In>, x),
 ACLNN(SituGlu, (Floating<In>, x), (int64_t, dim), (double, beta), (double, linearBeta),
       (bool, activateLeft), (Out, out)) {
   const int64_t position = dim_of(dim, x);
-  expect_half("out", out, x, position);
+  expect_halved("out", out, x, position);
   const Halves parts = halves(as_matrix(wide(x), position), 1, activateLeft);
   out = situ(parts, beta, linearBeta).reshape(out->sizes());
 }
 ACLNN(SituGluGrad, (Floating<In>, gradY), (Floating<In>, x), (int64_t, dim), (double, beta),
       (double, linearBeta), (bool, activateLeft), (Like<Out>, out, "x")) {
   const int64_t position = dim_of(dim, x);
-  expect_half("gradY", gradY, x, position);
+  expect_halved("gradY", gradY, x, position);
   const Halves parts = halves(as_matrix(wide(x), position), 1, activateLeft);
   const at::Tensor gradient = as_matrix(wide(gradY), position);
   const at::Tensor t = at::tanh(parts.gate / beta.value());

@@ -23,8 +23,28 @@ inline Halves halves(const at::Tensor& x, int64_t dim, bool gate_is_left, const 
   return gate_is_left ? Halves{left, right} : Halves{right, left};
 }
 
+// Splits the last dimension, with the gate at the even positions.
+inline Halves interleaved_halves(const at::Tensor& x) {
+  return {x.slice(-1, 0, std::nullopt, 2), x.slice(-1, 1, std::nullopt, 2)};
+}
+
 inline at::Tensor swiglu(const Halves& x) {
   return at::silu(x.gate) * x.up;
+}
+
+// Bounds the gate from above, and up from both sides.
+inline Halves clamped(const Halves& x, double limit) {
+  return {at::clamp_max(x.gate, limit), at::clamp(x.up, -limit, limit)};
+}
+
+inline at::Tensor biased_swiglu(const Halves& x, double alpha, double bias) {
+  return x.gate * at::sigmoid(x.gate * alpha) * (x.up + bias);
+}
+
+// SwiGLU whose gate is clamped after its activation.
+inline at::Tensor swiglu_clamped_after(const Halves& x, double limit) {
+  const Halves bounded = clamped({at::silu(x.gate), x.up}, limit);
+  return bounded.gate * bounded.up;
 }
 
 // beta * tanh(gate / beta) * sigmoid(gate) * up. A positive linear_beta bounds up in the same way.

@@ -22,8 +22,8 @@ ACLNN(HardShrink, (Floating<In>, self), (Number, lambd), (Like<Out>, out, "self"
   const at::Tensor x = wide(self);
   out = x.masked_fill((x > lambd).logical_or(x < -lambd).logical_not(), 0);
 }
-// Behaviour of HardshrinkBackward, HardtanhBackward, SoftshrinkBackward: Where self is NaN, the
-// gradient is gradOutput.
+// Behaviour of HardshrinkBackward, HardtanhBackward, SoftshrinkBackward: The gradient is gradOutput
+// if self is NaN.
 ACLNN(HardshrinkBackward, (Floating<In>, gradOutput), (Floating<In>, self), (Number, lambd),
       (Out, gradInput)) {
   gradInput = hard_shrink(gradOutput, self, lambd);

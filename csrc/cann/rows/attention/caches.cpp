@@ -190,7 +190,7 @@ at::Tensor by_channel(const char* name, const at::Tensor& parameters, int64_t he
 at::Tensor antiquantised(const at::Tensor& elements, const Antiquantisation& antiquant,
                          const Span& span, int64_t batches) {
   enum Mode { kByChannel = 0, kByToken = 1, kByHead = 2, kByTokenAndHead = 3 };
-  const char* const name = antiquant.name;
+  const char* const name = antiquant.scale_name;
   const int64_t heads = elements.size(0), end = span.start + span.length;
   const auto shaped = [&](const at::Tensor& stored) -> at::Tensor {
     const at::Tensor parameters = stored.to(at::kFloat);
@@ -217,13 +217,13 @@ at::Tensor antiquantised(const at::Tensor& elements, const Antiquantisation& ant
             .select(0, span.batch)
             .narrow(1, span.start, span.length);
       default:
-        EXPECT(false, "the antiquant mode for ", name, " is ", antiquant.mode,
+        EXPECT(false, antiquant.mode_name, " is ", antiquant.mode,
                ", expected 0 to 3; the host CANN does not emulate scales in pages or groups");
     }
   };
   at::Tensor result = elements.to(at::kFloat);
   if (given(antiquant.offset)) {
-    EXPECT(antiquant.offset->sizes() == antiquant.scale->sizes(), "the offset for ", name,
+    EXPECT(antiquant.offset->sizes() == antiquant.scale->sizes(), antiquant.offset_name,
            " has shape ", antiquant.offset->sizes(), ", expected ", antiquant.scale->sizes());
     result = result + shaped(*antiquant.offset);
   }

@@ -61,10 +61,12 @@ void attend(Version& row) {
   arguments.dequant_scale2 = row.deqScale2Optional;
   arguments.quant_scale2 = row.quantScale2Optional;
   arguments.quant_offset2 = row.quantOffset2Optional;
-  arguments.key_antiquant = {"keyAntiquantScaleOptional", row.keyAntiquantScaleOptional,
-                             row.keyAntiquantOffsetOptional, row.keyAntiquantMode};
-  arguments.value_antiquant = {"valueAntiquantScaleOptional", row.valueAntiquantScaleOptional,
-                               row.valueAntiquantOffsetOptional, row.valueAntiquantMode};
+  arguments.key_antiquant = {
+      "keyAntiquantScaleOptional",   "keyAntiquantOffsetOptional",   "keyAntiquantMode",
+      row.keyAntiquantScaleOptional, row.keyAntiquantOffsetOptional, row.keyAntiquantMode};
+  arguments.value_antiquant = {
+      "valueAntiquantScaleOptional",   "valueAntiquantOffsetOptional",   "valueAntiquantMode",
+      row.valueAntiquantScaleOptional, row.valueAntiquantOffsetOptional, row.valueAntiquantMode};
   arguments.block_table = row.blockTableOptional;
   arguments.query_padding = row.queryPaddingSizeOptional;
   arguments.key_padding = row.kvPaddingSizeOptional;
@@ -99,9 +101,10 @@ void attend_without_suffix(Version& row) {
   arguments.query_padding = row.queryPaddingSize;
   arguments.key_padding = row.kvPaddingSize;
   if constexpr (requires { row.outType; }) {
-    arguments.key_antiquant = {"keyAntiquantScale", row.keyAntiquantScale, row.keyAntiquantOffset,
-                               row.keyAntiquantMode};
-    arguments.value_antiquant = {"valueAntiquantScale", row.valueAntiquantScale,
+    arguments.key_antiquant = {"keyAntiquantScale",   "keyAntiquantOffset",   "keyAntiquantMode",
+                               row.keyAntiquantScale, row.keyAntiquantOffset, row.keyAntiquantMode};
+    arguments.value_antiquant = {"valueAntiquantScale",    "valueAntiquantOffset",
+                                 "valueAntiquantMode",     row.valueAntiquantScale,
                                  row.valueAntiquantOffset, row.valueAntiquantMode};
     arguments.key_prefix = row.keySharedPrefix;
     arguments.value_prefix = row.valueSharedPrefix;

@@ -2,8 +2,8 @@
 
 #include "cann/rows/row.h"
 
-// What kinds of attention share: norms, rotations and parts of heads, checks, distances of queries
-// and keys.
+// Shared by the kinds of attention: norms, rotations and parts of heads, checks, distances of
+// queries and keys.
 namespace aclnn_host {
 
 // Concatenates the elements of heads and their rotary part, if there is one.

@@ -96,7 +96,7 @@ class Inference {
     if (key.scalar_type() == at::kChar && !is_quantised()) {
       EXPECT(a_.key_antiquant.is_given() && a_.value_antiquant.is_given(),
              "key has dtype INT8, expected the dtype of query, or scales in ",
-             a_.key_antiquant.name);
+             a_.key_antiquant.scale_name);
     }
     const at::ScalarType out_type = out->scalar_type();
     const bool is_plain = is_quantised() ? out_type == at::kHalf : out_type == type;
@@ -382,8 +382,20 @@ void split_antiquant(InferenceArguments& arguments, const std::optional<at::Tens
   const auto half = [](const std::optional<at::Tensor>& both, int64_t i) {
     return given(both) ? std::optional(both->select(0, i)) : std::nullopt;
   };
-  arguments.key_antiquant = {"antiquantScale", half(scale, 0), half(offset, 0), mode, true};
-  arguments.value_antiquant = {"antiquantScale", half(scale, 1), half(offset, 1), mode, true};
+  arguments.key_antiquant = {"antiquantScale",
+                             "antiquantOffset",
+                             "antiquantMode",
+                             half(scale, 0),
+                             half(offset, 0),
+                             mode,
+                             true};
+  arguments.value_antiquant = {"antiquantScale",
+                               "antiquantOffset",
+                               "antiquantMode",
+                               half(scale, 1),
+                               half(offset, 1),
+                               mode,
+                               true};
 }
 
 void infer_attention(const InferenceArguments& arguments, Output& out, OptionalOutput* lse) {

@@ -23,7 +23,9 @@ Lengths lengths_of(const at::OptionalIntArrayRef& array);
 
 // Dequantisation of INT8 keys or values: (x + offset) * scale.
 struct Antiquantisation {
-  const char* name = "antiquantScale";  // the argument that has the scales
+  const char* scale_name = "antiquantScale";
+  const char* offset_name = "antiquantOffset";
+  const char* mode_name = "antiquantMode";
   std::optional<at::Tensor> scale = {};
   std::optional<at::Tensor> offset = {};
   int64_t mode = 0;

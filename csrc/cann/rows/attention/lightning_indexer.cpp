@@ -82,9 +82,10 @@ Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& 
 
 // The gradients of the values that LightningIndexer returns.
 // Behaviour of LightningIndexerGrad, SparseLightningIndexerGradKLLoss, DenseLightningIndexer*:
-// Everything is computed in FLOAT, and each result is rounded once. With sparseMode 3 the first
-// places of a list count, as many as the query sees keys. A probability below 1e-8 counts as 1e-8
-// in the loss. The losses take lengths from arrays, which stage 1 checks.
+// Everything is computed in FLOAT, and each result is rounded once. With sparseMode 3
+// only the first elements of a query's list of keys are used, as many as the query sees keys. A
+// probability below 1e-8 counts as 1e-8 in the loss. The losses take lengths from arrays, which
+// stage 1 checks.
 ACLNN(LightningIndexerGrad, (Floating<In>, query), (Floating<In>, key), (Floating<In>, dy),
       (In, spareIndices), (Floating<In>, weights), (Optional<In>, actualSeqLengthsQuery),
       (Optional<In>, actualSeqLengthsKey),
@@ -133,8 +134,8 @@ ACLNN(LightningIndexerGrad, (Floating<In>, query), (Floating<In>, key), (Floatin
   sums.write(dQuery, dKey, dWeights);
 }
 // The score of a key is the sum over heads of weight * relu(query * key).
-// Behaviour of LightningIndexer: Indices come in the order of their scores. Where there are fewer
-// keys, the index is -1 and the score -inf.
+// Behaviour of LightningIndexer: Indices come in the order of their scores. If there are fewer
+// keys, the remaining indices are -1 and their scores -inf.
 ACLNN(LightningIndexer, (Floating<In>, query), (SameDtype<Floating<In>>, key, "query"),
       (Floating<In>, weights), (Optional<In>, actualSeqLengthsQueryOptional),
       (Optional<In>, actualSeqLengthsKeyOptional), (Optional<In>, blockTableOptional),

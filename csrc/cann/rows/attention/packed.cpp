@@ -277,7 +277,7 @@ void write_softmax(const at::Tensor& packed, const SequencePart& part, const at:
   own.copy_(as_input ? copies.transpose(0, 1) : copies.reshape(own.sizes()));
 }
 
-// Reads what write_softmax() writes.
+// Reads the softmax that write_softmax() wrote.
 at::Tensor read_softmax(const at::Tensor& packed, const SequencePart& part, bool as_input) {
   const at::Tensor own = packed.narrow(0, part.first, part.size);
   const at::Tensor by_head =

@@ -43,8 +43,8 @@ at::Tensor masked(const at::Tensor& x, const std::optional<at::Tensor>& mask) {
   return mask ? x.masked_fill(mask->t().unsqueeze(-1).logical_not(), 0) : x;
 }
 // x with zeros before or after the tokens.
-at::Tensor padded(const at::Tensor& x, int64_t before, int64_t behind) {
-  return at::constant_pad_nd(x, {0, 0, 0, 0, before, behind});
+at::Tensor padded(const at::Tensor& x, int64_t before, int64_t after) {
+  return at::constant_pad_nd(x, {0, 0, 0, 0, before, after});
 }
 
 // ---- with states of earlier tokens
@@ -91,8 +91,8 @@ int64_t check(const Row& row) {
     expect_dims("queryStartLoc", *row.queryStartLoc, 1);
   }
   const int64_t batch = x.dim() == 3 ? x.size(0) : row.queryStartLoc->size(0) - 1;
-  EXPECT(batch >= 1 && batch <= kMostBatch, "there are ", batch, " sequences, expected 1 to ",
-         kMostBatch);
+  EXPECT(batch >= 1 && batch <= kMostBatch, x.dim() == 3 ? "x" : "queryStartLoc", " has ", batch,
+         " sequences, expected 1 to ", kMostBatch);
   if (row.queryStartLoc) expect_shape("queryStartLoc", *row.queryStartLoc, {batch + 1});
   EXPECT(states.size(0) >= batch, "convStates has shape ", states.sizes(), ", expected ", batch,
          " states or more, as there are sequences");
@@ -236,9 +236,9 @@ class Convolution {
     EXPECT(count >= 0 && count < lines_, "blockIdxLastScheduledToken has ", last_block_[i],
            ", expected ", first, " to ", lines_ - 1);
     const int64_t missing = block_ - computed_[i] % block_;
-    int64_t behind = (length - missing) % block_;
-    if (behind < 0) behind += block_;
-    const int64_t last = behind == 0 ? length - block_ : length - behind;
+    int64_t rest = (length - missing) % block_;
+    if (rest < 0) rest += block_;
+    const int64_t last = rest == 0 ? length - block_ : length - rest;
     for (int64_t chunk = 0; chunk < count; ++chunk) {
       const int64_t distance = count - chunk - 1;
       EXPECT(distance <= length / block_ && last - distance * block_ > 0, "a sequence of ", length,

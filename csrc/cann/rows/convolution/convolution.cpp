@@ -20,9 +20,10 @@ at::Tensor time_first(const at::Tensor& bct) {
 }
 
 // Checks (T, B, Cin), (K, Cin, Cout), (Cout) and (T + 2 pad - K + 1, B, Cout).
-void check_tbc(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& bias,
-               const char* output_name, const at::Tensor& output, int64_t pad, int64_t most_pad) {
-  expect_dims("the input", input, 3);
+void check_tbc(const char* input_name, const at::Tensor& input, const at::Tensor& weight,
+               const at::Tensor& bias, const char* output_name, const at::Tensor& output,
+               int64_t pad, int64_t most_pad) {
+  expect_dims(input_name, input, 3);
   expect_dims("weight", weight, 3);
   EXPECT(pad >= 0 && pad <= most_pad, "pad is ", pad, ", expected 0 to ", most_pad);
   EXPECT(weight.size(0) > 0 && weight.size(1) == input.size(2), "weight has shape ", weight.sizes(),
@@ -62,7 +63,7 @@ ACLNN(ConvDepthwise2d, (Image<In>, self), (SameDtype<In>, weight, "self"), (Ints
 // formulas.
 ACLNN(ConvTbc, (In, self), (SameDtype<In>, weight, "self"), (SameDtype<In>, bias, "self"),
       (int64_t, pad), (SameDtype<Out>, output, "self"), (int8_t, cubeMathType)) {
-  check_tbc(self, weight, bias, "output", output, pad, 255);
+  check_tbc("self", self, weight, bias, "output", output, pad, 255);
   const MatrixUnits units(cubeMathType, self, weight);
   if (self.numel() == 0 || weight.numel() == 0) {
     output = units.widen(bias).expand(output->sizes());
@@ -77,7 +78,7 @@ ACLNN(ConvTbc, (In, self), (SameDtype<In>, weight, "self"), (SameDtype<In>, bias
 ACLNN(ConvTbcBackward, (SameDtype<In>, self, "input"), (In, input),
       (SameDtype<In>, weight, "input"), (SameDtype<In>, bias, "input"), (int64_t, pad),
       (int8_t, cubeMathType), (Out, gradInput), (Out, gradWeight), (Out, gradBias)) {
-  check_tbc(input, weight, bias, "self", self, pad, std::numeric_limits<int32_t>::max());
+  check_tbc("input", input, weight, bias, "self", self, pad, std::numeric_limits<int32_t>::max());
   const MatrixUnits units(cubeMathType, input, weight);
   gradBias = units.widen(self).sum({0, 1});
   if (self.numel() == 0 || input.numel() == 0 || weight.numel() == 0) {

@@ -29,7 +29,7 @@ ACLNN(Im2col, (Image<In>, self), (Ints, kernelSize), (Ints, dilation), (Ints, pa
   check_pair("stride", stride, 1);
   const auto [height, width] = windows_in(self, kernelSize, stride, padding, dilation);
   const int64_t rows = product(self.size(-3), product(kernelSize[0], kernelSize[1]));
-  expect_shape("out", out, with_places(self, 3, {rows, product(height, width)}));
+  expect_shape("out", out, with_last_sizes(self, 3, {rows, product(height, width)}));
   const auto columns = [&](const at::Tensor& x) {
     return at::im2col(x, kernelSize, dilation, padding, stride);
   };
@@ -48,13 +48,16 @@ ACLNN(Im2col, (Image<In>, self), (Ints, kernelSize), (Ints, dilation), (Ints, pa
 }
 ACLNN(Im2colBackward, (In, gradOutput), (Ints, inputSize), (Ints, kernelSize), (Ints, dilation),
       (Ints, padding), (Ints, stride), (Image<Out>, out)) {
-  for (const at::IntArrayRef sizes : {kernelSize, dilation, padding, stride}) {
+  const auto expect_small = [](const char* name, at::IntArrayRef sizes) {
     for (const int64_t size : sizes) {
-      EXPECT(size >= 0 && size <= std::numeric_limits<int32_t>::max() / 4,
-             "a number of kernelSize, dilation, padding or stride is ", size,
-             ", expected 0 to 2^29 - 1");
+      EXPECT(size >= 0 && size <= std::numeric_limits<int32_t>::max() / 4, name, " is ", sizes,
+             ", expected numbers from 0 to 2^29 - 1");
     }
-  }
+  };
+  expect_small("kernelSize", kernelSize);
+  expect_small("dilation", dilation);
+  expect_small("padding", padding);
+  expect_small("stride", stride);
   out = at::col2im(wide(gradOutput), inputSize, kernelSize, dilation, padding, stride);
 }
 ACLNN(UnfoldGrad, (In, gradOut), (Ints, inputSizes), (int64_t, dim), (int64_t, size),

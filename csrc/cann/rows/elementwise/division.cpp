@@ -165,7 +165,7 @@ ACLNN_BINARY(FloorDivide, at::floor_divide)
 ACLNN_BINARY_NUMBER(FloorDivides, at::floor_divide)
 ACLNN_INPLACE_BINARY(FloorDivide, at::floor_divide)
 ACLNN_INPLACE_BINARY_NUMBER(FloorDivides, at::floor_divide)
-// Behaviour of *Remainder*: Where an integer is divided by 0, the remainder is the dividend, as
+// Behaviour of *Remainder*: The remainder of an integer divided by 0 is the dividend, as
 // documented.
 ACLNN_BINARY(RemainderTensorTensor, remainder_or_self)
 ACLNN_BINARY_NUMBER(RemainderTensorScalar, remainder_or_self)

@@ -45,7 +45,7 @@ ACLNN(Square, (In, self), (SameDtype<Out>, out, "self")) {
 
 ACLNN_UNARY(Sqrt, at::sqrt)
 ACLNN_INPLACE_UNARY(Sqrt, at::sqrt)
-// y is the result of sqrt. Where dy is 0 the gradient is 0, even if y is 0.
+// y is the result of sqrt. The gradient is 0 if dy is 0, even if y is 0.
 ACLNN(SqrtBackward, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, z, "y")) {
   const at::Tensor gradient = wide(dy);
   z = (0.5 * gradient / wide(y)).masked_fill(gradient == 0, 0);

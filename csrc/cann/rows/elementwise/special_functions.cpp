@@ -112,7 +112,7 @@ ACLNN(FresnelSin, (Floating<In>, x), (Like<Out>, out, "x")) {
 ACLNN(Logit, (In, input), (double, eps), (Out, out)) {
   out = at::logit(wide(input), epsilon(eps));
 }
-// Behaviour of LogitGrad: Where the input is NaN, so is the gradient.
+// Behaviour of LogitGrad: The gradient is NaN if the input is NaN.
 ACLNN(LogitGrad, (Floating<In>, x), (Floating<In>, dy), (double, eps), (Out, dx)) {
   // ATen's vectorised kernel returns 0 where x is NaN.
   const at::Tensor gradient = at::logit_backward(wide(dy), wide(x), epsilon(eps));

@@ -8,7 +8,7 @@ namespace aclnn_host {
 
 // A number that converts to its own type only. ATen's functions are overloaded on bool, int64_t,
 // Scalar and std::optional of these, and a plain int64_t would silently choose among them: passed
-// as the correction of at::var, for example, it selects the overload with `bool unbiased`. Where
+// as the correction of at::var, for example, it selects the overload with `bool unbiased`. If
 // ATen takes another type, convert explicitly: c10::Scalar(n.value()).
 template <class T>
 class Exact {

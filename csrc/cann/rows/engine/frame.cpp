@@ -6,13 +6,13 @@
 
 namespace aclnn_host {
 
-bool places_are_apart(const Frame& frame) {
-  struct Placed {
+bool tensors_are_apart(const Frame& frame) {
+  struct Item {
     MemoryRange memory;
-    size_t place;
+    size_t position;
     const at::Tensor* tensor;
   };
-  std::vector<Placed> all;
+  std::vector<Item> all;
   all.reserve(frame.tensors.size());
   size_t of_its_own = frame.tensors.size();  // an index that no list has
   for (size_t slot = 0; slot < frame.slots.size(); ++slot) {
@@ -24,12 +24,12 @@ bool places_are_apart(const Frame& frame) {
       if (!memory.is_empty()) all.push_back({memory, range->is_list ? i : of_its_own++, &tensor});
     }
   }
-  std::ranges::sort(all, {}, [](const Placed& each) { return each.memory.begin; });
-  const Placed* last = nullptr;
-  for (const Placed& next : all) {
+  std::ranges::sort(all, {}, [](const Item& each) { return each.memory.begin; });
+  const Item* last = nullptr;
+  for (const Item& next : all) {
     const bool is_apart = last == nullptr || next.memory.begin >= last->memory.end;
     const bool is_same =
-        !is_apart && next.place == last->place && is_same_view(*next.tensor, *last->tensor);
+        !is_apart && next.position == last->position && is_same_view(*next.tensor, *last->tensor);
     if (!is_apart && !is_same) return false;
     last = &next;
   }

@@ -59,7 +59,7 @@ struct Frame {
 
 // True if no two tensors overlap in memory, except tensors at the same position of their lists that
 // are the same view.
-bool places_are_apart(const Frame& frame);
+bool tensors_are_apart(const Frame& frame);
 
 // The type-erased form in which the engine calls a row.
 using RowFunction = void (*)(const Frame&);

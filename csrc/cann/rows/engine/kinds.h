@@ -88,7 +88,7 @@ struct Outs {
   static Value get(const Frame& frame, size_t i) {
     Value outputs;
     const TensorRange range = *frame.range(i);
-    const bool are_apart = frame.writes && places_are_apart(frame);
+    const bool are_apart = frame.writes && tensors_are_apart(frame);
     for (size_t t = range.first; t < range.end(); ++t) {
       outputs.emplace_back(frame.names[i], frame.tensors[t], frame.writes, nullptr, are_apart);
     }

@@ -64,7 +64,7 @@ at::Tensor* Output::room(at::ScalarType result, at::IntArrayRef shape, Reads rea
 
 SizedOutput& SizedOutput::operator=(const at::Tensor& result) {
   const at::Tensor& memory = memory_;
-  EXPECT(result.numel() <= memory.numel(), "the output has memory for ", memory.numel(),
+  EXPECT(result.numel() <= memory.numel(), memory_.name(), " has memory for ", memory.numel(),
          " elements, expected at least ", result.numel());
   memory_.expect(result.scalar_type());
   if (!memory_.is_written()) return *this;

@@ -49,8 +49,8 @@ class Output {
   template <class Compute, class ComputeInto>
   void write(at::ScalarType result, at::IntArrayRef shape, Reads reads, Compute compute,
              ComputeInto compute_into) {
-    if (at::Tensor* const place = room(result, shape, reads)) {
-      compute_into(*place);
+    if (at::Tensor* const destination = room(result, shape, reads)) {
+      compute_into(*destination);
     } else {
       *this = compute();
     }

@@ -190,9 +190,9 @@ struct Preparation::State {
   // Refuses tensors that differ from the other argument.
   void check(const Likeness& like) {
     const auto is_other = [&](const char* name) { return std::string_view(name) == like.other; };
-    const auto place = std::ranges::find_if(call.names, is_other) - call.names.begin();
-    if (static_cast<size_t>(place) == call.names.size()) return;
-    const auto* const range = std::get_if<TensorRange>(&call.slots[static_cast<size_t>(place)]);
+    const auto slot = std::ranges::find_if(call.names, is_other) - call.names.begin();
+    if (static_cast<size_t>(slot) == call.names.size()) return;
+    const auto* const range = std::get_if<TensorRange>(&call.slots[static_cast<size_t>(slot)]);
     if (range == nullptr || range->count == 0) return;
     for (size_t i = like.tensors.first; i < like.tensors.end(); ++i) {
       const Argument& other = tensors[range->first];

@@ -36,8 +36,8 @@ std::string text_of(std::initializer_list<Part> parts) {
 void note_refusal(const std::source_location&) {}
 #endif
 
-void refuse(std::initializer_list<Part> parts, std::source_location place) {
-  note_refusal(place);
+void refuse(std::initializer_list<Part> parts, std::source_location location) {
+  note_refusal(location);
   throw Refusal(text_of(parts));
 }
 

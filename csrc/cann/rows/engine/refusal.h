@@ -62,11 +62,12 @@ class Part {
 };
 
 std::string text_of(std::initializer_list<Part> parts);
-// Called by refuse() with the place of the check. In releases, it does nothing. A test build
-// records which checks refused (tests/mutants).
-void note_refusal(const std::source_location& place);
-[[noreturn, gnu::cold]] void refuse(std::initializer_list<Part> parts,
-                                    std::source_location place = std::source_location::current());
+// Called by refuse() with the source location of the check. In releases, it does nothing. A test
+// build records which checks refused (tests/mutants).
+void note_refusal(const std::source_location& location);
+[[noreturn, gnu::cold]] void refuse(
+    std::initializer_list<Part> parts,
+    std::source_location location = std::source_location::current());
 
 }  // namespace aclnn_host
 

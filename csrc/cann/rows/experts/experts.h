@@ -14,11 +14,11 @@ inline constexpr int64_t kMostExperts = std::numeric_limits<int32_t>::max();
 struct Sorted {
   explicit Sorted(const at::Tensor& of_tokens) {
     std::tie(experts, order) = at::sort(of_tokens.flatten(), /*stable=*/true, 0, false);
-    places = at::argsort(order, /*stable=*/true, 0, false);
+    positions = at::argsort(order, /*stable=*/true, 0, false);
   }
-  at::Tensor experts;  // the experts, sorted
-  at::Tensor order;    // the index of the (token, expert) pair at each position
-  at::Tensor places;   // the position of each pair
+  at::Tensor experts;    // the experts, sorted
+  at::Tensor order;      // the index of the (token, expert) pair at each position
+  at::Tensor positions;  // the position of each pair
 };
 
 // The number of rows of each token, if `count` rows are divided equally.
@@ -37,26 +37,28 @@ inline int64_t experts_per_token(const char* name, const at::Tensor& experts,
   return count;
 }
 
-inline at::Tensor is_place(const at::Tensor& places, int64_t limit) {
-  return (places >= 0) & (places < limit);
+inline at::Tensor is_in_range(const at::Tensor& positions, int64_t limit) {
+  return (positions >= 0) & (positions < limit);
 }
 
 // The rows at some positions; zeros for positions out of range.
-inline at::Tensor rows_at(const at::Tensor& rows, const at::Tensor& places) {
+inline at::Tensor gather_rows(const at::Tensor& rows, const at::Tensor& positions) {
   const int64_t limit = rows.size(0);
-  if (limit == 0) return at::zeros({places.size(0), rows.size(1)}, rows.options());
-  const at::Tensor valid = is_place(places, limit);
-  return rows.index_select(0, at::where(valid, places, 0)).masked_fill(~valid.unsqueeze(1), 0);
+  if (limit == 0) return at::zeros({positions.size(0), rows.size(1)}, rows.options());
+  const at::Tensor valid = is_in_range(positions, limit);
+  return rows.index_select(0, at::where(valid, positions, 0)).masked_fill(~valid.unsqueeze(1), 0);
 }
 
 // The positions whose rows are read: a row of probability 0 is skipped, whatever its values.
-inline at::Tensor read_places(const at::Tensor& places, const std::optional<at::Tensor>& probs) {
-  return probs ? at::where(probs->flatten() != 0, places, -1) : places;
+inline at::Tensor positions_to_read(const at::Tensor& positions,
+                                    const std::optional<at::Tensor>& probs) {
+  return probs ? at::where(probs->flatten() != 0, positions, -1) : positions;
 }
 
-// The inverse of rows_at(): `count` rows, with the given rows at the positions and zeros elsewhere.
-inline at::Tensor placed(const at::Tensor& rows, const at::Tensor& places, int64_t count) {
-  const at::Tensor row = at::where(is_place(places, count), places, count);
+// The inverse of gather_rows(): `count` rows, with the given rows at the positions and zeros
+// elsewhere.
+inline at::Tensor scatter_rows(const at::Tensor& rows, const at::Tensor& positions, int64_t count) {
+  const at::Tensor row = at::where(is_in_range(positions, count), positions, count);
   const at::Tensor all = at::zeros({count + 1, rows.size(1)}, rows.options());
   return all.index_copy(0, row, rows).narrow(0, 0, count);
 }

@@ -28,7 +28,7 @@ at::Tensor rows_of_tokens(const at::Tensor& expanded, const at::Tensor& row_inde
   EXPECT(drops(mode) || rows.size(0) == row_index.numel(), "expandedX has ", rows.size(0),
          " rows, expected ", row_index.numel(), " as expandedRowIdx has elements");
   check_bounds("expandedRowIdx", row_index, rows.size(0), /*least=*/drops(mode) ? -1 : 0);
-  return rows_at(rows, positions.flatten()).unflatten(0, positions.sizes());
+  return gather_rows(rows, positions.flatten()).unflatten(0, positions.sizes());
 }
 
 // An optional argument and its name.
@@ -45,7 +45,7 @@ at::Tensor with_bias(const at::Tensor& results, const Argument& bias, const Argu
   expect_shape(experts.name, *experts.tensor, rows);
   const at::Tensor numbers = experts.tensor->to(at::kLong).flatten();
   check_bounds(experts.name, numbers, bias.tensor->size(0));
-  return results + rows_at(wide(*bias.tensor), numbers).unflatten(0, rows);
+  return results + gather_rows(wide(*bias.tensor), numbers).unflatten(0, rows);
 }
 at::Tensor scaled_sum(const at::Tensor& results, const Argument& scales) {
   if (!scales.tensor) return results.sum(1);
@@ -209,7 +209,7 @@ ACLNN(MoeFinalizeRoutingV2Grad, (Floating<In>, gradY), (IndexIn, expandedRowIdx)
   check_bounds("expandedRowIdx", expandedRowIdx, drops ? rows : all, /*least=*/drops ? -1 : 0);
   const at::Tensor gradient = wide(gradY).unsqueeze(1).expand({tokens, count, hidden});
   if (!scalesOptional) {
-    gradExpandedXOut = placed(gradient.flatten(0, 1), expandedRowIdx, rows).view(shape);
+    gradExpandedXOut = scatter_rows(gradient.flatten(0, 1), expandedRowIdx, rows).view(shape);
     return;
   }
   expect_shape("scalesOptional", *scalesOptional, {tokens, count});
@@ -217,12 +217,12 @@ ACLNN(MoeFinalizeRoutingV2Grad, (Floating<In>, gradY), (IndexIn, expandedRowIdx)
   expect_shape("expandedXOptional", *expandedXOptional, shape);
   const at::Tensor scaled = gradient * wide(*scalesOptional).unsqueeze(-1);
   const at::Tensor rows_of_pairs =
-      rows_at(wide(*expandedXOptional).reshape({rows, hidden}), expandedRowIdx);
+      gather_rows(wide(*expandedXOptional).reshape({rows, hidden}), expandedRowIdx);
   const at::Tensor results =
       with_bias(rows_of_pairs.unflatten(0, {tokens, count}), {"biasOptional", biasOptional},
                 {"expertIdxOptional", expertIdxOptional});
   const at::Tensor scales_gradient = (results * gradient).sum(-1);
-  gradExpandedXOut = placed(scaled.flatten(0, 1), expandedRowIdx, rows).view(shape);
+  gradExpandedXOut = scatter_rows(scaled.flatten(0, 1), expandedRowIdx, rows).view(shape);
   gradScalesOut = scales_gradient;
 }
 

@@ -17,7 +17,7 @@ void add_products(Version& row, int64_t list_type) {
   EXPECT(row.transposeWeight == false, "transposeWeight is true, expected false");
   expect_one_of("groupType", row.groupType, {2}, ", groups of k");
   expect_list_type(list_type);
-  expect_half("x", x);
+  expect_reduced_float("x", x);
   expect_dtype("groupList", row.groupList, at::kLong);
   expect_dtype("yRef", row.yRef, at::kFloat);
   expect_dims("x", x, 2);

@@ -92,7 +92,7 @@ class SwigluProduct {
                                         call_.list_type, matrices_.count(), rows())) {
       result.end = group.begin + group.size;
       if (group.size == 0 || n_ == 0) continue;
-      const at::Tensor product = of(group).to(product_type).to(at::kDouble);
+      const at::Tensor product = product_of(group).to(product_type).to(at::kDouble);
       const std::vector<at::Tensor> halves = product.chunk(2, 1);
       at::Tensor part = at::silu(halves[0]) * halves[1];
       if (!is_absent(call_.smooth)) part = part * wide(call_.smooth->select(0, group.matrix));
@@ -208,7 +208,7 @@ class SwigluProduct {
   }
 
   // The product of one group.
-  at::Tensor of(const Group& group) const {
+  at::Tensor product_of(const Group& group) const {
     const at::Tensor x = call_.x.elements.narrow(0, group.begin, group.size);
     const at::Tensor weight = matrices_.at(group.matrix, k());
     const at::Tensor x_scale = call_.x_scale.elements.narrow(0, group.begin, group.size);
@@ -318,7 +318,7 @@ void swiglu_quant_lists(Version& row, const std::vector<StoredTensor>& weight) {
     EXPECT(out.dtype() != ACL_FLOAT4_E2M1 || row.x.dtype == ACL_FLOAT4_E2M1,
            "output has dtype FLOAT4_E2M1, expected FLOAT8 as x is");
     const at::Tensor values = product.activated(at::kDouble).values.to(at::kFloat);
-    const MxRule rule = mx_rule(values, "rint", out.dtype(), 0, 0, out);
+    const MxRule rule = mx_rule(values, "roundMode", "rint", out.dtype(), 0, 0, out);
     quantize_mx(values, 1, kMxBlock, rule, out, out_scale);
     return;
   }
@@ -346,7 +346,7 @@ ACLNN_STRUCT(GroupedMatmulSwigluQuantWeightNZ, (In, x), (Stored<In>, weight), (O
 }
 
 // The second versions take lists, counts, INT4 for both matrices, and FLOAT8 and FLOAT4.
-// Behaviour of GroupedMatmulSwigluQuantV2, GroupedMatmulSwigluQuantWeightNzV2: Rows behind the last
+// Behaviour of GroupedMatmulSwigluQuantV2, GroupedMatmulSwigluQuantWeightNzV2: Rows after the last
 // group stay as they are in INT8, and are 0 in FLOAT8 and FLOAT4.
 // Limit of GroupedMatmulSwigluQuantV2, GroupedMatmulSwigluQuantWeightNzV2: Of the documented types,
 // HIFLOAT8 and FLOAT4_E1M2 are not computed.

@@ -53,25 +53,79 @@ struct Layout {
     return active_num == 0 ? pairs : std::min(active_num, pairs);
   }
 
+  // The shape of the result for this many pairs, with rows of this many elements.
+  std::vector<int64_t> shape(int64_t pairs, int64_t width) const {
+    if (drops) return {experts, capacity, width};
+    return {rows(pairs), width};
+  }
+
   // The pair in each row of the result, or -1.
-  at::Tensor sources(const at::Tensor& places, int64_t pairs) const {
+  at::Tensor sources(const at::Tensor& positions, int64_t pairs) const {
     const int64_t count = rows(pairs);
-    const at::Tensor at_end = at::where((places >= 0) & (places < count), places, count);
-    return at::full({count + 1}, -1, places.options())
-        .scatter(0, at_end, at::arange(pairs, places.options()))
+    const at::Tensor at_end = at::where((positions >= 0) & (positions < count), positions, count);
+    return at::full({count + 1}, -1, positions.options())
+        .scatter(0, at_end, at::arange(pairs, positions.options()))
         .narrow(0, 0, count);
   }
 };
 
 // The position of each (token, expert) pair in the result; -1 if it is not routed. `counts` are the
 // numbers of tokens of the active experts, `active` is the number of these experts.
-at::Tensor places_of(const at::Tensor& experts, const Sorted& sorted, const at::Tensor& counts,
-                     int64_t active, const Layout& layout) {
+at::Tensor positions_of(const at::Tensor& experts, const Sorted& sorted, const at::Tensor& counts,
+                        int64_t active, const Layout& layout) {
   const at::Tensor is_active = experts < active;
-  if (!layout.drops) return at::where(is_active, sorted.places, -1);
+  if (!layout.drops) return at::where(is_active, sorted.positions, -1);
   const at::Tensor expert = experts.clamp_max(active - 1);
-  const at::Tensor rank = sorted.places - (at::cumsum(counts, 0) - counts).index_select(0, expert);
+  const at::Tensor rank =
+      sorted.positions - (at::cumsum(counts, 0) - counts).index_select(0, expert);
   return at::where(is_active & (rank < layout.capacity), expert * layout.capacity + rank, -1);
+}
+
+// The (token, expert) pairs of aclnnMoeInitRoutingV3, and the rows of its result. The source of a
+// row is a pair; a row without a source is padding.
+struct PairsAndRows {
+  PairsAndRows(const at::Tensor& of_tokens, const ActiveExperts& active, const Layout& layout)
+      // The active experts come first, those with smaller numbers last.
+      : sorted(
+            of_tokens.masked_fill(of_tokens < active.first, std::numeric_limits<int64_t>::max())) {
+    const at::Tensor is_active = (of_tokens >= active.first) & (of_tokens < active.last);
+    experts = at::where(is_active, of_tokens - active.first, active.count()).flatten();
+    counts = counts_of(experts, active.count() + 1).narrow(0, 0, active.count());
+    positions = positions_of(experts, sorted, counts, active.count(), layout);
+    sources = layout.sources(positions, experts.numel());
+    is_padding = sources < 0;
+    tokens = sources.clamp_min(0).floor_divide(of_tokens.size(1));
+  }
+  at::Tensor without_padding(const at::Tensor& rows) const {
+    return rows.masked_fill(is_padding.unsqueeze(1), 0);
+  }
+  // The rows times the smoothing factors of their experts, for dynamic quantisation.
+  at::Tensor smoothed(const at::Tensor& rows, const at::Tensor& factors) const {
+    const int64_t active = counts.size(0);
+    expect_shape("scaleOptional", factors, {active, rows.size(1)});
+    const at::Tensor expert = experts.index_select(0, sources.clamp_min(0));
+    return rows * factors.index_select(0, expert.clamp_max(active - 1));
+  }
+
+  Sorted sorted;
+  // The experts of the pairs, counted from the first active one; the number of active experts
+  // stands for all inactive ones.
+  at::Tensor experts;
+  at::Tensor counts;      // the numbers of pairs of the active experts
+  at::Tensor positions;   // of the pairs in the result; -1 if they are not routed
+  at::Tensor sources;     // of the rows; -1 in padding
+  at::Tensor is_padding;  // of the rows
+  at::Tensor tokens;      // of the sources
+};
+
+// The rows of static quantisation, before they are rounded.
+at::Tensor scaled_and_shifted(const at::Tensor& rows, const std::optional<at::Tensor>& scale,
+                              const std::optional<at::Tensor>& offset) {
+  EXPECT(scale && offset, scale ? "offsetOptional" : "scaleOptional",
+         " is null, expected a tensor where quantMode is 0");
+  expect_shape("scaleOptional", *scale, {1});
+  expect_shape("offsetOptional", *offset, {1});
+  return rows * wide(*scale) + wide(*offset);
 }
 
 // Refuses values that the document of aclnnMoeInitRoutingV3 lists as not yet supported.
@@ -109,7 +163,7 @@ struct NamedRows {
                          .remainder(std::max<int64_t>(tokens, 1));
   }
   // The position of each named pair.
-  at::Tensor places() const {
+  at::Tensor positions() const {
     return at::zeros_like(names).index_copy(0, names, at::arange(names.numel(), names.options()));
   }
 
@@ -147,7 +201,7 @@ struct Routing {
 
 // The positions of the sorted pairs, with room for `capacity` pairs of each expert; -1 for the
 // others.
-at::Tensor places_within(const Sorted& sorted, int64_t experts, int64_t capacity) {
+at::Tensor positions_within_capacity(const Sorted& sorted, int64_t experts, int64_t capacity) {
   const at::Tensor counts = counts_of(sorted.experts, experts);
   const at::Tensor firsts = counts.cumsum(0) - counts;
   const at::Tensor rank = at::arange(sorted.experts.size(0), sorted.experts.options()) -
@@ -169,16 +223,17 @@ struct Routed {
                  routing.drops ? std::vector{routing.experts, routing.capacity, width}
                                : std::vector{from.size(0), width});
   }
-  void place() {
-    if (routing.drops) places = places_within(sorted, routing.experts, routing.capacity);
+  void assign_positions() {
+    if (!routing.drops) return;
+    positions = positions_within_capacity(sorted, routing.experts, routing.capacity);
   }
   // Moves the rows of the pairs to their positions.
   at::Tensor routed(const at::Tensor& rows) const {
-    return routing.drops ? placed(rows, places, routing.experts * routing.capacity) : rows;
+    return routing.drops ? scatter_rows(rows, positions, routing.experts * routing.capacity) : rows;
   }
   // The positions of the pairs in their original order.
   at::Tensor row_index() const {
-    return routing.drops ? places.index_select(0, sorted.places) : sorted.places;
+    return routing.drops ? positions.index_select(0, sorted.positions) : sorted.positions;
   }
   void count(int64_t mode, bool before, OptionalOutput& counts_out,
              OptionalOutput& before_out) const {
@@ -193,8 +248,8 @@ struct Routed {
 
   Routing routing;
   Sorted sorted;
-  at::Tensor from;    // the tokens of the pairs
-  at::Tensor places;  // the positions of the pairs, if some are dropped
+  at::Tensor from;       // the tokens of the pairs
+  at::Tensor positions;  // the positions of the pairs, if some are dropped
 };
 
 // The rows of pairs times the smoothing factors of dynamic quantisation, for all experts or for
@@ -238,62 +293,41 @@ ACLNN(MoeInitRoutingV3, (In, x), (IndexIn, expertIdx), (Optional<In>, scaleOptio
          ", expected INT8, or the dtype of x where quantMode is -1");
   expect_dtype("expandedScaleOut", expandedScaleOut, at::kFloat);
 
-  const at::Tensor is_active = (expertIdx >= active.first) & (expertIdx < active.last);
-  const at::Tensor experts =
-      at::where(is_active, expertIdx - active.first, active.count()).flatten();
-  // The active experts come first, those with smaller numbers last.
-  const at::Tensor is_before = expertIdx < active.first;
-  const Sorted sorted(expertIdx.masked_fill(is_before, std::numeric_limits<int64_t>::max()));
-  // `active.count()` stands for all inactive experts.
-  const at::Tensor counts = counts_of(experts, active.count() + 1).narrow(0, 0, active.count());
-  const at::Tensor places = places_of(experts, sorted, counts, active.count(), layout);
-  const at::Tensor source = layout.sources(places, experts.numel());
-  const at::Tensor is_padding = source < 0;
-  const at::Tensor token = source.clamp_min(0).floor_divide(expertIdx.size(1));
-  std::vector<int64_t> shape{layout.rows(experts.numel()), x.size(1)};
-  if (layout.drops) shape = {expertNum, expertCapacity, x.size(1)};
+  const PairsAndRows pairs(expertIdx, active, layout);
+  const std::vector<int64_t> shape = layout.shape(expertIdx.numel(), x.size(1));
   if (expertTokensNumFlag) {
-    expertTokensCountOrCumsumOut = has_keys ? keys_and_values(counts, active, expertNum)
-                                   : expertTokensNumType == 0 ? at::cumsum(counts, 0)
-                                                              : counts;
+    expertTokensCountOrCumsumOut = has_keys ? keys_and_values(pairs.counts, active, expertNum)
+                                   : expertTokensNumType == 0 ? at::cumsum(pairs.counts, 0)
+                                                              : pairs.counts;
   }
-  expandedRowIdxOut = rowIdxType == 0 ? places : sorted.order;
+  expandedRowIdxOut = rowIdxType == 0 ? pairs.positions : pairs.sorted.order;
   if (quantMode == -1) {
     const at::Tensor rows = moved(x, [&](const at::Tensor& each) {
-      return each.index_select(0, token).masked_fill(is_padding.unsqueeze(1), 0);
+      return pairs.without_padding(each.index_select(0, pairs.tokens));
     });
     expect_shape("expandedXOut", expandedXOut, shape);
     expandedXOut.copy(rows.view(shape));
     if (!scaleOptional) return;
     expect_shape("scaleOptional", *scaleOptional, {x.size(0)});
-    expandedScaleOut = scaleOptional->index_select(0, token).masked_fill(is_padding, 0);
+    expandedScaleOut =
+        scaleOptional->index_select(0, pairs.tokens).masked_fill(pairs.is_padding, 0);
     return;
   }
   EXPECT(at::isFloatingType(x.scalar_type()), "x has dtype ", dtype_text(x.scalar_type()),
          ", expected FLOAT16, BFLOAT16 or FLOAT where quantMode is 0 or 1");
-  at::Tensor rows = wide(x).index_select(0, token);
+  at::Tensor rows = wide(x).index_select(0, pairs.tokens);
   if (quantMode == 0) {
-    EXPECT(scaleOptional && offsetOptional, scaleOptional ? "offsetOptional" : "scaleOptional",
-           " is null, expected a tensor where quantMode is 0");
-    expect_shape("scaleOptional", *scaleOptional, {1});
-    expect_shape("offsetOptional", *offsetOptional, {1});
-    expandedXOut = to_int8(rows * wide(*scaleOptional) + wide(*offsetOptional))
-                       .masked_fill(is_padding.unsqueeze(1), 0)
-                       .view(shape);
+    rows = scaled_and_shifted(rows, scaleOptional, offsetOptional);
+    expandedXOut = pairs.without_padding(to_int8(rows)).view(shape);
     return;
   }
   EXPECT(x.size(1) > 0 || x.size(0) == 0, "x has shape ", x.sizes(),
          ", expected elements in its rows");
-  if (scaleOptional) {
-    expect_shape("scaleOptional", *scaleOptional, {active.count(), x.size(1)});
-    const at::Tensor row = experts.index_select(0, source.clamp_min(0));
-    rows = rows * scaleOptional->index_select(0, row.clamp_max(active.count() - 1));
-  }
+  if (scaleOptional) rows = pairs.smoothed(rows, *scaleOptional);
   if (x.numel() == 0) return;
   const at::Tensor scale = at::amax(rows.abs(), 1) / 127;
-  expandedXOut =
-      to_int8(rows / scale.unsqueeze(1)).masked_fill(is_padding.unsqueeze(1), 0).view(shape);
-  expandedScaleOut = scale.masked_fill(is_padding, 0);
+  expandedXOut = pairs.without_padding(to_int8(rows / scale.unsqueeze(1))).view(shape);
+  expandedScaleOut = scale.masked_fill(pairs.is_padding, 0);
 }
 // rowIdx numbers the tokens of all first experts, then those of all second ones.
 ACLNN(MoeInitRouting, (In, x), (SameShape<IndexIn>, rowIdx, "expertIdx"), (IndexIn, expertIdx),
@@ -302,7 +336,7 @@ ACLNN(MoeInitRouting, (In, x), (SameShape<IndexIn>, rowIdx, "expertIdx"), (Index
   const NamedRows rows(x, rowIdx, expertIdx, activeNum);
   expandedXOut =
       moved(x, [&](const at::Tensor& each) { return each.index_select(0, rows.tokens_of_rows); });
-  expandedRowIdxOut = rows.places();
+  expandedRowIdxOut = rows.positions();
   expandedExpertIdxOut = rows.sorted.experts;
 }
 // expandedRowIdxOut[i * k] is the position of token i with its first expert, and so on.
@@ -318,7 +352,7 @@ ACLNN(MoeInitRoutingV2, (In, x), (IndexIn, expertIdx), (int64_t, activeNumOption
                 "Optional");
   Routed routed(routing, x, expertIdx);
   routed.expect_rows(expandedXOut, x.size(1));
-  routed.place();
+  routed.assign_positions();
   expandedXOut = moved(x, [&](const at::Tensor& each) {
     return routed.routed(each.index_select(0, routed.from)).view(expandedXOut->sizes());
   });
@@ -345,7 +379,7 @@ ACLNN(MoeInitRoutingV2Grad, (Floating<In>, gradExpandedX), (IndexIn, expandedRow
     EXPECT(rows.size(0) == count, "gradExpandedX has ", rows.size(0), " rows, expected ", count);
     check_bounds("expandedRowIdx", expandedRowIdx, all);
   }
-  out = rows_at(rows, expandedRowIdx).unflatten(0, {all / topK.value(), topK.value()}).sum(1);
+  out = gather_rows(rows, expandedRowIdx).unflatten(0, {all / topK.value(), topK.value()}).sum(1);
 }
 // Deviation of MoeInitRoutingQuant, MoeInitRoutingQuantV2: Elements are computed in FLOAT and
 // rounded once, to even. A device's kernels compute in FLOAT16.
@@ -356,7 +390,7 @@ ACLNN(MoeInitRoutingQuant, (Floating<In>, x), (SameShape<IndexIn>, rowIdx, "expe
   expect_dtype("expandedXOut", expandedXOut, at::kChar);
   const at::Tensor quantized = to_int8(wide(x) * scale.value() + offset.value());
   expandedXOut = quantized.index_select(0, rows.tokens_of_rows);
-  expandedRowIdxOut = rows.places();
+  expandedRowIdxOut = rows.positions();
   expandedExpertIdxOut = rows.sorted.experts;
 }
 // In dynamic quantisation, rows are multiplied by scaleOptional and then divided by their own
@@ -376,7 +410,7 @@ ACLNN(MoeInitRoutingQuantV2, (Floating<In>, x), (IndexIn, expertIdx), (Optional<
   expect_dtype("expandedXOut", expandedXOut, at::kChar);
   Routed routed(routing, x, expertIdx);
   routed.expect_rows(expandedXOut, x.size(1));
-  routed.place();
+  routed.assign_positions();
   at::Tensor rows = wide(x).index_select(0, routed.from);
   if (quantMode == 0) {
     EXPECT(scaleOptional && offsetOptional,

@@ -39,10 +39,10 @@ at::Tensor marked(const at::Tensor& marks, int64_t count) {
 }
 
 // The positions of the marked (expert, token) pairs among all pairs in the order of experts, then
-// tokens: `count` of them for each token.
-at::Tensor marked_pairs(const at::Tensor& marks, int64_t count) {
+// tokens: `count` of them for each token, as the argument `name` has it.
+at::Tensor marked_pairs(const at::Tensor& marks, const char* name, int64_t count) {
   const int64_t most = std::min(kMostExpertsOfToken, marks.size(1));
-  EXPECT(count <= most, "a token has ", count, " experts, expected at most ", most);
+  EXPECT(count <= most, name, " gives a token ", count, " experts, expected at most ", most);
   return marked(marks.t(), count * marks.size(0));
 }
 
@@ -86,7 +86,7 @@ ACLNN(MoeTokenPermuteWithRoutingMap, (Floating<In>, tokens), (In, routingMap),
     pairs = expert * count + order;
     permuteTokensOut = tokens.index_select(0, order);
   } else {
-    pairs = marked_pairs(map, share(numOutTokens, count));
+    pairs = marked_pairs(map, "numOutTokens", share(numOutTokens, count));
     const at::Tensor token = pairs.remainder(std::max<int64_t>(count, 1));
     permuteTokensOut = tokens.index_select(0, token);
     order = at::argsort(token, /*stable=*/true, 0, /*descending=*/false);
@@ -98,9 +98,9 @@ ACLNN(MoeTokenPermuteWithRoutingMap, (Floating<In>, tokens), (In, routingMap),
 }
 
 // Behaviour of MoeTokenUnpermuteWithRoutingMap, MoeTokenPermuteWithRoutingMapGrad: Without padding,
-// places outside the rows are zeros; in the first function so are those of probability 0. A
-// probability belongs to a place there, as in the kernels, and permuteProbs is in the order of its
-// document. With padding a place outside the rows is 507015.
+// the rows for indices out of range are zeros; in the first function, so are rows of probability 0.
+// There, a probability belongs to an element of sortedIndices, as in the kernels, and permuteProbs
+// is in the order of its document. With padding, an index out of range is 507015.
 ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad),
       (Optional<In>, permutedProbsOutputGradOptional), (IndexIn, sortedIndices),
       (Optional<In>, routingMapOptional), (int64_t, numExperts), (int64_t, tokensNum),
@@ -121,7 +121,7 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad)
     tokensGradOut = summed(gradient, sortedIndices, tokensNum);
   } else {
     // A position that is out of range belongs to an expert that the token does not have.
-    tokensGradOut = rows_at(gradient, sortedIndices).unflatten(0, {tokensNum, each}).sum(1);
+    tokensGradOut = gather_rows(gradient, sortedIndices).unflatten(0, {tokensNum, each}).sum(1);
   }
   if (!permutedProbsOutputGradOptional) return;
   expect_shape("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional, {rows});
@@ -140,7 +140,7 @@ ACLNN(MoeTokenPermuteWithRoutingMapGrad, (Floating<In>, permutedTokenOutputGrad)
     const at::Tensor pairs = pairs_of(sortedIndices, each, numExperts);
     probsGradOutOptional = none.scatter(0, pairs, by_pair).view(map.sizes());
   } else {
-    const at::Tensor pairs = marked_pairs(map, each);
+    const at::Tensor pairs = marked_pairs(map, "permutedTokenOutputGrad", each);
     probsGradOutOptional =
         none.scatter(0, pairs, by_pair).view({numExperts, tokensNum}).t().contiguous();
   }
@@ -184,7 +184,8 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn,
              "routingMapOptional is null, expected a tensor as probsOptional is");
       expect_shape("routingMapOptional", *routingMapOptional, probsOptional->sizes());
       const at::Tensor map = marks("routingMapOptional", *routingMapOptional);
-      permuted = probsOptional->t().flatten().index_select(0, marked_pairs(map, each));
+      permuted =
+          probsOptional->t().flatten().index_select(0, marked_pairs(map, "permutedTokens", each));
       weights = probsOptional->flatten().index_select(0, marked(map, rows));
     }
     if (permuteProbs) expect_dtype(*permuteProbs, *probsOptional);
@@ -192,9 +193,10 @@ ACLNN(MoeTokenUnpermuteWithRoutingMap, (Floating<In>, permutedTokens), (IndexIn,
   }
   at::Tensor values = wide(permutedTokens);
   if (!paddedMode) {
-    const at::Tensor places = read_places(sortedIndices, weights);
-    values = rows_at(values, places);
-    if (weights) weights = weights->masked_fill(~is_place(places, rows), 0);  // 0 * inf is NaN
+    const at::Tensor positions = positions_to_read(sortedIndices, weights);
+    values = gather_rows(values, positions);
+    if (weights)
+      weights = weights->masked_fill(~is_in_range(positions, rows), 0);  // 0 * inf is NaN
   }
   if (weights) values = values * wide(*weights).unsqueeze(1);
   if (!paddedMode) {
@@ -246,7 +248,7 @@ ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (Floating<In>, unpermutedTokensGrad),
   const at::Tensor of_rows = (gradient * wide(*permutedTokensOptional)).sum(1);
   const at::Tensor none = at::zeros({map.numel()}, of_rows.options());
   if (dropAndPad) {
-    EXPECT(each <= tokens, "an expert has ", each, " tokens, expected at most ", tokens);
+    EXPECT(each <= tokens, "outIndex gives an expert ", each, " tokens, expected at most ", tokens);
     const at::Tensor pairs =
         permuteTokenId * experts + outIndex.floor_divide(std::max<int64_t>(each, 1));
     const at::Tensor probs = wide(*probsOptional).flatten().index_select(0, pairs);
@@ -255,7 +257,7 @@ ACLNN(MoeTokenUnpermuteWithRoutingMapGrad, (Floating<In>, unpermutedTokensGrad),
     probsGradOutOptional =
         none.scatter(0, pairs, of_rows.index_select(0, outIndex)).view(map.sizes());
   } else {
-    const at::Tensor pairs = marked_pairs(map, each);
+    const at::Tensor pairs = marked_pairs(map, "outIndex", each);
     const at::Tensor probs = wide(*probsOptional).t().flatten().index_select(0, pairs);
     permutedTokensGradOut = gradient * probs.unsqueeze(1);
     probsGradOutOptional = none.scatter(0, pairs, of_rows).view({experts, tokens}).t();

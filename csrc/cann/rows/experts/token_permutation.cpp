@@ -44,14 +44,14 @@ void permute(Row& row) {
   const Sorted sorted(row.indices);
   const int64_t rows = rows_left(row.numOutTokens, row.indices.numel());
   row.permuteTokensOut = tokens_of(row.tokens, sorted.order.narrow(0, 0, rows), count);
-  row.sortedIndicesOut = sorted.places;
+  row.sortedIndicesOut = sorted.positions;
 }
 
 // The kernels skip positions after the last row, and with a range all positions outside it. Without
 // a range they would access memory before the first row at a negative position, unless its
 // probability is 0.
-void expect_places(const at::Tensor& sorted_indices, bool has_range = false,
-                   const std::optional<at::Tensor>& probs = std::nullopt) {
+void expect_positions(const at::Tensor& sorted_indices, bool has_range = false,
+                      const std::optional<at::Tensor>& probs = std::nullopt) {
   expect_dims("sortedIndices", sorted_indices, 1);
   EXPECT(!probs || probs->numel() == sorted_indices.numel(), "probsOptional has ", probs->numel(),
          " elements, expected ", sorted_indices.numel(), " as sortedIndices has");
@@ -86,48 +86,50 @@ struct Range {
            last - first, " as rangeOptional tells");
   }
   // Positions relative to the start of the range; -1 outside it.
-  at::Tensor within(const at::Tensor& places) const {
-    return at::where((places >= first) & (places < last), places - first, -1);
+  at::Tensor within(const at::Tensor& positions) const {
+    return at::where((positions >= first) & (positions < last), positions - first, -1);
   }
 };
 
 // The weighted sum of each token's rows at these positions.
-at::Tensor summed(const at::Tensor& rows, const at::Tensor& places, int64_t count,
+at::Tensor summed(const at::Tensor& rows, const at::Tensor& positions, int64_t count,
                   const std::optional<at::Tensor>& probs = std::nullopt) {
-  const at::Tensor read = read_places(places, probs);
-  const std::array<int64_t, 2> shape{places.numel() / count, count};
-  const at::Tensor of_tokens = rows_at(wide(rows), read).unflatten(0, shape);
+  const at::Tensor read = positions_to_read(positions, probs);
+  const std::array<int64_t, 2> shape{positions.numel() / count, count};
+  const at::Tensor of_tokens = gather_rows(wide(rows), read).unflatten(0, shape);
   if (!probs) return of_tokens.sum(1);
   // The probability of a skipped row is ignored, even if it is inf or NaN.
-  const at::Tensor weights = wide(*probs).masked_fill(~is_place(read, rows.size(0)).view(shape), 0);
+  const at::Tensor weights =
+      wide(*probs).masked_fill(~is_in_range(read, rows.size(0)).view(shape), 0);
   return (of_tokens * weights.unsqueeze(-1)).sum(1);
 }
 
 // Without probabilities every token has one row.
-at::Tensor unpermuted(const at::Tensor& rows, const at::Tensor& places,
+at::Tensor unpermuted(const at::Tensor& rows, const at::Tensor& positions,
                       const std::optional<at::Tensor>& probs) {
-  if (!probs) return rows_at(wide(rows), places);
+  if (!probs) return gather_rows(wide(rows), positions);
   expect_dims("probsOptional", *probs, 2);
-  return summed(rows, places, probs->size(1), probs);
+  return summed(rows, positions, probs->size(1), probs);
 }
 
 // The gradients of `count` rows, from the positions of each token's pairs.
-at::Tensor rows_gradient(const at::Tensor& gradient, const at::Tensor& places,
+at::Tensor rows_gradient(const at::Tensor& gradient, const at::Tensor& positions,
                          const std::optional<at::Tensor>& probs, int64_t count) {
   const int64_t tokens = gradient.size(0);
   at::Tensor rows = wide(gradient).unsqueeze(1);
   if (probs) {
     rows = rows * wide(*probs).unsqueeze(-1);
   } else {
-    rows = rows.expand({tokens, rows_per_token("sortedIndices", places.numel(), tokens), -1});
+    rows = rows.expand({tokens, rows_per_token("sortedIndices", positions.numel(), tokens), -1});
   }
-  return placed(rows.flatten(0, 1), places, count);
+  return scatter_rows(rows.flatten(0, 1), positions, count);
 }
 
 // The gradients of the probabilities, of shape [tokens, experts of a token].
 at::Tensor probs_gradient(const at::Tensor& rows, const at::Tensor& gradient,
-                          const at::Tensor& places, at::IntArrayRef shape) {
-  return (rows_at(wide(rows), places).unflatten(0, shape) * wide(gradient).unsqueeze(1)).sum(-1);
+                          const at::Tensor& positions, at::IntArrayRef shape) {
+  return (gather_rows(wide(rows), positions).unflatten(0, shape) * wide(gradient).unsqueeze(1))
+      .sum(-1);
 }
 
 }  // namespace
@@ -138,8 +140,8 @@ ACLNN_STRUCT(MoeTokenPermute, (In, tokens), (IndexIn, indices), (int64_t, numOut
   permute(*this);
 }
 // Without a range this is aclnnMoeTokenPermute.
-// Behaviour of MoeToken*WithEp*: Places count from the first of rangeOptional, as in the kernels.
-// The documents contradict themselves.
+// Behaviour of MoeToken*WithEp*: Positions are relative to the start of rangeOptional, as in the
+// kernels. The documents contradict themselves.
 ACLNN_STRUCT(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (Optional<In>, probsOptional),
              (Optional<Ints>, rangeOptional), (int64_t, numOutTokens), (bool, paddedMode),
              (SameDtype<Out>, permuteTokensOut, "tokens"), (Out, sortedIndicesOut),
@@ -158,19 +160,19 @@ ACLNN_STRUCT(MoeTokenPermuteWithEp, (In, tokens), (IndexIn, indices), (Optional<
     probs = probsOptional->flatten().index_select(0, pairs);
   }
   permuteTokensOut = tokens_of(tokens, pairs, count);
-  sortedIndicesOut = sorted.places;
+  sortedIndicesOut = sorted.positions;
   if (probsOptional) permuteProbsOut = probs;
 }
 
 // The positions of dropped tokens are after the last row.
-// Behaviour of MoeTokenUnpermute, MoeTokenUnpermuteGrad, MoeTokenPermuteGrad: Rows of places behind
-// the last one are zeros, and so are those of probability 0. A negative place of another
-// probability is 507015; a device reads or writes in front of the rows there.
+// Behaviour of MoeTokenUnpermute, MoeTokenUnpermuteGrad, MoeTokenPermuteGrad: Rows for positions
+// after the last row are zeros, and so are rows of probability 0. A negative position with another
+// probability is 507015; a device would access memory before the first row.
 ACLNN(MoeTokenPermuteGrad, (Floating<In>, permutedOutputGrad), (IndexIn, sortedIndices),
       (int64_t, numTopk), (bool, paddedMode), (SameDtype<Out>, out, "permutedOutputGrad")) {
   refuse_padding(paddedMode);
   expect_dims("permutedOutputGrad", permutedOutputGrad, 2);
-  expect_places(sortedIndices);
+  expect_positions(sortedIndices);
   EXPECT(numTopk > 0 && sortedIndices.numel() % numTopk.value() == 0, "numTopk is ",
          numTopk.value(), ", expected a divisor of the ", sortedIndices.numel(),
          " elements of sortedIndices");
@@ -183,7 +185,7 @@ ACLNN(MoeTokenPermuteWithEpGrad, (Floating<In>, permutedTokensOutputGrad), (Inde
       (SameDtype<Out>, tokenGradOut, "permutedTokensOutputGrad"), (Optional<Out>, probsGradOut)) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokensOutputGrad", permutedTokensOutputGrad, 2);
-  expect_places(sortedIndices, rangeOptional.has_value());
+  expect_positions(sortedIndices, rangeOptional.has_value());
   const int64_t all = sortedIndices.numel();
   expect_experts("numTopk", numTopk, all);
   if (!rangeOptional) {
@@ -191,7 +193,7 @@ ACLNN(MoeTokenPermuteWithEpGrad, (Floating<In>, permutedTokensOutputGrad), (Inde
     return;
   }
   const Range range(*rangeOptional, all);
-  const at::Tensor places = range.within(sortedIndices);
+  const at::Tensor positions = range.within(sortedIndices);
   range.expect_rows("permutedTokensOutputGrad", permutedTokensOutputGrad);
   at::Tensor probs;
   if (permutedProbsOutputGradOptional) {
@@ -199,10 +201,10 @@ ACLNN(MoeTokenPermuteWithEpGrad, (Floating<In>, permutedTokensOutputGrad), (Inde
            "probsGradOut is null, expected a tensor as permutedProbsOutputGradOptional is");
     expect_shape("permutedProbsOutputGradOptional", *permutedProbsOutputGradOptional,
                  {permutedTokensOutputGrad.size(0)});
-    probs = rows_at(permutedProbsOutputGradOptional->unsqueeze(1), places)
+    probs = gather_rows(permutedProbsOutputGradOptional->unsqueeze(1), positions)
                 .view({all / numTopk.value(), numTopk.value()});
   }
-  tokenGradOut = summed(permutedTokensOutputGrad, places, numTopk);
+  tokenGradOut = summed(permutedTokensOutputGrad, positions, numTopk);
   if (permutedProbsOutputGradOptional) probsGradOut = probs;
 }
 
@@ -213,7 +215,7 @@ ACLNN(MoeTokenUnpermute, (Floating<In>, permutedTokens), (IndexIn, sortedIndices
       (SameDtype<Out>, out, "permutedTokens")) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokens", permutedTokens, 2);
-  expect_places(sortedIndices, false, probsOptional);
+  expect_positions(sortedIndices, false, probsOptional);
   out = unpermuted(permutedTokens, sortedIndices, probsOptional);
 }
 // Without a range this is aclnnMoeTokenUnpermute.
@@ -225,7 +227,7 @@ ACLNN(MoeTokenUnpermuteWithEp, (Floating<In>, permutedTokens), (IndexIn, sortedI
       (SameDtype<Out>, out, "permutedTokens")) {
   refuse_padding(paddedMode);
   expect_dims("permutedTokens", permutedTokens, 2);
-  expect_places(sortedIndices, rangeOptional.has_value(), probsOptional);
+  expect_positions(sortedIndices, rangeOptional.has_value(), probsOptional);
   if (!rangeOptional) {
     out = unpermuted(permutedTokens, sortedIndices, probsOptional);
     return;
@@ -249,7 +251,7 @@ ACLNN(MoeTokenUnpermuteGrad, (Floating<In>, permuteTokens),
   refuse_padding(paddedMode);
   expect_dims("permuteTokens", permuteTokens, 2);
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
-  expect_places(sortedIndices, false, probsOptional);
+  expect_positions(sortedIndices, false, probsOptional);
   const int64_t tokens = unpermutedTokensGrad.size(0);
   expect_shape("unpermutedTokensGrad", unpermutedTokensGrad, {tokens, permuteTokens.size(1)});
   const int64_t count =
@@ -279,7 +281,7 @@ ACLNN(MoeTokenUnpermuteWithEpGrad, (Floating<In>, unpermutedTokensGrad), (IndexI
   expect_range("topkNum", topkNum, 1, kMostExpertsOfToken);
   expect_dims("unpermutedTokensGrad", unpermutedTokensGrad, 2);
   expect_dims("permutedTokensGradOut", permutedTokensGradOut, 2);
-  expect_places(sortedIndices, rangeOptional.has_value(), probsOptional);
+  expect_positions(sortedIndices, rangeOptional.has_value(), probsOptional);
   const int64_t all = sortedIndices.numel();
   const int64_t tokens = unpermutedTokensGrad.size(0), rows = permutedTokensGradOut->size(0);
   const int64_t count = rows_per_token("sortedIndices", all, tokens);
@@ -287,10 +289,10 @@ ACLNN(MoeTokenUnpermuteWithEpGrad, (Floating<In>, unpermutedTokensGrad), (IndexI
                kMostExpertsOfToken);
   expect_shape("permutedTokensGradOut", permutedTokensGradOut,
                {rows, unpermutedTokensGrad.size(1)});
-  at::Tensor places = sortedIndices;
-  if (rangeOptional) places = Range(*rangeOptional, all).within(places);
+  at::Tensor positions = sortedIndices;
+  if (rangeOptional) positions = Range(*rangeOptional, all).within(positions);
   if (!probsOptional) {
-    permutedTokensGradOut = rows_gradient(unpermutedTokensGrad, places, std::nullopt, rows);
+    permutedTokensGradOut = rows_gradient(unpermutedTokensGrad, positions, std::nullopt, rows);
     return;
   }
   expect_shape("probsOptional", *probsOptional, {tokens, count});
@@ -300,8 +302,8 @@ ACLNN(MoeTokenUnpermuteWithEpGrad, (Floating<In>, unpermutedTokensGrad), (IndexI
   EXPECT(probsGradOut, "probsGradOut is null, expected a tensor as probsOptional is");
   expect_dtype(*probsGradOut, *probsOptional);
   const at::Tensor probs =
-      probs_gradient(*permutedTokensOptional, unpermutedTokensGrad, places, {tokens, count});
-  permutedTokensGradOut = rows_gradient(unpermutedTokensGrad, places, probsOptional, rows);
+      probs_gradient(*permutedTokensOptional, unpermutedTokensGrad, positions, {tokens, count});
+  permutedTokensGradOut = rows_gradient(unpermutedTokensGrad, positions, probsOptional, rows);
   probsGradOut = probs;
 }
 

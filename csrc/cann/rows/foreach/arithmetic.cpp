@@ -141,13 +141,13 @@ WITH_SCALAR(Minimum, AnyNumber, clamp_max)
 // The same two functions for ATen's functions of tensors; the scalar becomes a tensor. ATen then
 // multiplies and divides 16-bit numbers by the unrounded scalar; sums are computed in FLOAT
 // instead.
-#define WRITE_WITH_OPERAND(function, read, scalar)                                  \
-  for_each_elementwise(                                                             \
-      out, [&](size_t i) { return read(at::result_type(x[i], scalar)); },           \
-      [&](size_t i) { return at::function(read(x[i]), scalar); },                   \
-      [&](size_t i, at::Tensor& place) {                                            \
-        at::function##_out(place, x[i], at::native::wrapped_scalar_tensor(scalar)); \
-      },                                                                            \
+#define WRITE_WITH_OPERAND(function, read, scalar)                                   \
+  for_each_elementwise(                                                              \
+      out, [&](size_t i) { return read(at::result_type(x[i], scalar)); },            \
+      [&](size_t i) { return at::function(read(x[i]), scalar); },                    \
+      [&](size_t i, at::Tensor& result) {                                            \
+        at::function##_out(result, x[i], at::native::wrapped_scalar_tensor(scalar)); \
+      },                                                                             \
       x)
 #define WITH_OPERAND(Name, function, read)                                         \
   ACLNN(Foreach##Name##ScalarV2, (Ins, x), (AnyNumber, scalar), (Outs, out)) {     \
@@ -186,7 +186,7 @@ ACLNN(ForeachLerpScalar, (Ins, x1), (Ins, x2), (AnyNumber, weight), (Outs, out))
   for_each_elementwise(
       out, [&](size_t i) { return x1[i].scalar_type(); },
       [&](size_t i) { return at::lerp(x1[i], x2[i], weight); },
-      [&](size_t i, at::Tensor& place) { at::lerp_out(place, x1[i], x2[i], weight); }, x1, x2);
+      [&](size_t i, at::Tensor& result) { at::lerp_out(result, x1[i], x2[i], weight); }, x1, x2);
 }
 ACLNN(ForeachLerpList, (Ins, x1), (Ins, x2), (Ins, weight), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::lerp(x1[i], x2[i], weight[i]); }, x1, x2, weight);
@@ -195,15 +195,15 @@ ACLNN(ForeachAddcmulScalarV2, (Ins, x1), (Ins, x2), (Ins, x3), (AnyNumber, scala
   for_each_elementwise(
       out, [&](size_t i) { return x1[i].scalar_type(); },
       [&](size_t i) { return at::addcmul(x1[i], x2[i], x3[i], scalar); },
-      [&](size_t i, at::Tensor& place) { at::addcmul_out(place, x1[i], x2[i], x3[i], scalar); }, x1,
-      x2, x3);
+      [&](size_t i, at::Tensor& result) { at::addcmul_out(result, x1[i], x2[i], x3[i], scalar); },
+      x1, x2, x3);
 }
 ACLNN(ForeachAddcdivScalarV2, (Ins, x1), (Ins, x2), (Ins, x3), (AnyNumber, scalar), (Outs, out)) {
   for_each_elementwise(
       out, [&](size_t i) { return x1[i].scalar_type(); },
       [&](size_t i) { return at::addcdiv(x1[i], x2[i], x3[i], scalar); },
-      [&](size_t i, at::Tensor& place) { at::addcdiv_out(place, x1[i], x2[i], x3[i], scalar); }, x1,
-      x2, x3);
+      [&](size_t i, at::Tensor& result) { at::addcdiv_out(result, x1[i], x2[i], x3[i], scalar); },
+      x1, x2, x3);
 }
 ACLNN(ForeachPowScalarAndTensor, (Number, scalar), (Ins, x), (Outs, out)) {
   for_each(out, [&](size_t i) { return at::pow(scalar, wide(x[i])); }, x);

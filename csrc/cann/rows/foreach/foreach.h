@@ -48,8 +48,8 @@ void for_each_of_one_type(std::vector<Output>& out, Result result, const Lists&.
   for_each(out, checked, lists...);
 }
 
-// for_each for elementwise functions of ATen with results of type(i): into(i, place) may write a
-// result directly to the output's memory.
+// for_each for elementwise functions of ATen with results of type(i): into(i, destination) may
+// write a result directly to the output's memory.
 template <class Type, class Result, class Into, class... Lists>
 void for_each_elementwise(std::vector<Output>& out, Type type, Result result, Into into,
                           const Lists&... lists) {
@@ -65,7 +65,7 @@ void for_each_elementwise(std::vector<Output>& out, Type type, Result result, In
     }
     out[i].write(
         type(i), shape, Output::Reads::kSameElement, [&] { return result(i); },
-        [&](at::Tensor& place) { into(i, place); });
+        [&](at::Tensor& destination) { into(i, destination); });
   }
 }
 

@@ -32,12 +32,12 @@ at::Tensor rounded(const at::Tensor& x, int64_t mode) {
 }  // namespace
 
 // aclnnForeach<Name>(x, out)
-#define UNARY(Name, function)                                                      \
-  ACLNN(Foreach##Name, (Ins, x), (Outs, out)) {                                    \
-    for_each_elementwise(                                                          \
-        out, [&](size_t i) { return x[i].scalar_type(); },                         \
-        [&](size_t i) { return at::function(x[i]); },                              \
-        [&](size_t i, at::Tensor& place) { at::function##_out(place, x[i]); }, x); \
+#define UNARY(Name, function)                                                        \
+  ACLNN(Foreach##Name, (Ins, x), (Outs, out)) {                                      \
+    for_each_elementwise(                                                            \
+        out, [&](size_t i) { return x[i].scalar_type(); },                           \
+        [&](size_t i) { return at::function(x[i]); },                                \
+        [&](size_t i, at::Tensor& result) { at::function##_out(result, x[i]); }, x); \
   }
 UNARY(Abs, abs)
 UNARY(Acos, acos)

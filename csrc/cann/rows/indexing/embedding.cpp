@@ -23,7 +23,7 @@ at::Tensor starts_of(const at::Tensor& offsets, int64_t count, bool has_last) {
   EXPECT(offsets.select(0, 0).item().toLong() == 0 && offsets.diff().ge(0).all().item().toBool(),
          "offsets do not grow from 0, expected the starts of the bags, in order");
   const int64_t last = offsets.select(0, -1).item().toLong();
-  EXPECT(!has_last || last == count, "the last offset is ", last, ", expected ", count,
+  EXPECT(!has_last || last == count, "offsets ends with ", last, ", expected ", count,
          ", the number of indices");
   return offsets.contiguous();
 }

@@ -248,7 +248,7 @@ ACLNN(ScatterNd, (In, data), (IndexIn, indices), (SameDtype<In>, updates, "data"
       (SameDtype<Out>, out, "data")) {
   out = replaced("data", data, indices, updates, 0);
 }
-// Behaviour of ScatterNdUpdate: A slice whose place is outside is left out.
+// Behaviour of ScatterNdUpdate: A slice whose index is out of range is skipped.
 ACLNN(ScatterNdUpdate, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates, "varRef")) {
   expect_dims("indices", indices, 2, 8);
   // The published kernel skips slices whose index is out of range.

@@ -50,7 +50,7 @@ struct Tokens {
   }
 };
 
-// How many of the descending probabilities are needed for a sum of p; at least 1.
+// The number of descending probabilities that are needed for a sum of p; at least 1.
 int64_t nucleus(const at::Tensor& probabilities, const Filter& filter) {
   if (filter.p <= 0) return 1;
   const at::Tensor sums = at::cumsum(probabilities, 0).narrow(0, 0, probabilities.numel() - 1);

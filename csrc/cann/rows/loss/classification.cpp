@@ -53,10 +53,10 @@ std::vector<int64_t> common_shape(const at::Tensor& grad, const at::Tensor& self
 
 // A gradient of the divergence, summed to the shape of its tensor.
 at::Tensor of_divergence(const at::Tensor& derivative, const at::Tensor& grad, int64_t reduction,
-                         const at::Tensor& of) {
+                         const at::Tensor& input) {
   const at::Tensor all = reduction == kBatchMean ? derivative * wide(grad) / batch_of(derivative)
                                                  : chain(derivative, grad, reduction);
-  return at::sum_to(all, of.sizes());
+  return at::sum_to(all, input.sizes());
 }
 
 }  // namespace
@@ -94,6 +94,9 @@ ACLNN(SoftMarginLossBackward, (In, gradOutput), (In, self), (In, target),
 ACLNN(MultilabelMarginLoss, (In, self), (IndexIn, target), (Reduction<int64_t>, reduction),
       (Out, out), (Out, isTarget)) {
   std::tie(out, isTarget) = at::multilabel_margin_loss_forward(wide(self), target, reduction);
+  if (self.numel() == 0 && out->dim() == 0) {  // ATen leaves the memory as it is
+    out = at::full({}, reduction.value() == at::Reduction::Mean ? NAN : 0, wide(self).options());
+  }
 }
 
 ACLNN(BinaryCrossEntropy, (In, self), (In, target), (Optional<In>, weight),

@@ -42,7 +42,7 @@ struct Parameter {
 
   explicit operator bool() const { return tensor.has_value(); }
   // The slice of an expert.
-  Parameter of(std::optional<int64_t> expert) const {
+  Parameter for_expert(std::optional<int64_t> expert) const {
     return {name, tensor && expert ? OptionalTensor(tensor->select(0, *expert)) : tensor};
   }
 };
@@ -55,13 +55,13 @@ struct Step {
   Parameter weight_scale;    // weight_scale and offset are of weights that are quantised alone
   Parameter weight_offset;
 
-  Step of(std::optional<int64_t> expert) const {
+  Step for_expert(std::optional<int64_t> expert) const {
     const at::Tensor& all = weight.elements;
     return {{expert ? all.select(0, *expert) : all, weight.dtype, weight.format},
-            bias.of(expert),
-            dequantisation.of(expert),
-            weight_scale.of(expert),
-            weight_offset.of(expert)};
+            bias.for_expert(expert),
+            dequantisation.for_expert(expert),
+            weight_scale.for_expert(expert),
+            weight_offset.for_expert(expert)};
   }
 
   // Expands numbers for groups of rows to each element of the weight.
@@ -118,13 +118,13 @@ struct Layer {
     expect(has_quantised_weights(), {&second.weight_scale});
     if (is_quantised()) expect(false, {&first.weight_scale});
     if (is_plain || is_quantised()) expect(false, {&first.weight_offset, &second.weight_offset});
-    if (is_quantised()) return expect_half("y", y, " as x is INT8");
+    if (is_quantised()) return expect_reduced_float("y", y, " as x is INT8");
     EXPECT(x.is_floating_point(), "x has dtype ", dtype_text(x.scalar_type()),
            ", expected a floating-point type or INT8");
     expect_dtype(y, x);
     if (!is_plain) {
       const std::string reason = text_of({" as ", first.weight_scale.name, " is a tensor"});
-      return expect_half("x", x, reason.c_str());
+      return expect_reduced_float("x", x, reason.c_str());
     }
     expect_one_of("innerPrecise", precise, {0, 1});
     if (x.scalar_type() == at::kBFloat16) {
@@ -216,8 +216,8 @@ struct Layer {
 
   // The results of some rows, with the parameters of an expert if there are experts.
   at::Tensor run(const at::Tensor& rows, std::optional<int64_t> expert) const {
-    const Step from = first.of(expert);
-    const Step to = second.of(expert);
+    const Step from = first.for_expert(expert);
+    const Step to = second.for_expert(expert);
     if (!is_quantised()) return to.product(activation(from.product(wide(rows))));
     // If the result of the first product is FLOAT16, its quantisation is computed in FLOAT16, too.
     const bool is_half = holds_bits(*first.dequantisation.tensor);
@@ -225,8 +225,9 @@ struct Layer {
       return is_half ? tensor.to(at::kHalf) : tensor;
     };
     const at::Tensor between = computed_with(activation(from.dequantised_product(rows)));
-    return to.dequantised_product(to_int8(between * computed_with(*scale.of(expert).tensor) +
-                                          computed_with(*offset.of(expert).tensor)));
+    return to.dequantised_product(
+        to_int8(between * computed_with(*scale.for_expert(expert).tensor) +
+                computed_with(*offset.for_expert(expert).tensor)));
   }
 
   at::Tensor run() const { return run(x.flatten(0, -2), std::nullopt).reshape(x.sizes()); }

@@ -31,7 +31,7 @@ void write_product(const at::Tensor& self, const at::Tensor& mat2, Output& out,
   const MatrixUnits units(cube_math_type, self, mat2);
   units.multiply(
       self, mat2, out, [](const auto& a, const auto& b) { return at::mm(a, b); },
-      [](at::Tensor& place, const auto& a, const auto& b) { at::mm_out(place, a, b); });
+      [](at::Tensor& result, const auto& a, const auto& b) { at::mm_out(result, a, b); });
 }
 
 // x with `batch` matrices: a batch of one is multiplied with every matrix of the other operand.
@@ -48,8 +48,8 @@ void write_batched_product(const at::Tensor& self, const at::Tensor& mat2, Outpu
   units.multiply(
       self, mat2, out,
       [&](const auto& a, const auto& b) { return at::bmm(batched(a, batch), batched(b, batch)); },
-      [&](at::Tensor& place, const auto& a, const auto& b) {
-        at::bmm_out(place, batched(a, batch), batched(b, batch));
+      [&](at::Tensor& result, const auto& a, const auto& b) {
+        at::bmm_out(result, batched(a, batch), batched(b, batch));
       });
 }
 
@@ -70,7 +70,7 @@ ACLNN(Matmul, (Blocked<In>, self), (Blocked<In>, mat2), (Out, out), (int8_t, cub
   const MatrixUnits units(cubeMathType, self, mat2);
   units.multiply(
       self, mat2, out, [](const auto& a, const auto& b) { return at::matmul(a, b); },
-      [](at::Tensor& place, const auto& a, const auto& b) { at::matmul_out(place, a, b); });
+      [](at::Tensor& result, const auto& a, const auto& b) { at::matmul_out(result, a, b); });
 }
 ACLNN(MatmulWeightNz, (In, self), (Stored<In>, mat2), (Out, out), (int8_t, cubeMathType)) {
   expect_weight("mat2", mat2);

@@ -39,10 +39,10 @@ class MatrixUnits {
 
   // An operand, rounded as on input to the units.
   at::Tensor read(const at::Tensor& operand) const { return rounded(operand, round_input_); }
-  // Computes out = a b by multiply(a, b) or multiply_into(place, a, b), which are functions of
-  // ATen, with the operands rounded as on input to the units and the product as on output. If all
-  // three are BFLOAT16 and the CPU has instructions for it, the operands are not converted: ATen
-  // sums in FLOAT and rounds once, too.
+  // Computes out = a b by multiply(a, b) or multiply_into(destination, a, b), which are functions
+  // of ATen, with the operands rounded as on input to the units and the product as on output. If
+  // all three are BFLOAT16 and the CPU has instructions for it, the operands are not converted:
+  // ATen sums in FLOAT and rounds once, too.
   template <class Multiply, class MultiplyInto>
   void multiply(const at::Tensor& a, const at::Tensor& b, Output& out, Multiply multiply,
                 MultiplyInto multiply_into) const {
@@ -56,7 +56,7 @@ class MatrixUnits {
       out.write(
           left.scalar_type(), product_shape(left, right), Output::Reads::kAnyElement,
           [&] { return multiply(left, right); },
-          [&](at::Tensor& place) { multiply_into(place, left, right); });
+          [&](at::Tensor& destination) { multiply_into(destination, left, right); });
     }
   }
   // A product, rounded as on output from the units, for further computations.

@@ -51,6 +51,11 @@ Normed group_normed(const Names& names, const at::Tensor& x, const std::optional
                                c10::multiply_integers(x.sizes().slice(2)), groups, eps);
 }
 
+void expect_divisor(int64_t group, int64_t channels) {
+  EXPECT(group > 0 && channels >= 0 && channels % group == 0, "group is ", group,
+         ", expected a divisor of C, which is ", channels);
+}
+
 // Also of tensors without elements. On Ascend950 N and C may be 0, and the means are NaN; the
 // inverse deviations are NaN on every product.
 template <class Version>
@@ -77,8 +82,7 @@ void normalize_before_silu(Version& row) {
 ACLNN(GroupNorm, (Image<In>, self), (Optional<In>, gamma), (Optional<In>, beta), (int64_t, N),
       (int64_t, C), (int64_t, HxW), (int64_t, group), (double, eps), (Image<Out>, out),
       (Out, meanOut), (Out, rstdOut)) {
-  EXPECT(group > 0 && C >= 0 && C.value() % group.value() == 0, "group is ", group.value(),
-         ", expected a divisor of C, which is ", C.value());
+  expect_divisor(group, C);
   EXPECT(N >= 0 && HxW >= 0, "N is ", N.value(), " and HxW ", HxW.value(),
          ", expected sizes of 0 or more");
   const auto [result, mean, rstd] = at::native_group_norm(row_by_row(self), row_by_row(gamma),
@@ -91,6 +95,7 @@ ACLNN(GroupNormBackward, (Image<In>, gradOut), (Image<In>, input), (In, mean), (
       (Optional<In>, gamma), (int64_t, N), (int64_t, C), (int64_t, HxW), (int64_t, group),
       (Bools, outputMask), (Image<Optional<Out>>, gradInput), (Optional<Out>, gradGammaOut),
       (Optional<Out>, gradBetaOut)) {
+  expect_divisor(group, C);
   const std::array mask = checked_mask(outputMask, {{{"gradInput", &gradInput},
                                                      {"gradGammaOut", &gradGammaOut},
                                                      {"gradBetaOut", &gradBetaOut}}});

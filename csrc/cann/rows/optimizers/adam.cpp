@@ -28,13 +28,6 @@ void expect_list(const char* name, const List& list, const Like& like) {
   for (size_t i = 0; i < list.size(); ++i) expect_like(name, list[i], like[i]);
 }
 
-std::vector<at::Tensor> all_wide(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> wider;
-  wider.reserve(tensors.size());
-  for (const at::Tensor& tensor : tensors) wider.push_back(wide(tensor));
-  return wider;
-}
-
 // The numbers of the steps, counted from 1, from the first element of each tensor, which counts
 // from 0.
 std::vector<at::Tensor> following(const std::vector<at::Tensor>& steps, size_t count) {
@@ -53,15 +46,15 @@ std::vector<at::Tensor> following(const std::vector<at::Tensor>& steps, size_t c
 // each block of elements.
 class Quantised {
  public:
-  Quantised(const char* name, const Output& places, const char* map_name, const at::Tensor& map,
+  Quantised(const char* name, const Output& indices, const char* map_name, const at::Tensor& map,
             const char* largest_name, const Output& largest, const at::Tensor& like, int64_t block)
       : map_(map), shape_(like.sizes().vec()), block_(block), elements_(like.numel()) {
-    expect_tensor(name, places, at::kByte, like.sizes());
+    expect_tensor(name, indices, at::kByte, like.sizes());
     expect_tensor(map_name, map, at::kFloat, {kSize});
     expect_tensor(largest_name, largest, at::kFloat, {(elements_ + block - 1) / block});
-    const at::Tensor indices = static_cast<const at::Tensor&>(places).reshape({-1}).to(at::kLong);
+    const at::Tensor flat = static_cast<const at::Tensor&>(indices).reshape({-1}).to(at::kLong);
     values_ =
-        map.index_select(0, indices)
+        map.index_select(0, flat)
             .mul(largest->repeat_interleave(block, 0, elements_padded()).narrow(0, 0, elements_))
             .view(shape_);
   }
@@ -69,7 +62,7 @@ class Quantised {
   const at::Tensor& values() const { return values_; }
 
   // Stores new values as the nearest numbers of the table; ties go to the lower index.
-  void store(const at::Tensor& values, Output& places, Output& largest) const {
+  void store(const at::Tensor& values, Output& indices, Output& largest) const {
     const at::Tensor flat = values.reshape({-1});
     const at::Tensor blocks =
         at::constant_pad_nd(flat, {0, elements_padded() - elements_}).view({-1, block_});
@@ -81,7 +74,7 @@ class Quantised {
     const at::Tensor lower = upper - 1;
     const at::Tensor is_lower = (shares - map_.index_select(0, lower)).abs() <=
                                 (shares - map_.index_select(0, upper)).abs();
-    places = at::where(is_lower, lower, upper).to(at::kByte).view(shape_);
+    indices = at::where(is_lower, lower, upper).to(at::kByte).view(shape_);
     largest = most;
   }
 
@@ -110,8 +103,12 @@ ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
   if (amsgrad) expect_alike("maxExpAvgSqsRef", maxExpAvgSqsRef, paramsRef);
   EXPECT(stateSteps.size() == paramsRef.size(), "stateSteps has ", stateSteps.size(),
          " tensors, expected ", paramsRef.size());
+  if (gradScaleOptional) only_element("gradScaleOptional", *gradScaleOptional);
+  if (foundInfOptional) only_element("foundInfOptional", *foundInfOptional);
   std::vector<at::Tensor> steps;
-  for (const at::Tensor& step : stateSteps) steps.push_back(following(step));
+  for (const at::Tensor& step : stateSteps) {
+    steps.push_back(following(only_element("stateSteps", step)));
+  }
   const auto [params, grads, means, squares, largest] = at::_fused_adam(
       tensors(paramsRef), tensors(gradsRef), tensors(expAvgsRef), tensors(expAvgSqsRef),
       amsgrad ? tensors(maxExpAvgSqsRef) : std::vector<at::Tensor>(), steps, lr, beta1, beta2,

@@ -25,15 +25,18 @@ ACLNN(FusedSgd, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, momentumBuffer
       (Optional<In>, gradScaleOptional), (float, weightDecay), (float, momentum), (float, lr),
       (float, dampening), (bool, nesterov), (bool, maximize), (bool, isFirstStep)) {
   expect_alike("gradsRef", gradsRef, paramsRef);
+  if (gradScaleOptional) only_element("gradScaleOptional", *gradScaleOptional);
   if (momentum != 0) {
     expect_alike("momentumBufferListOptionalRef", momentumBufferListOptionalRef, paramsRef);
   } else {
     EXPECT(momentumBufferListOptionalRef.empty(), "momentumBufferListOptionalRef has ",
            momentumBufferListOptionalRef.size(), " tensors, expected none as momentum is 0");
   }
-  const auto [params, grads, momenta] = at::_fused_sgd(
-      tensors(paramsRef), tensors(gradsRef), tensors(momentumBufferListOptionalRef), weightDecay,
-      momentum, lr, dampening, nesterov, maximize, isFirstStep, gradScaleOptional);
+  // In FLOAT: ATen's loop over vectors of 16 bits does not write the parameters.
+  const auto [params, grads, momenta] =
+      at::_fused_sgd(all_wide(tensors(paramsRef)), all_wide(tensors(gradsRef)),
+                     all_wide(tensors(momentumBufferListOptionalRef)), weightDecay, momentum, lr,
+                     dampening, nesterov, maximize, isFirstStep, gradScaleOptional);
   write(paramsRef, params);
   write(gradsRef, grads);
   write(momentumBufferListOptionalRef, momenta);

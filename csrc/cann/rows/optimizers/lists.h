@@ -23,6 +23,12 @@ inline at::Tensor setting(const char* name, const at::Tensor& value) {
   return wide(only_element(name, value));
 }
 
+inline std::vector<at::Tensor> all_wide(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> wider;
+  wider.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) wider.push_back(wide(tensor));
+  return wider;
+}
 inline void write(std::vector<Output>& outputs, const std::vector<at::Tensor>& results) {
   for_each(outputs, [&](size_t i) { return results[i]; }, results);
 }

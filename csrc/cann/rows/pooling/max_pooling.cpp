@@ -20,13 +20,27 @@ ACLNN(MaxPool2dWithIndicesBackward, (Image<In>, gradOutput), (Image<In>, self),
                                                    padding, dilation, ceilMode,
                                                    checked_indices(indices, self, 2));
 }
-// Deviation of MaxPool2dWithMask*: The mask is all zeros, and the gradient finds the maxima again.
-// CANN's mask has a bit for each place in the window.
+// Behaviour of MaxPool2dWithMask*: The bytes of the mask begin with the positions of the maxima in
+// their planes, as INT32, and are 0 after these; the gradient finds the maxima again. CANN's mask
+// has bits for a window of one element and on Ascend910 and Ascend310P; the host's is 0 for that
+// window.
 ACLNN(MaxPool2dWithMask, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
       (Ints, dilation), (bool, ceilMode), (Image<Out>, out), (Image<Out>, indices)) {
-  out = std::get<0>(
-      at::max_pool2d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode));
-  indices = at::zeros_like(indices);
+  const auto [maxima, positions] =
+      at::max_pool2d_with_indices(self, kernelSize, stride, padding, dilation, ceilMode);
+  out = maxima;
+  const int64_t window = kernelSize[0] * kernelSize[kernelSize.size() - 1];
+  const int64_t outputs = maxima.size(-2) * maxima.size(-1);
+  std::vector<int64_t> shape = maxima.sizes().vec();
+  shape[shape.size() - 2] = window;
+  shape.back() = ((outputs + 15) / 16 + 1) * 32;
+  expect_shape("indices", indices, shape);
+  at::Tensor mask = at::zeros(shape, indices->options());
+  if (window > 1) {
+    const at::Tensor bytes = positions.to(at::kInt).flatten().view(at::kChar);
+    mask.flatten().slice(0, 0, bytes.numel()).copy_(bytes);
+  }
+  indices = mask;
 }
 ACLNN(MaxPool2dWithMaskBackward, (Image<In>, gradOutput), (Image<In>, self),
       (Unused<Image<In>>, indices, "the maxima are found again in self"), (Ints, kernelSize),

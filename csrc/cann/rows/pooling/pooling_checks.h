@@ -28,7 +28,7 @@ inline void check_image(const at::Tensor& self, at::IntArrayRef output_size, con
   expect_dims("self", self, dims + 1, dims + 2);
   EXPECT(output_size.size() == static_cast<size_t>(dims), "outputSize is ", output_size,
          ", expected ", dims, " numbers");
-  expect_shape(name, image, with_places(self, dims, output_size));
+  expect_shape(name, image, with_last_sizes(self, dims, output_size));
 }
 
 }  // namespace aclnn_host

@@ -21,7 +21,7 @@ int64_t blocks_in(int64_t size, int64_t block) {
   return size / block + (size % block != 0 ? 1 : 0);
 }
 
-// Checks what all versions share. `row` is a row's struct.
+// Checks the arguments that all versions have. `row` is a row's struct.
 template <class Version>
 BlockRule block_rule(const Version& row, std::initializer_list<int64_t> block_rows) {
   expect_one_of("rowBlockSize", row.rowBlockSize, block_rows);
@@ -134,7 +134,7 @@ template <class Version>
 void grouped_block_quant(Version& row) {
   const at::Tensor& x = row.x;
   const at::Tensor& groups = row.groupList;
-  expect_half("x", x);
+  expect_reduced_float("x", x);
   expect_type("dstType", row.dstType, row.yOut, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
   expect_dtype("groupList", groups, at::kInt);
   expect_group_list("groupList", groups);

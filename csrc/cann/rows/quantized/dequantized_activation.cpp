@@ -2,7 +2,7 @@
 // All computations are in FP32. If there are groups, rows after the last group are computed with
 // its parameters.
 
-#include "cann/rows/quantized/clamped_swiglu.h"
+#include "cann/rows/activation/gated_units.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"

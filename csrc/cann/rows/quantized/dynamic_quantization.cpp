@@ -107,7 +107,7 @@ ACLNN(DynamicQuantV2, (Floating<In>, x), (SameDtype<Optional<In>>, smoothScalesO
 ACLNN(DynamicQuantV3, (In, x), (SameDtype<Optional<In>>, smoothScalesOptional, "x"),
       (Optional<In>, groupIndexOptional), (int64_t, dstType), (bool, isSymmetrical),
       (const char*, quantMode), (Stored<Out>, yOut), (Out, scaleOut), (Optional<Out>, offsetOut)) {
-  expect_half("x", x);
+  expect_reduced_float("x", x);
   dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, isSymmetrical, quantMode,
                 yOut, scaleOut, offsetOut);
 }
@@ -116,7 +116,7 @@ ACLNN(DynamicQuantV4, (In, x), (SameDtype<Optional<In>>, smoothScalesOptional, "
       (Optional<In>, groupIndexOptional), (int64_t, dstType), (bool, isSymmetrical),
       (const char*, quantMode), (float, dstTypeMax), (Stored<Out>, yOut), (Out, scaleOut),
       (Optional<Out>, offsetOut)) {
-  expect_half("x", x);
+  expect_reduced_float("x", x);
   EXPECT(dstTypeMax >= 0.0 && dstTypeMax <= 32768.0, "dstTypeMax is ", dstTypeMax.value(),
          ", expected 0 to 32768");
   dynamic_quant(x, smoothScalesOptional, groupIndexOptional, dstType, isSymmetrical, quantMode,

@@ -83,7 +83,7 @@ void expect_mx_source(const char* name, const at::Tensor& x, bool may_be_float, 
   if (may_be_float) {
     expect_dtype(name, x, {at::kHalf, at::kBFloat16, at::kFloat});
   } else {
-    expect_half(name, x);
+    expect_reduced_float(name, x);
   }
   expect_dims(name, x, least_dims, most_dims);
 }
@@ -93,13 +93,13 @@ void expect_even_for_float4(const char* name, const at::Tensor& x, aclDataType d
          " elements in its last dimension, expected an even number for FLOAT4");
 }
 
-MxRule mx_rule(const at::Tensor& x, const std::string& mode, int64_t dtype, int64_t algorithm,
-               double largest, const StoredOutput& y, const char* dtype_name) {
+MxRule mx_rule(const at::Tensor& x, const char* mode_name, const std::string& mode, int64_t dtype,
+               int64_t algorithm, double largest, const StoredOutput& y, const char* dtype_name) {
   const bool is_float4 = dtype == ACL_FLOAT4_E2M1;
   expect_type(dtype_name, dtype, y, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1});
   const std::string rounding = mode.empty() ? "rint" : mode;
   EXPECT(rounding == "rint" || (is_float4 && (rounding == "floor" || rounding == "round")),
-         "the rounding mode is \"", mode,
+         mode_name, " is \"", mode,
          "\", expected \"rint\", or for FLOAT4 also \"floor\" or \"round\"");
   expect_shape(y.name(), y, x.sizes());
   expect_even_for_float4(y.name(), x, y.dtype());
@@ -156,9 +156,9 @@ void quantize_mx(const at::Tensor& x, int64_t axis, int64_t block_size, const Mx
       const int64_t k = first / block_size;
       const MxBlock block{1, 0, std::min(block_size, size - first), inner};
       for (int64_t i = 0; i < inner; ++i) {
-        const int64_t place = (o * size + first) * inner + i;
+        const int64_t offset = (o * size + first) * inner + i;
         to_scale[((o * pairs + k / 2) * inner + i) * 2 + k % 2] =
-            quantize_block(rule, block, from + place, to + place);
+            quantize_block(rule, block, from + offset, to + offset);
       }
     }
   }
@@ -184,11 +184,11 @@ void quantize_mx_groups(const at::Tensor& x, const std::vector<int64_t>& ends, c
       const int64_t k = (row - begin) / kMxBlock;
       const MxBlock block{1, 0, std::min(kMxBlock, end - row), columns};
       for (int64_t column = 0; column < columns; ++column) {
-        const int64_t place = row * columns + column;
+        const int64_t offset = row * columns + column;
         const int64_t pair = (first_pair + k / 2) * columns + column;
         scales.mutable_data_ptr<float>()[pair * 2 + k % 2] =
-            quantize_block(rule, block, source.const_data_ptr<float>() + place,
-                           elements.mutable_data_ptr<float>() + place);
+            quantize_block(rule, block, source.const_data_ptr<float>() + offset,
+                           elements.mutable_data_ptr<float>() + offset);
       }
     }
     begin = end;

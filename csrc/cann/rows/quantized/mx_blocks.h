@@ -28,9 +28,10 @@ float quantize_block(const MxRule& rule, const MxBlock& block, const float* x, f
 void expect_mx_source(const char* name, const at::Tensor& x, bool may_be_float, int64_t least_dims,
                       int64_t most_dims);
 void expect_even_for_float4(const char* name, const at::Tensor& x, aclDataType dtype);
-// Checks dstType, the rounding and y, which has the shape of x. An absent mode is "rint".
-MxRule mx_rule(const at::Tensor& x, const std::string& mode, int64_t dtype, int64_t algorithm,
-               double largest, const StoredOutput& y, const char* dtype_name = "dstType");
+// Checks dstType, the rounding mode and y, which has the shape of x. An absent mode is "rint".
+MxRule mx_rule(const at::Tensor& x, const char* mode_name, const std::string& mode, int64_t dtype,
+               int64_t algorithm, double largest, const StoredOutput& y,
+               const char* dtype_name = "dstType");
 
 // Checks scaleAlg; `has_second` says that the function knows algorithm 2.
 void expect_mx_algorithm(int64_t algorithm, int64_t dtype, bool has_second);

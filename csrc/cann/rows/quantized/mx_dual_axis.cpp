@@ -23,7 +23,8 @@ void quantize_both(const Row& row, const at::Tensor& x, const char* groups_name,
                    int64_t dtype, Along last, Along second_last) {
   EXPECT(row.maxDtypeValue == 0, "maxDtypeValue is ", row.maxDtypeValue, ", expected 0");
   const auto rule = [&](const StoredOutput& y) {
-    return mx_rule(x, row.roundModeOptional, dtype, row.scaleAlg, 0, y, dtype_name);
+    return mx_rule(x, "roundModeOptional", row.roundModeOptional, dtype, row.scaleAlg, 0, y,
+                   dtype_name);
   };
   const MxRule second_rule = rule(second_last.y);
   quantize_mx(x, x.dim() - 1, kMxBlock, rule(last.y), last.y, last.scale);
@@ -151,7 +152,7 @@ ACLNN(SituMxQuant, (In, x), (float, beta), (float, linearBeta), (bool, activateL
   const int64_t last = x.dim() - 1;
   const at::Tensor result =
       situ(halves(wide(x), last, activateLeft), beta, linearBeta).to(x.scalar_type());
-  const MxRule rule = mx_rule(result, roundModeOptional, dstType, 0, 0, yOut);
+  const MxRule rule = mx_rule(result, "roundModeOptional", roundModeOptional, dstType, 0, 0, yOut);
   quantize_mx(result, last, kMxBlock, rule, yOut, yScaleOut);
 }
 

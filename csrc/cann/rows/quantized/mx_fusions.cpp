@@ -1,7 +1,7 @@
 // Norms and gated activations with results quantised to MX, and the two-level quantisation to
 // FLOAT4.
 
-#include "cann/rows/quantized/clamped_swiglu.h"
+#include "cann/rows/activation/gated_units.h"
 #include "cann/rows/quantized/mx_blocks.h"
 #include "cann/rows/row.h"
 
@@ -18,7 +18,8 @@ void quantize_norm(Row& row, const at::Tensor& x, const at::Tensor& input) {
   expect_dtype("gamma", row.gamma, {at::kFloat, dtype});
   expect_mx_algorithm(row.scaleAlg, row.dstType, /*has_second=*/false);
   EXPECT(!row.roundMode.empty(), "roundMode is empty, expected a text");
-  const MxRule rule = mx_rule(x, row.roundMode, row.dstType, row.scaleAlg, 0, row.yOut);
+  const MxRule rule =
+      mx_rule(x, "roundMode", row.roundMode, row.dstType, row.scaleAlg, 0, row.yOut);
   const at::Tensor rstd =
       at::rsqrt((x * x).mean(at::IntArrayRef{-1}, /*keepdim=*/true) + row.epsilon.value());
   require_asked("rstdOut", row.rstdOut, "outputRstd", row.outputRstd);
@@ -91,7 +92,8 @@ ACLNN(SwigluMxQuant, (In, x), (Optional<In>, groupIndexOptional), (int64_t, acti
           ? swiglu(halves(wide(x), split, activateLeft))
           : biased_swiglu(clamped(interleaved_halves(wide(x)), clampLimit), gluAlpha, gluBias);
   const at::Tensor narrow = result.to(x.scalar_type());
-  const MxRule rule = mx_rule(narrow, roundModeOptional, dstType, scaleAlg, 0, yOut);
+  const MxRule rule =
+      mx_rule(narrow, "roundModeOptional", roundModeOptional, dstType, scaleAlg, 0, yOut);
   quantize_mx(narrow, blocks, kMxBlock, rule, yOut, mxscaleOut);
 }
 
@@ -105,7 +107,8 @@ ACLNN(DynamicDualLevelMxQuant, (In, x), (SameDtype<Optional<In>>, smoothScaleOpt
   expect_one_of("level1BlockSize", level1BlockSize, {kMxBlock});
   expect_dtype("level0ScaleOut", level0ScaleOut, at::kFloat);
   expect_type(yOut, {ACL_FLOAT4_E2M1});
-  const MxRule rule = mx_rule(x, roundModeOptional, ACL_FLOAT4_E2M1, 0, 0, yOut);
+  const MxRule rule =
+      mx_rule(x, "roundModeOptional", roundModeOptional, ACL_FLOAT4_E2M1, 0, 0, yOut);
   at::Tensor smoothed = x;
   if (smoothScaleOptional) {
     expect_shape("smoothScaleOptional", *smoothScaleOptional, {x.size(-1)});

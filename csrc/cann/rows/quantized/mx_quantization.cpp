@@ -34,7 +34,8 @@ void dynamic_mx_quant(Version& row, bool has_second, double largest, double leas
          " elements along the axis, expected at least 32 as it is FLOAT");
   EXPECT(least_maximum == 0 || (algorithm == 1 && least_maximum > 0), "maxLowBound is ",
          least_maximum, ", expected 0, or a positive number if scaleAlg is 1");
-  MxRule rule = mx_rule(x, row.roundModeOptional, dtype, algorithm, largest, row.yOut);
+  MxRule rule =
+      mx_rule(x, "roundModeOptional", row.roundModeOptional, dtype, algorithm, largest, row.yOut);
   rule.least_maximum = static_cast<float>(least_maximum);
   quantize_mx(x, axis, block_size, rule, row.yOut, row.mxscaleOut);
 }
@@ -45,8 +46,8 @@ void quantize_along_both(Version& row, bool has_second, double largest) {
   expect_mx_algorithm(row.scaleAlg, row.dstType, has_second);
   check_largest(largest, row.scaleAlg == 2);
   const auto quantize = [&](int64_t dim, StoredOutput& y, StoredOutput& scale) {
-    const MxRule rule =
-        mx_rule(row.x, row.roundModeOptional, row.dstType, row.scaleAlg, largest, y);
+    const MxRule rule = mx_rule(row.x, "roundModeOptional", row.roundModeOptional, row.dstType,
+                                row.scaleAlg, largest, y);
     quantize_mx(row.x, row.x.dim() + dim, kMxBlock, rule, y, scale);
   };
   quantize(-1, row.y1Out, row.mxscale1Out);
@@ -72,9 +73,9 @@ void quantize_squares(const at::Tensor& x, const MxRule& rule, StoredOutput& y,
       for (int64_t column = 0; column < columns; column += kMxBlock) {
         const MxBlock block{std::min(kMxBlock, rows - row), columns,
                             std::min(kMxBlock, columns - column), 1};
-        const int64_t place = (matrix * rows + row) * columns + column;
-        const float scale = quantize_block(rule, block, source.const_data_ptr<float>() + place,
-                                           elements.mutable_data_ptr<float>() + place);
+        const int64_t offset = (matrix * rows + row) * columns + column;
+        const float scale = quantize_block(rule, block, source.const_data_ptr<float>() + offset,
+                                           elements.mutable_data_ptr<float>() + offset);
         for (int64_t i = 0; i < block.rows; ++i) {
           to_rows[(matrix * rows + row + i) * row_scales + column / kMxBlock] = scale;
         }
@@ -99,7 +100,8 @@ void grouped_mx_quant(Version& row, int64_t algorithm, double largest) {
   expect_group_list("groupIndex", row.groupIndex);
   expect_one_of("blocksize", row.blocksize, {kMxBlock});
   check_largest(largest, row.dstType == int64_t{ACL_FLOAT4_E2M1});
-  const MxRule rule = mx_rule(x, row.roundMode, row.dstType, algorithm, largest, row.y);
+  const MxRule rule =
+      mx_rule(x, "roundMode", row.roundMode, row.dstType, algorithm, largest, row.y);
   expect_mx_scale("mxscale", row.mxscale, row.mxscale.dtype(),
                   mx_group_scale_shape(x, row.groupIndex.size(0)));
   if (!row.y.is_written() || x.numel() == 0) return;
@@ -171,7 +173,8 @@ ACLNN(DynamicBlockMxQuant, (In, x), (char*, roundModeOptional), (int64_t, dstTyp
          scaleAlg, ", expected 0, or 2 for FLOAT4_E2M1");
   EXPECT(dstTypeMax == 0 || dstTypeMax == 6 || dstTypeMax == 7, "dstTypeMax is ", dstTypeMax,
          ", expected 0, 6 or 7");
-  const MxRule rule = mx_rule(x, roundModeOptional, dstType, scaleAlg, dstTypeMax.value(), yOut);
+  const MxRule rule = mx_rule(x, "roundModeOptional", roundModeOptional, dstType, scaleAlg,
+                              dstTypeMax.value(), yOut);
   expect_mx_scale("scale1Out", scale1Out, scale1Out.dtype(),
                   mx_scale_shape(x, x.dim() - 1, kMxBlock));
   expect_mx_scale("scale2Out", scale2Out, scale2Out.dtype(),

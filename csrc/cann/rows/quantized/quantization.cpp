@@ -53,9 +53,9 @@ void check_limits(int64_t low, int64_t high) {
 void fake_quantize(const at::Tensor& self, const at::Tensor& scale, const at::Tensor& zero,
                    int64_t low, int64_t high, Output& out, Output& mask) {
   check_limits(low, high);
-  const at::Tensor place = at::round(wide(self) / scale).to(at::kDouble) + zero;
-  out = ((at::clamp(place, low, high) - zero) * scale);
-  mask = (place >= low) & (place <= high);
+  const at::Tensor quantized = at::round(wide(self) / scale).to(at::kDouble) + zero;
+  out = ((at::clamp(quantized, low, high) - zero) * scale);
+  mask = (quantized >= low) & (quantized <= high);
 }
 void check_fake(const at::Tensor& zero, const Output& mask) {
   expect_dtype("zeroPoint", zero, at::kInt);
@@ -80,12 +80,12 @@ ACLNN(AscendQuantV3, (Floating<In>, x), (SameDtype<Floating<In>>, scale, "x"),
       (Like<Optional<In>>, offset, "scale"), (bool, sqrtMode), (const char*, roundMode),
       (int32_t, dstType), (int32_t, axis), (Stored<Out>, y)) {
   EXPECT(x.dim() > 0, "x has no dimensions, expected 1 to 8");
-  const int64_t place = from_start(axis, x);
-  EXPECT(place >= 0 && place >= x.dim() - 2 && place < x.dim(), "axis is ", axis.value(),
+  const int64_t dim = from_start(axis, x);
+  EXPECT(dim >= 0 && dim >= x.dim() - 2 && dim < x.dim(), "axis is ", axis.value(),
          ", expected one of the last two dimensions of x, which has ", x.dim());
   expect_type("dstType", dstType, y,
               {ACL_INT8, ACL_INT32, ACL_INT4, ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
-  quantize_scaled(y, x, scale, offset, sqrtMode, roundMode, place);
+  quantize_scaled(y, x, scale, offset, sqrtMode, roundMode, dim);
 }
 // Adds the offset first. There is one scale for all elements, for each element of the last
 // dimension, or for each of the one before it.
@@ -142,10 +142,10 @@ ACLNN(Quantize, (Floating<In>, x), (Floating<In>, scales),
       !any || (is_bfloat16(x) && is_bfloat16(scales) && (!zeroPoints || is_bfloat16(*zeroPoints))),
       "scales or zeroPoints is BFLOAT16, expected x, scales and zeroPoints to be BFLOAT16");
   if (scales.numel() == 0 || x.numel() == 0) return;
-  const int64_t place = scales.numel() == 1 ? 0 : from_start(axis, x);
-  const at::Tensor scale = along("scales", scales, x, place);
+  const int64_t dim = scales.numel() == 1 ? 0 : from_start(axis, x);
+  const at::Tensor scale = along("scales", scales, x, dim);
   at::Tensor result = wide(x) / at::where(scale == 0, at::ones_like(scale), scale);
-  if (zeroPoints) result = result + along("zeroPoints", *zeroPoints, x, place);
+  if (zeroPoints) result = result + along("zeroPoints", *zeroPoints, x, dim);
   out = rounded_to(result, dtype);
 }
 
@@ -171,11 +171,11 @@ ACLNN(FakeQuantPerChannelAffineCachemask, (Floating<In>, self), (Floating<In>, s
   check_fake(zeroPoint, mask);
   expect_dims("self", self, 1, 8);
   expect_range("axis", axis, -self.dim(), self.dim() - 1);
-  const int64_t place = from_start(axis, self);
-  expect_shape("scale", scale, {self.size(place)});
-  expect_shape("zeroPoint", zeroPoint, {self.size(place)});
+  const int64_t dim = from_start(axis, self);
+  expect_shape("scale", scale, {self.size(dim)});
+  expect_shape("zeroPoint", zeroPoint, {self.size(dim)});
   std::vector<int64_t> shape(static_cast<size_t>(self.dim()), 1);
-  shape[static_cast<size_t>(place)] = self.size(place);
+  shape[static_cast<size_t>(dim)] = self.size(dim);
   fake_quantize(self, wide(scale).reshape(shape), zeroPoint.reshape(shape), quantMin, quantMax, out,
                 mask);
 }

@@ -81,7 +81,7 @@ void quantize(Version& row, const at::Tensor& y, bool may_be_one) {
     }
     return;
   }
-  expect_half("x1", row.x1, " as quantMode is \"dynamic\"");
+  expect_reduced_float("x1", row.x1, " as quantMode is \"dynamic\"");
   expect_dims("x1", y, 2, 8);
   const at::IntArrayRef gamma = row.gamma.sizes();
   EXPECT(gamma.size() == 1 || (may_be_one && gamma.size() == 2 && gamma[0] == 1),
@@ -163,7 +163,7 @@ ACLNN(AdaLayerNormQuant, (Floating<In>, x), (SameDtype<Floating<In>>, scale, "x"
       (SameDtype<Optional<In>>, smoothScalesOptional, "x"), (double, epsilon),
       (const char*, quantMode), (Stored<Out>, out), (Out, quantScale),
       (Refused<Out>, quantOffsetOptional, "dynamic quantisation has no offset")) {
-  expect_half("x", x);
+  expect_reduced_float("x", x);
   expect_dims("x", x, 2, 8);
   expect_elements("x", x);
   expect_text("quantMode", quantMode, {"dynamic"});
@@ -188,7 +188,7 @@ ACLNN(GroupNormSiluQuant, (Image<Floating<In>>, self), (SameDtype<Optional<In>>,
       (SameDtype<Optional<In>>, beta, "self"), (In, quantScale), (int64_t, group), (double, eps),
       (bool, activateSilu), (Image<Out>, out), (SameDtype<Out>, meanOut, "self"),
       (SameDtype<Out>, rstdOut, "self")) {
-  expect_half("self", self);
+  expect_reduced_float("self", self);
   expect_dims("self", self, 2, 8);
   const int64_t samples = self.size(0);
   const int64_t channels = self.size(1);

@@ -81,7 +81,7 @@ at::Tensor fused_product(const Version& row) {
   expect_absent("x3Optional", row.x3Optional);
   expect_text("fusedOpType", row.fusedOpType, {"gelu_erf", "gelu_tanh"});
   expect_integers(row.x1, row.x2);
-  expect_half("out", row.out);
+  expect_reduced_float("out", row.out);
   EXPECT(!holds_bits(row.x2Scale), "x2Scale has dtype ", row.x2Scale.scalar_type(),
          ", expected FLOAT or BFLOAT16");
   EXPECT(row.x1Scale.dim() == 1, "x1Scale has shape ", row.x1Scale.sizes(), ", expected (m)");

@@ -216,7 +216,7 @@ ACLNN(QuantMatmulActivationQuantWeightNz, (Stored<In>, x1), (Stored<In>, x2),
   EXPECT(product.numel() > 0, "x1 or x2 has no elements, expected some");
   const at::Tensor activated =
       at::gelu(product, activationType == "gelu_erf" ? "none" : "tanh").to(at::kFloat);
-  const MxRule rule = mx_rule(activated, roundMode, yOut.dtype(), scaleAlg, 0, yOut);
+  const MxRule rule = mx_rule(activated, "roundMode", roundMode, yOut.dtype(), scaleAlg, 0, yOut);
   quantize_mx(activated, activated.dim() - 1, kMxBlock, rule, yOut, yScaleOut);
 }
 
@@ -260,7 +260,7 @@ ACLNN(DualLevelQuantMatmulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (In, x1L
   EXPECT(m > 0 && n > 0 && k > 0 && x2.elements.size(1) * (is_packed ? 2 : 1) == k, "x1 has shape ",
          x1.elements.sizes(), " and x2 has shape ", x2.elements.sizes(),
          ", expected (m, k) and (n, ", is_packed ? "k / 2" : "k", ")");
-  expect_half("out", out);
+  expect_reduced_float("out", out);
   const int64_t groups = (k + 511) / 512;
   const int64_t pairs = (k + 63) / 64;
   expect_tensor("x1Level0Scale", x1Level0Scale, at::kFloat, {m, groups});

@@ -92,7 +92,7 @@ ACLNN(AddRmsNormDynamicQuant, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1")
       (SameDtype<Floating<In>>, gamma, "x1"), (Like<Optional<In>>, smoothScale1Optional, "gamma"),
       (Like<Optional<In>>, smoothScale2Optional, "gamma"), (double, epsilon), (Stored<Out>, y1Out),
       (Stored<Out>, y2Out), (Like<Out>, xOut, "x1"), (Out, scale1Out), (Out, scale2Out)) {
-  expect_half("x1", x1);
+  expect_reduced_float("x1", x1);
   expect_dims("x1", x1, 2, 8);
   expect_dims("gamma", gamma, 1);
   EXPECT(smoothScale1Optional || !smoothScale2Optional,
@@ -116,7 +116,7 @@ ACLNN(AddRmsNormDynamicQuantV2, (Floating<In>, x1), (Like<Floating<In>>, x2, "x1
       (Like<Optional<In>>, betaOptional, "gamma"), (double, epsilon), (Optional<Bools>, outputMask),
       (Stored<Out>, y1Out), (Stored<Out>, y2Out), (Like<Out>, xOut, "x1"), (Out, scale1Out),
       (Out, scale2Out)) {
-  expect_half("x1", x1);
+  expect_reduced_float("x1", x1);
   expect_dims("x1", x1, 2, 8);
   expect_dims("gamma", gamma, 1);
   std::vector<bool> writes{true, smoothScale1Optional && smoothScale2Optional};
@@ -182,7 +182,7 @@ ACLNN(RmsNormDynamicQuant, (Floating<In>, x), (SameDtype<Floating<In>>, gamma, "
       (Like<Optional<In>>, smoothScalesOptional, "gamma"),
       (Like<Optional<In>>, betaOptional, "gamma"), (double, epsilon), (int64_t, dstType),
       (Out, yOut), (Out, scaleOut)) {
-  expect_half("x", x);
+  expect_reduced_float("x", x);
   expect_dims("x", x, 2, 8);
   expect_elements("x", x);
   expect_shape("gamma", gamma, {x.size(-1)});

@@ -14,7 +14,7 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& l
 }
 
 void check_source(const at::Tensor& x) {
-  expect_half("x", x);
+  expect_reduced_float("x", x);
   expect_elements("x", x);
 }
 
@@ -83,7 +83,7 @@ void rotate_to_blocks(const at::Tensor& x, const at::Tensor& rotation,
          ", expected 6 to 12 if scaleAlg is 2, otherwise 0");
   at::Tensor values = rotated(x, rotation);
   if (alpha) values = bounded(values, *alpha);
-  const MxRule rule = mx_rule(values, mode, y.dtype(), algorithm, most, y);
+  const MxRule rule = mx_rule(values, "roundMode", mode, y.dtype(), algorithm, most, y);
   quantize_mx(values, x.dim() - 1, kMxBlock, rule, y, scale);
 }
 
@@ -118,7 +118,8 @@ void flat_quant(Version& row, double largest) {
   if (is_float4) {
     expect_even_for_float4("x", row.x, out.dtype());
     const at::Tensor rows = result.flatten(1);
-    const MxRule rule = mx_rule(rows, "rint", out.dtype(), largest == 0 ? 0 : 2, largest, out);
+    const MxRule rule =
+        mx_rule(rows, "roundMode", "rint", out.dtype(), largest == 0 ? 0 : 2, largest, out);
     return quantize_mx(rows, 1, kMxBlock, rule, out, scale);
   }
   expect_values(out, row.x.sizes());

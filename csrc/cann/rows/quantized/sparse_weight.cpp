@@ -36,16 +36,16 @@ struct Pair {
 // element is paired with a 0 at an arbitrary position.
 Pair pair_of(const std::array<int8_t, 4>& four) {
   int count = 0;
-  std::array<int, 4> places{};
+  std::array<int, 4> positions{};
   for (int i = 0; i < 4; ++i) {
-    if (four[static_cast<size_t>(i)] != 0) places[static_cast<size_t>(count++)] = i;
+    if (four[static_cast<size_t>(i)] != 0) positions[static_cast<size_t>(count++)] = i;
   }
   const auto code = [](int first, int second) {
     return static_cast<uint8_t>((second - 1) << 2 | first);
   };
-  const int first = places[0];
+  const int first = positions[0];
   if (count > 2) return {-1, 0, 0};
-  if (count == 2) return {first, places[1], code(first, places[1])};
+  if (count == 2) return {first, positions[1], code(first, positions[1])};
   if (count == 0) return {0, 1, code(0, 1)};
   return first == 3 ? Pair{0, 3, code(0, 3)} : Pair{first, first + 1, code(first, 1)};
 }
@@ -55,7 +55,8 @@ constexpr int64_t kDims = 4;
 
 // Writes the kept elements of the eight from a column on, and the byte of their positions. Returns
 // false if more than two of four are not 0.
-bool compress(const int8_t* row, int64_t columns, int64_t column, int8_t* kept, uint8_t* places) {
+bool compress(const int8_t* row, int64_t columns, int64_t column, int8_t* kept,
+              uint8_t* positions) {
   uint8_t codes = 0;
   for (int64_t half = 0; half < 2; ++half) {
     std::array<int8_t, 4> four{};
@@ -69,7 +70,7 @@ bool compress(const int8_t* row, int64_t columns, int64_t column, int8_t* kept, 
     kept[half * 2 + 1] = four[static_cast<size_t>(pair.second)];
     codes = static_cast<uint8_t>(codes | pair.code << (half * 4));
   }
-  *places = codes;
+  *positions = codes;
   return true;
 }
 
@@ -97,9 +98,9 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransSparse4to2Para(
   const int64_t down = (rows + kRows - 1) / kRows;
   const int64_t count = across * down * kRows * kColumns;
   auto kept = zeros<int8_t>(count);
-  auto places = zeros<uint8_t>(count / 4);
-  auto kept_dims = zeros<int64_t>(kDims), places_dims = zeros<int64_t>(kDims);
-  if (!kept || !places || !kept_dims || !places_dims) {
+  auto positions = zeros<uint8_t>(count / 4);
+  auto kept_dims = zeros<int64_t>(kDims), positions_dims = zeros<int64_t>(kDims);
+  if (!kept || !positions || !kept_dims || !positions_dims) {
     return fail(ACLNN_ERR_INNER_NULLPTR, "%s: no memory for %lld elements", kApi,
                 static_cast<long long>(count));
   }
@@ -108,7 +109,7 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransSparse4to2Para(
       const int64_t eights = (column / (2 * kColumns) * down * kRows + n) * (kColumns / 4) +
                              column % (2 * kColumns) / 8;
       if (!compress(weight + n * columns, columns, column, kept.get() + eights * 4,
-                    places.get() + eights)) {
+                    positions.get() + eights)) {
         return fail(ACLNN_ERR_PARAM_INVALID,
                     "%s: weight has more than two of four elements that are not 0 in row %lld, "
                     "from column %lld on",
@@ -118,13 +119,13 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransSparse4to2Para(
   }
   const std::array<int64_t, kDims> dims{across, down, kRows, kColumns};
   std::copy(dims.begin(), dims.end(), kept_dims.get());
-  std::copy(dims.begin(), dims.end(), places_dims.get());
-  places_dims.get()[kDims - 1] = kColumns / 4;
+  std::copy(dims.begin(), dims.end(), positions_dims.get());
+  positions_dims.get()[kDims - 1] = kColumns / 4;
   *sparseWeight = kept.release();
   *sparseWeightDims = kept_dims.release();
   *sparseWeightDimsNum = kDims;
-  *index = places.release();
-  *indexDims = places_dims.release();
+  *index = positions.release();
+  *indexDims = positions_dims.release();
   *indexDimsNum = kDims;
   return OK;
 }

@@ -2,7 +2,7 @@
 // rounded once. Rows after the last group are computed with its parameters.
 
 #include "cann/rows/activation/gated_rows.h"
-#include "cann/rows/quantized/clamped_swiglu.h"
+#include "cann/rows/activation/gated_units.h"
 #include "cann/rows/quantized/mx_blocks.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/quantized/row_groups.h"
@@ -51,7 +51,7 @@ void swiglu_group_gradient(Row& row, bool masks_weight) {
   const at::Tensor& x = row.x;
   const OptionalTensor& weight = row.weightOptional;
   const int64_t last = x.dim() - 1;
-  expect_half("gradY", row.gradY, x, last);
+  expect_halved("gradY", row.gradY, x, last);
   const int64_t rows = rows_before(x, last);
   const at::Tensor unweighted = wide(row.gradY).reshape({rows, row.gradY.size(-1)});
   at::Tensor gradient = unweighted;
@@ -112,7 +112,7 @@ ACLNN(SwigluGroup, (Floating<In>, x), (Optional<In>, weightOptional),
   expect_elements("x", x);
   expect_limit(clampLimit);
   const int64_t last = x.dim() - 1;
-  expect_half("out", out, x, last);
+  expect_halved("out", out, x, last);
   at::Tensor result = as_matrix(weighted_swiglu(x, clampLimit, weightOptional), last);
   if (groupIndexOptional) {
     result = at::where(is_in_groups(*groupIndexOptional, rows_before(x, last)), result,
@@ -148,7 +148,7 @@ ACLNN(SwigluGroupQuant, (Floating<In>, x), (Optional<In>, weightOptional),
   expect_one_of("quantMode", quantMode, {0, 1}, ": the host CANN does not emulate HIFLOAT8");
   const bool is_mx = quantMode == 1;
   expect_dims("x", x, 2, is_mx ? 7 : 8);
-  expect_half("x", x);
+  expect_reduced_float("x", x);
   EXPECT(x.numel() > 0 && x.size(-1) % 256 == 0, "x has shape ", x.sizes(),
          ", expected elements, a multiple of 256 in the last dimension");
   const bool is_float4 = yOut.dtype() == ACL_FLOAT4_E2M1;
@@ -172,7 +172,8 @@ ACLNN(SwigluGroupQuant, (Floating<In>, x), (Optional<In>, weightOptional),
   if (is_float4) {
     // Computed in the type of x, with the exponent of a block's maximum.
     const at::Tensor narrow = result.to(x.scalar_type());
-    const MxRule rule = mx_rule(narrow, "rint", dstType, /*algorithm=*/0, /*largest=*/0, yOut);
+    const MxRule rule =
+        mx_rule(narrow, "roundMode", "rint", dstType, /*algorithm=*/0, /*largest=*/0, yOut);
     return quantize_mx(narrow, narrow.dim() - 1, kMxBlock, rule, yOut, yScaleOut);
   }
   const Blocks blocks =

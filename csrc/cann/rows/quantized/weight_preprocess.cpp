@@ -60,7 +60,7 @@ ACLNN(WeightQuantPreprocess, (Stored<In>, weight), (Stored<In>, weightScale),
   EXPECT(!biasOptional || outBiasOptional,
          "outBiasOptional is null, expected a tensor as biasOptional is");
   if (biasOptional) {
-    expect_half("biasOptional", *biasOptional);
+    expect_reduced_float("biasOptional", *biasOptional);
     expect_dims("biasOptional", *biasOptional, 1, 2);
     expect_elements("biasOptional", *biasOptional);
   }

@@ -27,7 +27,7 @@ bool is_float_weight(aclDataType dtype) {
 
 void check_weight_types(const WeightQuantMatmul& call, const Output& y) {
   const at::ScalarType type = call.x.scalar_type();
-  expect_half("x", call.x);
+  expect_reduced_float("x", call.x);
   const aclDataType weight = call.weight.dtype;
   expect_type("weight", weight,
               {ACL_INT8, ACL_INT4, ACL_INT32, ACL_FLOAT8_E4M3FN, ACL_FLOAT4_E2M1, ACL_FLOAT},

@@ -226,12 +226,11 @@ auto scaled_normal(double mean, double deviation) {
   };
 }
 
-void check_probability(double probability) {
-  EXPECT(probability >= 0 && probability <= 1, "the probability is ", probability,
-         ", expected 0 to 1");
-}
-
 }  // namespace
+
+void check_probability(const char* name, double probability) {
+  EXPECT(probability >= 0 && probability <= 1, name, " is ", probability, ", expected 0 to 1");
+}
 
 at::Tensor draw_uniform(const at::Tensor& like, double from, double to, Source source) {
   EXPECT(from <= to, "from is ", from, ", expected at most to, ", to);
@@ -261,16 +260,16 @@ at::Tensor draw_exponential(const at::Tensor& like, double lambda, Source source
   });
 }
 
-at::Tensor draw_bernoulli(const at::Tensor& like, double probability, Source source) {
-  check_probability(probability);
-  return draw_flags(like, source, [=](int64_t) { return probability; });
+at::Tensor draw_bernoulli(const at::Tensor& like, double prob, Source source) {
+  check_probability("prob", prob);
+  return draw_flags(like, source, [=](int64_t) { return prob; });
 }
 
-at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& probability, Source source) {
-  const at::Tensor each = probability.expand(like.sizes()).to(at::kDouble).contiguous();
+at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& prob, Source source) {
+  const at::Tensor each = prob.expand(like.sizes()).to(at::kDouble).contiguous();
   if (!like.is_cpu()) return empty_as(like, at::kByte);
   const double* p = each.const_data_ptr<double>();
-  std::for_each_n(p, each.numel(), check_probability);
+  std::for_each_n(p, each.numel(), [](double number) { check_probability("prob", number); });
   return draw_flags(like, source, [=](int64_t i) { return p[i]; });
 }
 
@@ -355,7 +354,6 @@ at::Tensor draw_categories(const at::Tensor& weights, int64_t count, bool replac
 }
 
 at::Tensor draw_bits(const at::Tensor& like, double probability, Source source) {
-  check_probability(probability);
   at::Tensor bytes = empty_as(like, at::kByte);
   if (bytes.is_cpu()) {
     uint8_t* to = bytes.mutable_data_ptr<uint8_t>();

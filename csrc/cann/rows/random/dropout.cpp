@@ -10,10 +10,6 @@ namespace aclnn_host::random_dropout_rows {
 
 namespace {
 
-void check_probability(const char* name, double probability) {
-  EXPECT(probability >= 0 && probability <= 1, name, " is ", probability, ", expected 0 to 1");
-}
-
 // The number of elements of a shape.
 int64_t elements_of(at::IntArrayRef shape) {
   expect_sizes_from_0("shape", shape);
@@ -45,6 +41,7 @@ at::Tensor dropped(const at::Tensor& self, const at::Tensor& mask, const char* n
 void drop(const at::Tensor& input, double probability, Source source, Output& out,
           Output& maskOut) {
   check_dropout_mask(maskOut, input.numel(), "maskOut");
+  check_probability("p", probability);
   const at::Tensor mask = draw_bits(maskOut, 1 - probability, source);
   maskOut = mask;
   out = dropped(input, mask, "p", probability);

@@ -25,7 +25,7 @@ GruTrace run_gru_cell(const at::Tensor& x, const Cell& cell, at::Tensor h, const
   GruTrace trace(x, stack);
   const at::Tensor of_input = at::linear(x, cell.of_input, cell.input_bias);
   for (int64_t count = 0; count < steps_to_compute(x); ++count) {
-    const int64_t step = place_of_step(count, x.size(0), is_backwards);
+    const int64_t step = step_index(count, x.size(0), is_backwards);
     const at::Tensor a = of_input.select(0, step);
     const at::Tensor b = at::linear(h, cell.of_hidden, cell.hidden_bias);
     const at::Tensor r = at::sigmoid(part(a, 0, kGruGates) + part(b, 0, kGruGates));
@@ -56,7 +56,7 @@ CellGradients gru_cell_gradients(const at::Tensor& x, const Cell& cell, const Gr
   const at::Tensor of_input = at::zeros({steps, x.size(1), 3 * h0.size(1)}, x.options());
   const at::Tensor of_hidden = at::zeros_like(of_input);
   for (int64_t count = 0; count < steps_to_compute(x); ++count) {
-    const int64_t step = place_of_step(count, steps, !is_backwards);
+    const int64_t step = step_index(count, steps, !is_backwards);
     const at::Tensor r = trace.r.select(0, step), z = trace.z.select(0, step);
     const at::Tensor n = trace.n.select(0, step);
     const at::Tensor of_y = dy.select(0, step) + dh;

@@ -40,7 +40,7 @@ LstmTrace run_lstm_cell(const at::Tensor& x, const Cell& cell, at::Tensor h, at:
   LstmTrace trace(x, stack);
   const at::Tensor of_input = at::linear(x, cell.of_input, cell.input_bias);
   for (int64_t n = 0; n < steps_to_compute(x); ++n) {
-    const int64_t step = place_of_step(n, x.size(0), is_backwards);
+    const int64_t step = step_index(n, x.size(0), is_backwards);
     const LstmGates gates(of_input.select(0, step) +
                           at::linear(h, cell.of_hidden, cell.hidden_bias));
     c = kept(has_step, step, gates.f * c + gates.i * gates.g, c);
@@ -185,7 +185,7 @@ CellGradients lstm_cell_gradients(const at::Tensor& x, const Cell& cell, const L
   const int64_t steps = x.size(0);
   const at::Tensor of_gates = at::zeros({steps, x.size(1), 4 * h0.size(1)}, x.options());
   for (int64_t n = 0; n < steps_to_compute(x); ++n) {
-    const int64_t step = place_of_step(n, steps, !is_backwards);
+    const int64_t step = step_index(n, steps, !is_backwards);
     const at::Tensor i = trace.i.select(0, step), g = trace.g.select(0, step);
     const at::Tensor f = trace.f.select(0, step), o = trace.o.select(0, step);
     const at::Tensor tanh_c = trace.tanh_c.select(0, step);

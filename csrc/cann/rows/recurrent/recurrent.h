@@ -115,7 +115,7 @@ inline int64_t steps_to_compute(const at::Tensor& sequence) {
 }
 
 // The position of the n-th computed step in a sequence.
-inline int64_t place_of_step(int64_t n, int64_t steps, bool is_backwards) {
+inline int64_t step_index(int64_t n, int64_t steps, bool is_backwards) {
   return is_backwards ? steps - 1 - n : n;
 }
 

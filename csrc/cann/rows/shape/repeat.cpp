@@ -19,8 +19,15 @@ void expect_count(const at::Tensor& out, int64_t size) {
 // The number of repeats of each of `size` elements. In a rehearsal, numbers whose sum is the size
 // of the result, as it is in a valid call.
 at::Tensor counts(const at::Tensor& repeats, int64_t size, int64_t output_size) {
-  if (!is_rehearsed() || repeats.numel() == 0) return repeats;
   const bool is_one = repeats.numel() == 1;
+  EXPECT(!is_one || (size == 0 ? output_size == 0 : output_size % size == 0), "outputSize is ",
+         output_size, ", expected a multiple of ", size, " as repeats has one element");
+  if (has_values(repeats)) {
+    const int64_t sum = repeats.sum().item().toLong() * (is_one ? size : 1);
+    EXPECT(sum == output_size, "repeats make ", sum, " elements, expected ", output_size,
+           ", which is outputSize");
+  }
+  if (!is_rehearsed() || repeats.numel() == 0) return repeats;
   at::Tensor made = at::zeros(repeats.sizes(), repeats.options());
   made.flatten().narrow(0, 0, 1).fill_(is_one && size > 0 ? output_size / size : output_size);
   return made;

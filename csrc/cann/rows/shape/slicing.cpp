@@ -50,7 +50,7 @@ struct Range {
   bool is_begin_open;
   bool is_end_open;
 
-  at::Tensor of(const at::Tensor& self, int64_t dim) const {
+  at::Tensor apply(const at::Tensor& self, int64_t dim) const {
     const int64_t size = self.size(dim);
     const auto clamped = [size](int64_t at, int64_t low, int64_t high) {
       return std::clamp(at < 0 ? at + size : at, low, high);
@@ -96,12 +96,12 @@ struct StridedSlice {
     return !has_bit(ellipsis_mask, i) && !has_bit(new_axis_mask, i);
   }
 
-  at::Tensor of(at::Tensor self) const {
+  at::Tensor apply(at::Tensor self) const {
     check();
     int64_t taken = 0;
     for (size_t i = 0; i < strides.size(); ++i) taken += takes_dimension(i);
     const int64_t others = self.dim() - taken;
-    EXPECT(others >= 0, "the lists are for ", taken, " dimensions, expected at most ", self.dim(),
+    EXPECT(others >= 0, "begin selects ", taken, " dimensions, expected at most ", self.dim(),
            " as self has");
     int64_t dim = 0;
     for (size_t i = 0; i < strides.size(); ++i) {
@@ -114,7 +114,7 @@ struct StridedSlice {
       } else {
         const Range range{begin[i], end[i], strides[i], has_bit(begin_mask, i),
                           has_bit(end_mask, i)};
-        self = range.of(self, dim++);
+        self = range.apply(self, dim++);
       }
     }
     return self;
@@ -142,7 +142,7 @@ ACLNN(StridedSlice, (In, self), (Ints, begin), (Ints, end), (Ints, strides), (in
       (int64_t, shrinkAxisMask), (SameDtype<Out>, out, "self")) {
   const StridedSlice slice{begin,   end,          strides,     beginMask,
                            endMask, ellipsisMask, newAxisMask, shrinkAxisMask};
-  out = moved(self, [&](const at::Tensor& x) { return slice.of(x); });
+  out = moved(self, [&](const at::Tensor& x) { return slice.apply(x); });
 }
 // Without axes the lists apply to all dimensions.
 ACLNN(StridedSliceAssignV2, (SameDtype<InOut>, varRef, "inputValue"), (In, inputValue),

@@ -49,7 +49,7 @@ struct View {
     }
   }
 
-  at::Tensor of(const at::Tensor& elements) const {
+  at::Tensor apply(const at::Tensor& elements) const {
     return elements.as_strided(sizes, strides, offset);
   }
 };
@@ -78,7 +78,7 @@ ACLNN(AsStrided, (Stored<In>, x), (Ints, size), (Ints, stride), (Ints, storageOf
   const View view{size.vec(), stride.vec(), storageOffset[0]};
   view.check("x", x.elements.numel());
   expect_shape("out", out, size);
-  out = view.is_empty() ? x.elements.new_empty(size) : view.of(x.elements.contiguous());
+  out = view.is_empty() ? x.elements.new_empty(size) : view.apply(x.elements.contiguous());
 }
 
 // The views are given in tensors, so only stage 2 can check their range.
@@ -102,7 +102,7 @@ ACLNN(ViewCopy, (In, dst), (IndexIn, dst_size), (IndexIn, dst_stride),
     EXPECT(to.sizes == from.sizes, "src_size is ", from.sizes, ", expected ", to.sizes,
            ", as dst_size is");
     to.check_distinct("dst");
-    if (!to.is_empty()) to.of(result).copy_(from.of(src.contiguous()));
+    if (!to.is_empty()) to.apply(result).copy_(from.apply(src.contiguous()));
   }
   dst_out = result;
 }

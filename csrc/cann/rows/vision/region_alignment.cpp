@@ -82,10 +82,11 @@ void each_aligned(const char* images_name, at::IntArrayRef images, const char* b
 
 }  // namespace
 
-AlignOptions::AlignOptions(int64_t height, int64_t width, double scale, int64_t ratio, bool aligned)
+AlignOptions::AlignOptions(int64_t height, int64_t width, double scale, int64_t ratio, bool aligned,
+                           const char* scale_name, const char* ratio_name)
     : height(height), width(width), ratio(ratio), scale(scale), aligned(aligned) {
-  EXPECT(scale > 0, "spatialScale is ", scale, ", expected more than 0");
-  expect_range("samplingRatio", ratio, 0, kMostSamples,
+  EXPECT(scale > 0, scale_name, " is ", scale, ", expected more than 0");
+  expect_range(ratio_name, ratio, 0, kMostSamples,
                ", where 0 is as many samples as a cell has elements");
 }
 

@@ -7,7 +7,9 @@
 namespace aclnn_host {
 
 struct AlignOptions {
-  AlignOptions(int64_t height, int64_t width, double scale, int64_t ratio, bool aligned);
+  // The names of the arguments are those of RoiAlign's rows, unless given.
+  AlignOptions(int64_t height, int64_t width, double scale, int64_t ratio, bool aligned,
+               const char* scale_name = "spatialScale", const char* ratio_name = "samplingRatio");
   int64_t height, width;  // the numbers of cells
   int64_t ratio;          // the samples of a cell in each direction; 0 for one for each element
   double scale;

@@ -32,8 +32,8 @@ struct Span {
 // The elements along one dimension in a cell of a box.
 Span cell_span(double low, double high, int64_t cell, int64_t cells, int64_t size) {
   const double step = (high - low) / static_cast<double>(cells);
-  const auto clipped = [size](double place) {
-    return static_cast<int64_t>(std::clamp(place, 0.0, static_cast<double>(size)));
+  const auto clipped = [size](double coordinate) {
+    return static_cast<int64_t>(std::clamp(coordinate, 0.0, static_cast<double>(size)));
   };
   return {clipped(std::floor(static_cast<double>(cell) * step + low)),
           clipped(std::ceil(static_cast<double>(cell + 1) * step + low))};

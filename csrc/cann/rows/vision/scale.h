@@ -10,19 +10,18 @@ namespace aclnn_host {
 
 // The scale of an image along a dimension, as ATen takes it; in CANN 0 and less mean no scale. ATen
 // computes positions from the reciprocal and assumes that they fit into integers.
-inline std::optional<double> scale(double factor) {
+inline std::optional<double> scale(const char* name, double factor) {
   constexpr double kLeast = 1.0 / (1 << 24);
   if (!(factor > 0)) return std::nullopt;
-  EXPECT(factor >= kLeast, "a scale is ", factor, ", expected at least ", kLeast,
-         ", or 0 for none");
+  EXPECT(factor >= kLeast, name, " is ", factor, ", expected at least ", kLeast, ", or 0 for none");
   return factor;
 }
 
 // The same for interpolation with antialiasing, where the reciprocal is the number of elements of
 // `size` from which one is computed.
-inline std::optional<double> scale(double factor, int64_t size) {
+inline std::optional<double> scale(const char* name, double factor, int64_t size) {
   if (!(factor > 0)) return std::nullopt;
-  EXPECT(1 / factor <= static_cast<double>(size) + 1, "a scale is ", factor, " for ", size,
+  EXPECT(1 / factor <= static_cast<double>(size) + 1, name, " is ", factor, " for ", size,
          " elements, expected at least their reciprocal, or 0 for none");
   return factor;
 }

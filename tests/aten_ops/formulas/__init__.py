@@ -29,6 +29,11 @@ class Formula:
     calls: Sequence[str]
     error: float
 
+    @property
+    def file(self) -> str:
+        """The folder and the file of the function's row, such as "elementwise/arithmetic"."""
+        return self.function.__module__.removeprefix(f"{__name__}.").replace(".", "/")
+
 
 FORMULAS: dict[str, Formula] = {}
 # In-place forms that calls name and no formula does, because an operator does not have one.

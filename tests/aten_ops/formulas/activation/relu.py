@@ -92,6 +92,6 @@ def prelu(self, weight):
 )
 def prelu_backward(grad, self, weight):
     by_weight = np.where(self > 0, 0, grad * self)
-    channels = np.moveaxis(by_weight, 1, 0).reshape(self.shape[1], -1).sum(1)
-    sums = channels if weight.size > 1 else channels.sum()
+    channels = by_weight.sum(tuple(d for d in range(self.ndim) if d != 1))
+    sums = channels.sum() if weight.size == 1 else channels
     return np.where(self > 0, grad, along_channels(self, weight) * grad), sums.reshape(weight.shape)

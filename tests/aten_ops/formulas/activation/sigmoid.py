@@ -51,6 +51,7 @@ def log_sigmoid(self):
     return np.log(sigmoid(self))
 
 
+# The buffer, whatever its size, is not written.
 @formula("aclnnLogSigmoidForward", calls=[f"aclnnLogSigmoidForward self={X} out=FLOAT[2,3] buffer=FLOAT[0]"])
 def log_sigmoid_forward(self):
     return log_sigmoid(self), np.zeros(0)

@@ -24,7 +24,7 @@ def embedding(weight, indices):
 def embedding_dense_backward(grad, indices, num_weights, padding_index, scale_grad_by_freq):
     result = np.zeros((num_weights, grad.shape[-1]))
     places = indices.reshape(-1)
-    for index, row in zip(places, grad.reshape(-1, grad.shape[-1]), strict=True):
+    for index, row in zip(places, grad.reshape(len(places), grad.shape[-1]), strict=True):
         if index != padding_index:
             result[index] += row / (np.sum(places == index) if scale_grad_by_freq else 1)
     return result

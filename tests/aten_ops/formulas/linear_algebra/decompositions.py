@@ -69,8 +69,8 @@ def qr(self, mode):
 )
 def slogdet(self):
     def determinant(matrix):
-        if len(matrix) == 1:
-            return matrix[0, 0]
+        if len(matrix) == 0:
+            return 1
         minors = [np.delete(matrix[1:], j, 1) for j in range(len(matrix))]
         return sum((-1) ** j * matrix[0, j] * determinant(minor) for j, minor in enumerate(minors))
 

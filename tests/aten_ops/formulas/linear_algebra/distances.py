@@ -22,5 +22,5 @@ def cdist(x1, x2, p, compute_mode):
     if p == 0:
         return np.sum(difference != 0, -1)
     if np.isinf(p):
-        return np.max(difference, -1)
+        return np.max(difference, -1, initial=0)
     return np.sum(difference**p, -1) ** (1 / p)

@@ -71,7 +71,7 @@ def max_pool(self, output_size):
     values = np.zeros((*self.shape[:-dims], *output_size))
     indices = np.zeros(values.shape, np.int64)
     for place, window in windows(sizes, output_size):
-        elements = self[window].reshape(*self.shape[:-dims], -1)
+        elements = self[window].reshape(*self.shape[:-dims], positions[window].size)
         values[place] = elements.max(-1)
         indices[place] = positions[window].reshape(-1)[elements.argmax(-1)]
     return values, indices
@@ -80,7 +80,7 @@ def max_pool(self, output_size):
 def add_at_indices(grad, self, indices, dims):
     """Sums of the gradients at their places in each plane or volume."""
     planes = np.zeros((int(np.prod(self.shape[:-dims])), int(np.prod(self.shape[-dims:]))))
-    grads = grad.reshape(len(planes), -1)
+    grads = grad.reshape(len(planes), int(np.prod(grad.shape[-dims:])))
     rows = np.broadcast_to(np.arange(len(planes))[:, None], grads.shape)
     np.add.at(planes, (rows, indices.reshape(grads.shape)), grads)
     return planes.reshape(self.shape)

@@ -31,7 +31,7 @@ def pool(self, kernel, stride, padding, dilation, ceil_mode, dims):
             for i, k, s, p, d, size in zip(place, *options, sizes, strict=True)
         ]
         window = (..., *np.ix_(*along))
-        elements = self[window].reshape(*self.shape[:-dims], -1)
+        elements = self[window].reshape(*self.shape[:-dims], positions[window].size)
         values[(..., *place)] = elements.max(-1)
         indices[(..., *place)] = positions[window].reshape(-1)[elements.argmax(-1)]
     return values, indices
@@ -40,7 +40,7 @@ def pool(self, kernel, stride, padding, dilation, ceil_mode, dims):
 def add_at_indices(grad, self, indices, dims):
     """Sums of the gradients at their places in each plane or volume."""
     planes = np.zeros((int(np.prod(self.shape[:-dims])), int(np.prod(self.shape[-dims:]))))
-    grads = grad.reshape(len(planes), -1)
+    grads = grad.reshape(len(planes), int(np.prod(grad.shape[-dims:])))
     rows = np.broadcast_to(np.arange(len(planes))[:, None], grads.shape)
     np.add.at(planes, (rows, indices.reshape(grads.shape)), grads)
     return planes.reshape(self.shape)
@@ -88,11 +88,13 @@ def max_pool_2d_backward(grad, self, indices, kernel, stride, padding, dilation,
     ],
 )
 def max_pool_2d_with_mask(self, kernel, stride, padding, dilation, ceil_mode):
-    values, _ = pool(self, kernel, stride, padding, dilation, ceil_mode, 2)
-    # The host's mask is all zeros: for each place of a window, the bits of the outputs, in blocks of 32 bytes.
-    kernel_height, kernel_width = kernel
-    bits = -(-values.shape[-1] * values.shape[-2] // 16) + 1
-    return values, np.zeros((*self.shape[:-2], kernel_height * kernel_width, bits * 32))
+    values, indices = pool(self, kernel, stride, padding, dilation, ceil_mode, 2)
+    # The indices as INT32, whose bytes begin the mask; this has bits for each of a window's elements in their stead.
+    width = (-(-values.shape[-1] * values.shape[-2] // 16) + 1) * 32
+    mask = np.zeros((*self.shape[:-2], kernel[0] * kernel[-1], width), np.int8)
+    if mask.shape[-2] > 1:
+        np.put(mask, range(4 * indices.size), indices.astype("<i4").view(np.int8))
+    return values, mask
 
 
 @formula(

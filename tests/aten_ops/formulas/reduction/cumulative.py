@@ -11,6 +11,8 @@ INTEGERS = "INT32[5]:-3,2,5,-1,4"
 def running(function, self, dim):
     """The function of the elements up to each, along a dimension."""
     elements = np.moveaxis(self, dim, 0)
+    if self.size == 0:
+        return self
     return np.moveaxis(np.stack([function(elements[: i + 1]) for i in range(len(elements))]), 0, dim)
 
 

@@ -111,7 +111,8 @@ def some(self, dims, keep):
 def variance(self, dims, correction, keep):
     distances = self - self.mean(over(dims), keepdims=True)
     sums = (distances**2).sum(over(dims), keepdims=keep)
-    return sums / (self.size / sums.size - correction)
+    count = np.ones(self.shape).sum(over(dims), keepdims=keep)
+    return sums / np.maximum(count - correction, 0)
 
 
 @formula(

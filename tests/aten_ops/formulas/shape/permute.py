@@ -34,6 +34,8 @@ def flip(self, dims):
     ],
 )
 def roll(x, shifts, dims):
+    if x.size == 0:
+        return x
     if not dims:
         return roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
     for shift, dim in zip(shifts, dims, strict=True):

@@ -18,6 +18,8 @@ def search(sequence, values, right):
     place = bisect_right if right else bisect_left
     if sequence.ndim == 1:
         return np.vectorize(lambda value: place(list(sequence), value), otypes=[np.int64])(values)
+    if values.size == 0:
+        return np.zeros(values.shape, np.int64)
     return np.stack([search(*pair, right) for pair in zip(sequence, values, strict=True)])
 
 
@@ -63,5 +65,5 @@ def search_sorted(sequence, values, _int32, right, sorter):
     ],
 )
 def bincount(self, weights, minlength):
-    bins = range(max(self.max() + 1, minlength))
+    bins = range(max(self.max(initial=-1) + 1, minlength))
     return np.array([((self == i) * (1 if weights is None else weights)).sum() for i in bins])

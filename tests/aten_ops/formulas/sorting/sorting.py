@@ -58,7 +58,7 @@ def kthvalue(self, k, dim, keep):
 )
 def median(self):
     """The lower one of two medians."""
-    return np.nan if np.isnan(self).any() else np.sort(self.ravel())[(self.size - 1) // 2]
+    return np.nan if self.size == 0 or np.isnan(self).any() else np.sort(self.ravel())[(self.size - 1) // 2]
 
 
 @formula(

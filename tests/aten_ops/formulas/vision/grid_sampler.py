@@ -28,7 +28,7 @@ def affine_grid(theta, size, align_corners):
     # A point is (x, y) or (x, y, z): the last dimension first.
     points = np.meshgrid(*map(along, size[2:]), indexing="ij")[::-1]
     points = np.stack([*points, np.ones(size[2:])], -1)
-    return np.stack([points @ each.T for each in theta])
+    return np.einsum("...i,nji->n...j", points, theta)
 
 
 def position(coordinate, size, padding, align_corners):

@@ -403,6 +403,17 @@ def int64s(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
     return (ctypes.c_int64 * len(values))(*values)
 
 
+def dims_of(getter: str, tensor: int) -> list[int]:
+    """The result of a getter of dims; the numbers come from new[] and are freed with delete[]."""
+    dims, count = ctypes.POINTER(ctypes.c_int64)(), ctypes.c_uint64()
+    assert getattr(host(), getter)(tensor, ctypes.byref(dims), ctypes.byref(count)) == SUCCESS
+    values = dims[: count.value]
+    delete = ctypes.CDLL("libstdc++.so.6")._ZdaPv
+    delete.argtypes = [ctypes.c_void_p]
+    delete(dims)
+    return values
+
+
 def create_scalar(value: Any, dtype: Dtype = Dtype.FLOAT) -> int:
     """A new aclScalar of the value rounded to the dtype, for the caller to destroy."""
     stored = encode(dtype, value)

@@ -128,17 +128,6 @@ def test_float16_conversions() -> None:
 # ---- aclTensor
 
 
-def dims_of(getter: str, tensor: int) -> list[int]:
-    """The result of a getter of dims; the numbers come from new[] and are freed with delete[]."""
-    dims, count = ctypes.POINTER(ctypes.c_int64)(), ctypes.c_uint64()
-    assert getattr(cabi.host(), getter)(tensor, ctypes.byref(dims), ctypes.byref(count)) == SUCCESS
-    values = dims[: count.value]
-    delete = ctypes.CDLL("libstdc++.so.6")._ZdaPv
-    delete.argtypes = [ctypes.c_void_p]
-    delete(dims)
-    return values
-
-
 def one(getter: str, tensor: int, kind: Any) -> int:
     value = kind()
     assert getattr(cabi.host(), getter)(tensor, ctypes.byref(value)) == SUCCESS
@@ -147,9 +136,9 @@ def one(getter: str, tensor: int, kind: Any) -> int:
 
 def description(tensor: int) -> dict[str, Any]:
     return {
-        "shape": dims_of("aclGetViewShape", tensor),
-        "strides": dims_of("aclGetViewStrides", tensor),
-        "storage": dims_of("aclGetStorageShape", tensor),
+        "shape": cabi.dims_of("aclGetViewShape", tensor),
+        "strides": cabi.dims_of("aclGetViewStrides", tensor),
+        "storage": cabi.dims_of("aclGetStorageShape", tensor),
         "offset": one("aclGetViewOffset", tensor, ctypes.c_int64),
         "format": one("aclGetFormat", tensor, ctypes.c_int),
         "dtype": one("aclGetDataType", tensor, ctypes.c_int),

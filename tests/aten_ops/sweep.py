@@ -157,6 +157,12 @@ def contents(tensor: Tensor) -> np.ndarray:
     return values.astype(np.int64) if dtype in cabi.INTEGER else cabi.round_to(dtype, values)
 
 
+def _first(values: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """The first elements in another shape; all if there are fewer."""
+    count = math.prod(shape)
+    return values.reshape(-1)[:count].reshape(shape) if count <= values.size else values
+
+
 @dataclass
 class Outcome:
     """The outcome of a call: its statuses, the text of the nonzero one, and its outputs."""
@@ -200,6 +206,7 @@ class Caller:
         lib = self.library
         destroy: list[tuple[Any, Any]] = []
         memories: list[tuple[cabi.Memory, str]] = []
+        sized: dict[cabi.Memory, Any] = {}  # the handles of outputs whose sizes follow from the data
 
         def kept(handle: Any, release: Any) -> Any:
             destroy.append((release, handle))
@@ -209,7 +216,10 @@ class Caller:
             if value is None:
                 return None
             if isinstance(value, Tensor):
-                return kept(self.tensor(value, kind, strided, memories), lib.aclDestroyTensor)
+                handle = kept(self.tensor(value, kind, strided, memories), lib.aclDestroyTensor)
+                if kind == "SizedOut":
+                    sized[memories[-1][0]] = handle
+                return handle
             if isinstance(value, Number):
                 return kept(cabi.create_scalar(value.value, Dtype[value.dtype]), lib.aclDestroyScalar)
             if kind.endswith("Ints"):
@@ -243,8 +253,12 @@ class Caller:
         elif status == SUCCESS:
             stage2 = getattr(lib, name)(None, size.value, executor, None) or lib.aclrtSynchronizeStream(None)
         text = "" if status == stage2 == SUCCESS else cabi.error_text().strip().splitlines()[0]
-        written = [memory for memory, kind in memories if "Out" in kind and kind != "SizedOut"]
-        outputs, dtypes = [memory.read() for memory in written], [memory.dtype for memory in written]
+        written = [memory for memory, kind in memories if "Out" in kind]
+        dtypes = [memory.dtype for memory in written]
+        outputs = [
+            _first(memory.read(), cabi.dims_of("aclGetViewShape", sized[memory])) if memory in sized else memory.read()
+            for memory in written
+        ]
         intact = all(memory.untouched() for memory, _ in memories)
         for release, handle in destroy:
             if handle not in self.gone:
@@ -430,7 +444,11 @@ def main() -> None:
     if runs_input == "-":
         for number, text in enumerate(sys.stdin, 1):
             os.environ["PYTEST_CURRENT_TEST"], line, strided = json.loads(text)
-            outcome = caller.call(*parse(line), strided=strided)
+            try:
+                outcome = caller.call(*parse(line), strided=strided)
+            except AssertionError as error:
+                print(json.dumps([number, str(error)]), flush=True)
+                continue
             outputs = (
                 [as_reals(output).tolist() for output in outcome.outputs]
                 if outcome.stage2 == SUCCESS == outcome.stage1
@@ -471,7 +489,9 @@ def run_call(
     """
     command = [*COMMAND, "-", product, *(["torch"] if with_torch else [])]
     request = [os.environ.get("PYTEST_CURRENT_TEST", ""), line, strided]
-    return tuple(server.ask(command, ENVIRONMENT | (environment or {}), PACKAGE.parent, request))
+    answer = server.ask(command, ENVIRONMENT | (environment or {}), PACKAGE.parent, request)
+    assert not isinstance(answer, str), answer
+    return tuple(answer)
 
 
 def run_calls(

@@ -41,3 +41,22 @@ def masked_scatter(self, mask, source):
 )
 def where(condition, self, other):
     return np.where(condition, self, other)
+
+
+@formula(
+    "aclnnMaskedSelect",
+    calls=["aclnnMaskedSelect self=FLOAT[2,3]:3,-1,2,0.5,-4,7 mask=BOOL[3]:1,0,1 out=FLOAT[6]"],
+)
+def masked_select(self, mask):
+    self, mask = np.broadcast_arrays(self, mask)
+    return self[mask != 0]
+
+
+@formula("aclnnNonzero", calls=["aclnnNonzero self=FLOAT[2,3]:0,2,3,nan,0,1 out=INT64[6,2]"])
+def nonzero(self):
+    return np.argwhere(self)
+
+
+@formula("aclnnNonzeroV2", calls=["aclnnNonzeroV2 self=FLOAT[2,3]:0,2,3,nan,0,1 out=INT64[2,6]"])
+def nonzero_v2(self):
+    return np.argwhere(self).T

@@ -89,7 +89,7 @@ def max_pool_2d_backward(grad, self, indices, kernel, stride, padding, dilation,
 )
 def max_pool_2d_with_mask(self, kernel, stride, padding, dilation, ceil_mode):
     values, indices = pool(self, kernel, stride, padding, dilation, ceil_mode, 2)
-    # The indices as INT32, whose bytes begin the mask; this has bits for each of a window's elements in their stead.
+    # The indices as INT32, whose bytes begin the mask; the documented shape is that of bits, which older products have.
     width = (-(-values.shape[-1] * values.shape[-2] // 16) + 1) * 32
     mask = np.zeros((*self.shape[:-2], kernel[0] * kernel[-1], width), np.int8)
     if mask.shape[-2] > 1:

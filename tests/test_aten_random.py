@@ -88,6 +88,16 @@ EXPECTED = {
     f"aclnnInplaceUniform selfRef=DOUBLE[{N}] from=0 to=1": lambda: np.floor(wide_units() * 2**52) / 2**52,
     f"aclnnInplaceNormal selfRef=FLOAT[{N}] mean=0 std=1": lambda: stats.norm.ppf(units(SEED, OFFSET, N)),
     f"aclnnInplaceNormal selfRef=DOUBLE[{N}] mean=0.5 std=2": lambda: 0.5 + 2 * stats.norm.ppf(wide_units()),
+    f"aclnnNormalFloatFloat mean=2 std=3 out=FLOAT[{N}]": lambda: 2 + 3 * stats.norm.ppf(units(SEED, OFFSET, N)),
+    f"aclnnNormalFloatTensor mean=2 std=FLOAT[{N}]:3,0.5 out=FLOAT[{N}]": lambda: (
+        2 + np.where(np.arange(N) % 2, 0.5, 3) * stats.norm.ppf(units(SEED, OFFSET, N))
+    ),
+    f"aclnnNormalTensorFloat mean=FLOAT[{N}]:2,-1 std=3 out=FLOAT[{N}]": lambda: (
+        np.where(np.arange(N) % 2, -1, 2) + 3 * stats.norm.ppf(units(SEED, OFFSET, N))
+    ),
+    f"aclnnNormalTensorTensor mean=FLOAT[{N}]:2,-1 std=FLOAT[{N}]:3,0.5 out=FLOAT[{N}]": lambda: (
+        np.where(np.arange(N) % 2, -1, 2) + np.where(np.arange(N) % 2, 0.5, 3) * stats.norm.ppf(units(SEED, OFFSET, N))
+    ),
     f"aclnnSimThreadExponential selfRef=FLOAT[{N}] count={N} lambda=0.5": lambda: -2 * np.log(units(SEED, OFFSET, N)),
     f"aclnnInplaceBernoulli selfRef=FLOAT[{N}] prob=DOUBLE(0.25)": lambda: units(SEED, OFFSET, N) < 0.25,
     f"aclnnInplaceBernoulliTensor selfRef=FLOAT[{N}] prob=FLOAT[{N}]:0.25,0.75": lambda: (
@@ -117,7 +127,10 @@ def test_every_number() -> None:
         assert outcome[:2] == (SUCCESS, SUCCESS), (text, outcome[2])
         found, expected = np.array(outcome[3][0], dtype=float), EXPECTED[text]()
         if "Normal" in text or "Exponential" in text:
-            np.testing.assert_allclose(found, expected, rtol=1e-13 if "DOUBLE" in text else 2.0**-23, err_msg=text)
+            # The sum of a mean and a deviation, which may cancel, rounds numbers below 16.
+            atol = 16 * 2.0**-24 if text.startswith("aclnnNormal") else 0
+            rtol = 1e-13 if "DOUBLE" in text else 2.0**-23
+            np.testing.assert_allclose(found, expected, rtol=rtol, atol=atol, err_msg=text)
         else:
             np.testing.assert_array_equal(found, np.asarray(expected, dtype=float), err_msg=text)
 
@@ -177,7 +190,16 @@ def test_categories() -> None:
 
 def test_dropout_masks() -> None:
     """A bit is 1 with the probability of keeping, and the bits of a byte are independent."""
-    ((*_, (mask,)),) = run_calls(["aclnnDropoutGenMask shape=[64000] prob=0.3 seed=3 offset=0 out=UINT8[8000]"])
+    outcomes = run_calls(
+        [
+            "aclnnDropoutGenMask shape=[64000] prob=0.3 seed=3 offset=8 out=UINT8[8000]",
+            "aclnnDropoutGenMaskV2 shape=[64000] prob=0.3 seed=3 offset=8 probDataType=0 out=UINT8[8000]",
+            "aclnnDropoutGenMaskV2Tensor shape=[64000] prob=0.3 seedTensor=INT64[1]:3 offsetTensor=INT64[1]:6 offset=2"
+            " probDataType=0 out=UINT8[8000]",
+        ]
+    )
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+    ((*_, (mask,)), *_) = outcomes
     bits = np.unpackbits(np.array(mask, dtype=np.uint8)[:, None], axis=1).astype(float)
     assert abs(bits.mean() - 0.7) < 5 * (0.21 / bits.size) ** 0.5
     assert np.abs(np.corrcoef(bits.T) - np.eye(8)).max() < 5 / 8000**0.5

@@ -1,7 +1,6 @@
-// torch.ops.aclnn.fused_linear_online_max_sum, fused_cross_entropy_loss_with_max_sum,
-// fused_linear_cross_entropy_loss_grad: CANN's three functions under their names; their headers
-// give the formulas. linear_cross_entropy is differentiable: on CPU it calls one function of the
-// host CANN, on an NPU the three functions, and therefore shares their file.
+// torch.ops.aclnn.linear_cross_entropy, which is differentiable, and _linear_cross_entropy, which
+// computes its losses and its gradients: on CPU with one function of the host CANN, on an NPU with
+// two of CANN's, which fused_linear_cross_entropy.cpp makes operators.
 
 #include <array>
 #include <string>
@@ -15,59 +14,30 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
-#include "aclnnop/aclnn_fused_cross_entropy_loss_with_max_sum.h"
-#include "aclnnop/aclnn_fused_linear_cross_entropy_loss_grad.h"
 #include "aclnnop/aclnn_fused_linear_online_max_sum.h"
 #include "aclnnop/aclnn_host_linear_cross_entropy.h"
 #include "torch_ops/autograd.h"
 #include "torch_ops/device_call.h"
+#include "torch_ops/linear_cross_entropy_shared.h"
 #include "torch_ops/straight.h"
 
 namespace aclnn_torch::linear_cross_entropy_ops {
 namespace {
 
-using c10::SymInt;
-using OptionalTensor = std::optional<Tensor>;
+using namespace linear_cross_entropy;
 using Mask = std::array<bool, 3>;  // for input, weight, bias
 
 ACLNN_DECLARE(FusedLinearOnlineMaxSum);
-ACLNN_DECLARE(FusedCrossEntropyLossWithMaxSum);
-ACLNN_DECLARE(FusedLinearCrossEntropyLossGrad);
 ACLNN_DECLARE(HostLinearCrossEntropy);
 
-using Sums = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
-using Two = std::tuple<Tensor, Tensor>;
 // losses, lse, and the gradients of input, weight and bias; empty where the mask is false
 using Parts = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 
-using SumsSignature = Sums(const Tensor&, const Tensor&, const Tensor&, int64_t, int64_t, bool);
-using LossSignature = Two(const Tensor&, const Tensor&, const Tensor&, double,
-                          const OptionalTensor&);
-using GradSignature = Two(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                          double, const OptionalTensor&, const OptionalTensor&,
-                          const OptionalTensor&);
 using PartsSignature = Parts(const Tensor&, const Tensor&, const Tensor&, const OptionalTensor&,
                              const OptionalTensor&, const OptionalTensor&, const OptionalTensor&,
                              int64_t, double, Mask, int64_t, int64_t);
 using TotalSignature = Tensor(const Tensor&, const Tensor&, const Tensor&, const OptionalTensor&,
                               const OptionalTensor&, const OptionalTensor&, int64_t, double, bool);
-
-const auto& sums_op() {
-  static const auto op = find_operator<SumsSignature>("aclnn::fused_linear_online_max_sum");
-  return op;
-}
-
-const auto& loss_op() {
-  static const auto op =
-      find_operator<LossSignature>("aclnn::fused_cross_entropy_loss_with_max_sum");
-  return op;
-}
-
-const auto& grad_op() {
-  static const auto op =
-      find_operator<GradSignature>("aclnn::fused_linear_cross_entropy_loss_grad");
-  return op;
-}
 
 const auto& parts_op() {
   static const auto op = find_operator<PartsSignature>("aclnn::_linear_cross_entropy");
@@ -77,147 +47,6 @@ const auto& parts_op() {
 const auto& total_op() {
   static const auto op = find_operator<TotalSignature>("aclnn::linear_cross_entropy");
   return op;
-}
-
-// The dtype of sums and losses.
-at::ScalarType real_type(const Tensor& tensor) {
-  return tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-}
-
-Tensor like(const Tensor& tensor, c10::SymIntArrayRef sizes) {
-  return new_tensor(tensor, sizes, tensor.scalar_type());
-}
-Tensor real_like(const Tensor& tensor, c10::SymIntArrayRef sizes) {
-  return new_tensor(tensor, sizes, real_type(tensor));
-}
-
-SymInt size_of(const Tensor& tensor, int64_t dim) {
-  return tensor.dim() > dim ? tensor.sym_size(dim) : SymInt(0);  // stage 1 refuses others
-}
-
-// The checks of stage 1, as far as a trace knows the sizes.
-void check_matrices(const char* api, const Tensor& input, const Tensor& weight,
-                    const Tensor& target) {
-  const auto require = [&](bool condition, const std::string& text) {
-    if (!condition) refuse(api, input.device(), text);
-  };
-  const auto differ = [](const SymInt& a, const SymInt& b) {
-    const auto x = a.maybe_as_int(), y = b.maybe_as_int();
-    return x && y && *x != *y;
-  };
-  require(input.dim() == 2,
-          "input has shape " + c10::str(input.sym_sizes()) + ", expected [N, D]; reshape it");
-  require(weight.dim() == 2 && !differ(weight.sym_size(1), input.sym_size(1)),
-          "weight has shape " + c10::str(weight.sym_sizes()) +
-              ", expected [C, D], rows as long as those of input, which has shape " +
-              c10::str(input.sym_sizes()));
-  require(weight.scalar_type() == input.scalar_type(),
-          "weight has dtype " + c10::str(weight.scalar_type()) + ", expected " +
-              c10::str(input.scalar_type()) + " as input has; cast one of them");
-  require(target.dim() == 1 && !differ(target.sym_size(0), input.sym_size(0)),
-          "target has shape " + c10::str(target.sym_sizes()) +
-              ", expected [N], a number for every row of input, which has shape " +
-              c10::str(input.sym_sizes()));
-}
-
-// ---- CANN's three functions --------------------------------------------------------------------
-
-Sums sums_outputs(const Tensor& input, const Tensor& weight, const Tensor& target,
-                  bool return_logits) {
-  check_tensors(FusedLinearOnlineMaxSum::kStage1,
-                {{"input", input}, {"weight", weight}, {"target", target}});
-  const SymInt rows = size_of(input, 0);
-  const auto bytes = new_tensor(input, {(rows + 7) / 8}, at::kByte);
-  const Tensor logits =
-      return_logits ? like(input, {rows, size_of(weight, 0)}) : like(input, {SymInt(0)});
-  return {real_like(input, {rows}), real_like(input, {rows}),
-          real_like(input, {rows}), bytes,
-          like(target, {rows}),     logits};
-}
-
-Sums sums_device(const Tensor& input, const Tensor& weight, const Tensor& target, int64_t start,
-                 int64_t end, bool return_logits) {
-  Sums results = sums_outputs(input, weight, target, return_logits);
-  const auto& [max, sum, predicted, mask, masked, logits] = results;
-  const Tensor none;
-  call_device<FusedLinearOnlineMaxSum>(input, weight, target, start, end, Written{max},
-                                       Written{sum}, Written{predicted}, Written{mask},
-                                       Written{masked}, Written{return_logits ? logits : none});
-  return results;
-}
-
-Sums sums_meta(const Tensor& input, const Tensor& weight, const Tensor& target, int64_t, int64_t,
-               bool return_logits) {
-  check_matrices(FusedLinearOnlineMaxSum::kStage1, input, weight, target);
-  return sums_outputs(input, weight, target, return_logits);
-}
-
-Two loss_outputs(const Tensor& max, const Tensor& sum, const Tensor& predicted,
-                 const Tensor& logits) {
-  check_tensors(FusedCrossEntropyLossWithMaxSum::kStage1,
-                {{"logitsMax", max},
-                 {"sumExpLogits", sum},
-                 {"predictedLogits", predicted},
-                 {"vocabParallelLogitsOptional", logits, /*optional=*/true}});
-  return {like(max, max.sym_sizes()),
-          logits.defined() ? real_like(logits, logits.sym_sizes()) : like(max, {SymInt(0)})};
-}
-
-Two loss_device(const Tensor& max, const Tensor& sum, const Tensor& predicted,
-                double label_smoothing, const OptionalTensor& vocab_parallel_logits) {
-  const Tensor logits = tensor_of(vocab_parallel_logits), none;
-  Two results = loss_outputs(max, sum, predicted, logits);
-  const auto& [loss, softmax] = results;
-  call_device<FusedCrossEntropyLossWithMaxSum>(
-      max, sum, predicted, static_cast<float>(label_smoothing), none, none, logits, Written{loss},
-      Written{logits.defined() ? softmax : none});
-  return results;
-}
-
-Two loss_meta(const Tensor& max, const Tensor& sum, const Tensor& predicted, double,
-              const OptionalTensor& vocab_parallel_logits) {
-  return loss_outputs(max, sum, predicted, tensor_of(vocab_parallel_logits));
-}
-
-Two grad_outputs(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mask,
-                 const Tensor& masked, const Tensor& max, const Tensor& sum,
-                 const Tensor& softmax) {
-  check_tensors(FusedLinearCrossEntropyLossGrad::kStage1,
-                {{"grad", grad},
-                 {"input", input},
-                 {"weight", weight},
-                 {"targetMask", mask},
-                 {"maskedTarget", masked},
-                 {"logitsMaxOptional", max, /*optional=*/true},
-                 {"sumExpLogitsOptional", sum, /*optional=*/true},
-                 {"softmaxOptional", softmax, /*optional=*/true}});
-  return {like(input, input.sym_sizes()), like(input, weight.sym_sizes())};
-}
-
-Two grad_device(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mask,
-                const Tensor& masked, double label_smoothing, const OptionalTensor& logits_max,
-                const OptionalTensor& sum_exp_logits, const OptionalTensor& softmax) {
-  const Tensor max = tensor_of(logits_max), sum = tensor_of(sum_exp_logits);
-  const Tensor probabilities = tensor_of(softmax);
-  Two results = grad_outputs(grad, input, weight, mask, masked, max, sum, probabilities);
-  const auto& [input_grad, weight_grad] = results;
-  // CANN writes no output then.
-  if (input.numel() == 0 || weight.numel() == 0) {
-    input_grad.zero_();
-    weight_grad.zero_();
-  }
-  call_device<FusedLinearCrossEntropyLossGrad>(
-      grad, input, weight, mask, masked, static_cast<float>(label_smoothing), max, sum,
-      probabilities, Written{input_grad}, Written{weight_grad});
-  return results;
-}
-
-Two grad_meta(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mask,
-              const Tensor& masked, double, const OptionalTensor& logits_max,
-              const OptionalTensor& sum_exp_logits, const OptionalTensor& softmax) {
-  check_matrices(FusedLinearCrossEntropyLossGrad::kStage1, input, weight, masked);
-  return grad_outputs(grad, input, weight, mask, masked, tensor_of(logits_max),
-                      tensor_of(sum_exp_logits), tensor_of(softmax));
 }
 
 // ---- The whole loss in one call ----------------------------------------------------------------
@@ -236,7 +65,7 @@ Parts parts_outputs(const Tensor& input, const Tensor& weight, const Tensor& tar
   const auto wanted = [&](size_t i, const Tensor& tensor) {
     return mask[i] && tensor.defined() ? like(input, tensor.sym_sizes()) : like(input, {SymInt(0)});
   };
-  return {real_like(input, {rows}), real_like(input, {rows}), wanted(0, input), wanted(1, weight),
+  return {sum_like(input, {rows}), sum_like(input, {rows}), wanted(0, input), wanted(1, weight),
           wanted(2, bias)};
 }
 
@@ -284,7 +113,7 @@ Parts parts_npu(const Tensor& input, const Tensor& weight, const Tensor& target,
   const Tensor counts = at::ne(target, ignore_index);
   const int64_t end_class = first_class + weight.size(0);
   const Tensor is_here = counts & at::ge(target, first_class) & at::lt(target, end_class);
-  Tensor of_rows_in_total = counts.to(real_type(input));
+  Tensor of_rows_in_total = counts.to(sum_type(input));
   if (weights.defined()) {
     of_rows_in_total = of_rows_in_total * weights.index_select(0, at::where(counts, target, 0));
   }
@@ -349,7 +178,7 @@ struct Composition {
 
   Composition(const Tensor& input, const Tensor& weight, const Tensor& target, const Tensor& bias,
               const Tensor& class_weights, const Tensor& factors, const Options& options)
-      : input(input.to(real_type(input))), weight(weight.to(real_type(input))) {
+      : input(input.to(sum_type(input))), weight(weight.to(sum_type(input))) {
     Tensor logits = at::matmul(this->input, this->weight.t());
     if (bias.defined()) logits = logits + bias.to(logits.scalar_type());
     const Tensor counts = at::ne(target, options.ignore_index);
@@ -382,11 +211,6 @@ struct Composition {
   }
 };
 
-template <class... Tensors>
-bool have_tangents(const Tensors&... tensors) {
-  return (torch::autograd::isFwGradDefined(tensors) || ...);
-}
-
 // Saves input, weight, target, bias, class_weights, factors, lse, and the gradients if the forward
 // computed them.
 struct LinearCrossEntropyFormula {
@@ -413,7 +237,7 @@ struct LinearCrossEntropyFormula {
       }
       return result;
     }
-    Tensor factors = factors_of(grads[0].to(real_type(input)), given_factors, reduced);
+    Tensor factors = factors_of(grads[0].to(sum_type(input)), given_factors, reduced);
     if (factors.dim() == 0) factors = factors.expand_symint({input.sym_size(0)});
     const auto [_, __, of_input, of_weight, of_bias] = parts_op().call(
         input, weight, target, optional_of(bias), optional_of(class_weights), factors, lse,
@@ -482,7 +306,7 @@ Tensor total_autograd(const Tensor& input, const Tensor& weight, const Tensor& t
                                                          input, weight, biases);
   // If all rows' factors are known, computing the gradients with the loss saves a matrix product.
   // Not in 16 bits: small gradients would underflow before the incoming gradient scales them up.
-  const bool at_once = node && reduced && input.is_cpu() && real_type(input) == input.scalar_type();
+  const bool at_once = node && reduced && input.is_cpu() && sum_type(input) == input.scalar_type();
   const Mask mask{at_once && input.requires_grad(), at_once && weight.requires_grad(),
                   at_once && biases.defined() && biases.requires_grad()};
   Parts parts;
@@ -508,11 +332,11 @@ Tensor total_autograd(const Tensor& input, const Tensor& weight, const Tensor& t
   const Tensor of_biases = biases.defined() ? tangent_of(biases) : Tensor();
   if (of_rows.defined() || of_matrix.defined() || of_biases.defined()) {
     const Tensor ones =
-        at::ones_symint({input.sym_size(0)}, input.options().dtype(real_type(input)));
+        at::ones_symint({input.sym_size(0)}, input.options().dtype(sum_type(input)));
     const Composition composition(primal_of(input), primal_of(weight), target,
                                   biases.defined() ? primal_of(biases) : biases, weights, ones,
                                   {ignore_index, label_smoothing, reduced});
-    const auto type = real_type(input);
+    const auto type = sum_type(input);
     Tensor tangent;
     if (of_rows.defined()) tangent = at::matmul(of_rows.to(type), composition.weight.t());
     if (of_matrix.defined()) {
@@ -540,15 +364,6 @@ Tensor total_autocast(const Tensor& input, const Tensor& weight, const Tensor& t
                          ignore_index, label_smoothing, reduced);
 }
 
-// The other operators exist for authors of custom derivatives.
-template <class... Tensors>
-void refuse_derivatives(const char* name, const Tensors&... tensors) {
-  TORCH_CHECK(!torch::autograd::compute_requires_grad(tensors...) && !have_tangents(tensors...),
-              name,
-              " has no derivative, and an argument requires a gradient; call "
-              "torch.ops.aclnn.linear_cross_entropy, or this in a torch.autograd.Function");
-}
-
 Parts parts_autograd(const Tensor& input, const Tensor& weight, const Tensor& target,
                      const OptionalTensor& bias, const OptionalTensor& class_weights,
                      const OptionalTensor& factors, const OptionalTensor& lse, int64_t ignore_index,
@@ -560,51 +375,9 @@ Parts parts_autograd(const Tensor& input, const Tensor& weight, const Tensor& ta
                          label_smoothing, mask, first_class, vocabulary);
 }
 
-Sums sums_autograd(const Tensor& input, const Tensor& weight, const Tensor& target, int64_t start,
-                   int64_t end, bool return_logits) {
-  refuse_derivatives("aclnn::fused_linear_online_max_sum", input, weight);
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  return sums_op().call(input, weight, target, start, end, return_logits);
-}
-
-Two loss_autograd(const Tensor& max, const Tensor& sum, const Tensor& predicted,
-                  double label_smoothing, const OptionalTensor& vocab_parallel_logits) {
-  refuse_derivatives("aclnn::fused_cross_entropy_loss_with_max_sum", max, sum, predicted,
-                     tensor_of(vocab_parallel_logits));
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  return loss_op().call(max, sum, predicted, label_smoothing, vocab_parallel_logits);
-}
-
-Two grad_autograd(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mask,
-                  const Tensor& masked, double label_smoothing, const OptionalTensor& logits_max,
-                  const OptionalTensor& sum_exp_logits, const OptionalTensor& softmax) {
-  refuse_derivatives("aclnn::fused_linear_cross_entropy_loss_grad", grad, input, weight,
-                     tensor_of(logits_max), tensor_of(sum_exp_logits), tensor_of(softmax));
-  const at::AutoDispatchBelowADInplaceOrView guard;
-  return grad_op().call(grad, input, weight, mask, masked, label_smoothing, logits_max,
-                        sum_exp_logits, softmax);
-}
-
 }  // namespace
 
 TORCH_LIBRARY_FRAGMENT(aclnn, m) {
-  m.def(
-      "fused_linear_online_max_sum(Tensor input, Tensor weight, Tensor target, int "
-      "vocab_start_index, int vocab_end_index, bool return_logits=False) -> (Tensor logits_max, "
-      "Tensor sum_exp_logits, Tensor predicted_logits, Tensor target_mask, Tensor masked_target, "
-      "Tensor logits)",
-      {at::Tag::pt2_compliant_tag});
-  m.def(
-      "fused_cross_entropy_loss_with_max_sum(Tensor logits_max, Tensor sum_exp_logits, Tensor "
-      "predicted_logits, float label_smoothing=0.0, Tensor? vocab_parallel_logits=None) -> (Tensor "
-      "loss, Tensor softmax)",
-      {at::Tag::pt2_compliant_tag});
-  m.def(
-      "fused_linear_cross_entropy_loss_grad(Tensor grad, Tensor input, Tensor weight, Tensor "
-      "target_mask, Tensor masked_target, float label_smoothing=0.0, Tensor? logits_max=None, "
-      "Tensor? sum_exp_logits=None, Tensor? softmax=None) -> (Tensor input_grad, Tensor "
-      "weight_grad)",
-      {at::Tag::pt2_compliant_tag});
   m.def(
       "_linear_cross_entropy(Tensor input, Tensor weight, Tensor target, Tensor? bias=None, "
       "Tensor? class_weights=None, Tensor? factors=None, Tensor? lse=None, int ignore_index=-100, "
@@ -623,12 +396,6 @@ TORCH_LIBRARY_FRAGMENT(aclnn, m) {
          torch::dispatch(c10::DispatchKey::CompositeImplicitAutograd, &total_composed));
 }
 
-ACLNN_IMPL_ON_DEVICES(m) {
-  m.impl("fused_linear_online_max_sum", &sums_device);
-  m.impl("fused_cross_entropy_loss_with_max_sum", &loss_device);
-  m.impl("fused_linear_cross_entropy_loss_grad", &grad_device);
-}
-
 TORCH_LIBRARY_IMPL(aclnn, CPU, m) {
   m.impl("_linear_cross_entropy", &parts_cpu);
 }
@@ -638,16 +405,10 @@ TORCH_LIBRARY_IMPL(aclnn, PrivateUse1, m) {
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Meta, m) {
-  m.impl("fused_linear_online_max_sum", &sums_meta);
-  m.impl("fused_cross_entropy_loss_with_max_sum", &loss_meta);
-  m.impl("fused_linear_cross_entropy_loss_grad", &grad_meta);
   m.impl("_linear_cross_entropy", &parts_meta);
 }
 
 TORCH_LIBRARY_IMPL(aclnn, Autograd, m) {
-  m.impl("fused_linear_online_max_sum", &sums_autograd);
-  m.impl("fused_cross_entropy_loss_with_max_sum", &loss_autograd);
-  m.impl("fused_linear_cross_entropy_loss_grad", &grad_autograd);
   m.impl("_linear_cross_entropy", &parts_autograd);
 }
 

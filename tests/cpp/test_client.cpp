@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -165,7 +166,9 @@ void* address(Function* function) {
 }
 
 // The fake's symbols. Each entry is typed by the header's prototype.
-std::map<std::string, void*> symbols(bool host) {
+using Symbols = std::map<std::string, void*>;
+
+Symbols descriptor_symbols() {
   const decltype(&aclCreateTensor) create_tensor =
       [](const int64_t*, uint64_t, aclDataType, const int64_t*, int64_t, aclFormat, const int64_t*,
          uint64_t, void*) { return create<aclTensor>(); };
@@ -181,6 +184,25 @@ std::map<std::string, void*> symbols(bool host) {
   const decltype(&aclCreateBoolArray) create_bool_array = [](const bool*, uint64_t) {
     return create<aclBoolArray>();
   };
+  return {
+      {"aclCreateTensor", address(create_tensor)},
+      {"aclCreateScalar", address(create_scalar)},
+      {"aclCreateIntArray", address(create_int_array)},
+      {"aclCreateFloatArray", address(create_float_array)},
+      {"aclCreateBoolArray", address(create_bool_array)},
+      {"aclCreateTensorList", address(&create_list<aclTensorList, aclTensor>)},
+      {"aclCreateScalarList", address(&create_list<aclScalarList, aclScalar>)},
+      {"aclDestroyTensor", address(&destroy<aclTensor>)},
+      {"aclDestroyScalar", address(&destroy<aclScalar>)},
+      {"aclDestroyIntArray", address(&destroy<aclIntArray>)},
+      {"aclDestroyFloatArray", address(&destroy<aclFloatArray>)},
+      {"aclDestroyBoolArray", address(&destroy<aclBoolArray>)},
+      {"aclDestroyTensorList", address(&destroy<aclTensorList>)},
+      {"aclDestroyScalarList", address(&destroy<aclScalarList>)},
+  };
+}
+
+Symbols call_symbols() {
   const decltype(&aclSetAclOpExecutorRepeatable) set_repeatable = [](aclOpExecutor* executor) {
     if (!fake->repeatable) {
       error_text = "cannot be made repeatable";
@@ -203,21 +225,7 @@ std::map<std::string, void*> symbols(bool host) {
     if (fake->null_stream_status != 0) error_text = "label 7 is outside [0, 5)";
     return fake->null_stream_status;
   };
-  std::map<std::string, void*> table = {
-      {"aclCreateTensor", address(create_tensor)},
-      {"aclCreateScalar", address(create_scalar)},
-      {"aclCreateIntArray", address(create_int_array)},
-      {"aclCreateFloatArray", address(create_float_array)},
-      {"aclCreateBoolArray", address(create_bool_array)},
-      {"aclCreateTensorList", address(&create_list<aclTensorList, aclTensor>)},
-      {"aclCreateScalarList", address(&create_list<aclScalarList, aclScalar>)},
-      {"aclDestroyTensor", address(&destroy<aclTensor>)},
-      {"aclDestroyScalar", address(&destroy<aclScalar>)},
-      {"aclDestroyIntArray", address(&destroy<aclIntArray>)},
-      {"aclDestroyFloatArray", address(&destroy<aclFloatArray>)},
-      {"aclDestroyBoolArray", address(&destroy<aclBoolArray>)},
-      {"aclDestroyTensorList", address(&destroy<aclTensorList>)},
-      {"aclDestroyScalarList", address(&destroy<aclScalarList>)},
+  return {
       {"aclSetAclOpExecutorRepeatable", address(set_repeatable)},
       {"aclDestroyAclOpExecutor", address(destroy_executor)},
       {"aclGetRecentErrMsg", address(recent_error)},
@@ -225,7 +233,13 @@ std::map<std::string, void*> symbols(bool host) {
       {"aclnnMixedGetWorkspaceSize", address(&aclnnMixedGetWorkspaceSize)},
       {"aclnnMixed", address(&aclnnMixed)},
   };
-  if (host) table["aclHostGetProduct"] = address(recent_error);  // only its presence matters
+}
+
+Symbols symbols(bool host) {
+  Symbols table = descriptor_symbols();
+  table.merge(call_symbols());
+  // Only its presence matters.
+  if (host) table["aclHostGetProduct"] = table["aclGetRecentErrMsg"];
   return table;
 }
 

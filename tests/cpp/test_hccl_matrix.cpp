@@ -54,85 +54,91 @@ void append(std::vector<double>& to, uint32_t rank, size_t begin, size_t count) 
   for (size_t i = 0; i < count; ++i) to.push_back(number(rank, begin + i));
 }
 
-void copies(const World& world, const Numbers& type) {
-  const uint32_t ranks = world.ranks(), root = ranks - 1;
-  const HcclDataType code = type.type;
-  {
-    const Case run(world, type);
-    world.run([&](uint32_t rank) {
-      return HcclAllGather(run.send(rank), run.receive(rank), kCount, code, run.comm(rank),
-                           run.stream(rank));
-    });
-    run.expect("AllGather", [&](uint32_t) {
-      std::vector<double> all;
-      for (uint32_t from = 0; from < ranks; ++from) append(all, from, 0, kCount);
-      return all;
-    });
-  }
-  {
-    const Case run(world, type);
-    world.run([&](uint32_t rank) {
-      return HcclScatter(run.send(rank), run.receive(rank), kCount, code, root, run.comm(rank),
+void all_gather(const World& world, const Numbers& type) {
+  const uint32_t ranks = world.ranks();
+  const Case run(world, type);
+  world.run([&](uint32_t rank) {
+    return HcclAllGather(run.send(rank), run.receive(rank), kCount, type.type, run.comm(rank),
                          run.stream(rank));
-    });
-    run.expect("Scatter", [&](uint32_t rank) {
-      std::vector<double> part;
-      append(part, root, rank * kCount, kCount);
-      return part;
-    });
-  }
-  {
-    const Case run(world, type);
-    world.run([&](uint32_t rank) {
-      return HcclBroadcast(rank == root ? run.send(rank) : run.receive(rank), kCount, code, root,
-                           run.comm(rank), run.stream(rank));
-    });
-    run.expect("Broadcast", [&](uint32_t rank) {
-      std::vector<double> all;
-      if (rank != root) append(all, root, 0, kCount);
-      return all;
-    });
-  }
-  {
-    const Case run(world, type);
-    world.run([&](uint32_t rank) {
-      return HcclAlltoAll(run.send(rank), kCount, code, run.receive(rank), kCount, code,
-                          run.comm(rank), run.stream(rank));
-    });
-    run.expect("AlltoAll", [&](uint32_t rank) {
-      std::vector<double> all;
-      for (uint32_t from = 0; from < ranks; ++from) append(all, from, rank * kCount, kCount);
-      return all;
-    });
-  }
-  {
-    const Case run(world, type);
-    world.run([&](uint32_t rank) {  // to the next rank, from the previous one, all at once
-      HcclSendRecvItem items[] = {
-          {HCCL_SEND, run.send(rank), kCount, code, (rank + 1) % ranks},
-          {HCCL_RECV, run.receive(rank), kCount, code, (rank + ranks - 1) % ranks}};
-      return HcclBatchSendRecv(items, 2, run.comm(rank), run.stream(rank));
-    });
-    run.expect("BatchSendRecv", [&](uint32_t rank) {
-      std::vector<double> part;
-      append(part, (rank + ranks - 1) % ranks, 0, kCount);
-      return part;
-    });
-  }
-  {
-    const Case run(world, type);
-    world.run([&](uint32_t rank) {  // pairs
-      return rank % 2 == 0 ? HcclSend(run.send(rank), kCount, code, rank + 1, run.comm(rank),
-                                      run.stream(rank))
-                           : HcclRecv(run.receive(rank), kCount, code, rank - 1, run.comm(rank),
-                                      run.stream(rank));
-    });
-    run.expect("Send and Recv", [&](uint32_t rank) {
-      std::vector<double> part;
-      if (rank % 2 == 1) append(part, rank - 1, 0, kCount);
-      return part;
-    });
-  }
+  });
+  run.expect("AllGather", [&](uint32_t) {
+    std::vector<double> all;
+    for (uint32_t from = 0; from < ranks; ++from) append(all, from, 0, kCount);
+    return all;
+  });
+}
+
+void scatter(const World& world, const Numbers& type) {
+  const uint32_t root = world.ranks() - 1;
+  const Case run(world, type);
+  world.run([&](uint32_t rank) {
+    return HcclScatter(run.send(rank), run.receive(rank), kCount, type.type, root, run.comm(rank),
+                       run.stream(rank));
+  });
+  run.expect("Scatter", [&](uint32_t rank) {
+    std::vector<double> part;
+    append(part, root, rank * kCount, kCount);
+    return part;
+  });
+}
+
+void broadcast(const World& world, const Numbers& type) {
+  const uint32_t root = world.ranks() - 1;
+  const Case run(world, type);
+  world.run([&](uint32_t rank) {
+    return HcclBroadcast(rank == root ? run.send(rank) : run.receive(rank), kCount, type.type, root,
+                         run.comm(rank), run.stream(rank));
+  });
+  run.expect("Broadcast", [&](uint32_t rank) {
+    std::vector<double> all;
+    if (rank != root) append(all, root, 0, kCount);
+    return all;
+  });
+}
+
+void all_to_all(const World& world, const Numbers& type) {
+  const uint32_t ranks = world.ranks();
+  const Case run(world, type);
+  world.run([&](uint32_t rank) {
+    return HcclAlltoAll(run.send(rank), kCount, type.type, run.receive(rank), kCount, type.type,
+                        run.comm(rank), run.stream(rank));
+  });
+  run.expect("AlltoAll", [&](uint32_t rank) {
+    std::vector<double> all;
+    for (uint32_t from = 0; from < ranks; ++from) append(all, from, rank * kCount, kCount);
+    return all;
+  });
+}
+
+void batch_send_recv(const World& world, const Numbers& type) {
+  const uint32_t ranks = world.ranks();
+  const Case run(world, type);
+  world.run([&](uint32_t rank) {  // to the next rank, from the previous one, all at once
+    HcclSendRecvItem items[] = {
+        {HCCL_SEND, run.send(rank), kCount, type.type, (rank + 1) % ranks},
+        {HCCL_RECV, run.receive(rank), kCount, type.type, (rank + ranks - 1) % ranks}};
+    return HcclBatchSendRecv(items, 2, run.comm(rank), run.stream(rank));
+  });
+  run.expect("BatchSendRecv", [&](uint32_t rank) {
+    std::vector<double> part;
+    append(part, (rank + ranks - 1) % ranks, 0, kCount);
+    return part;
+  });
+}
+
+void send_and_recv(const World& world, const Numbers& type) {
+  const Case run(world, type);
+  world.run([&](uint32_t rank) {  // pairs
+    return rank % 2 == 0 ? HcclSend(run.send(rank), kCount, type.type, rank + 1, run.comm(rank),
+                                    run.stream(rank))
+                         : HcclRecv(run.receive(rank), kCount, type.type, rank - 1, run.comm(rank),
+                                    run.stream(rank));
+  });
+  run.expect("Send and Recv", [&](uint32_t rank) {
+    std::vector<double> part;
+    if (rank % 2 == 1) append(part, rank - 1, 0, kCount);
+    return part;
+  });
 }
 
 // The parts of the ranks are kCount elements apart, in reverse order.
@@ -142,68 +148,76 @@ std::vector<uint64_t> apart(uint32_t ranks) {
   return begins;
 }
 
-void copies_of_any_size(const World& world, const Numbers& type) {
+void all_gather_v(const World& world, const Numbers& type) {
   const uint32_t ranks = world.ranks();
-  const HcclDataType code = type.type;
   const std::vector<uint64_t> begins = apart(ranks);
+  const Case run(world, type);
+  std::vector<uint64_t> counts;
+  for (uint32_t from = 0; from < ranks; ++from) counts.push_back(size_of_part(from, 0));
+  world.run([&](uint32_t rank) {
+    return HcclAllGatherV(run.send(rank), counts[rank], run.receive(rank), counts.data(),
+                          begins.data(), type.type, run.comm(rank), run.stream(rank));
+  });
+  run.expect("AllGatherV", [&](uint32_t) {
+    std::vector<double> all(ranks * kCount, 9);
+    for (uint32_t from = 0; from < ranks; ++from) {
+      for (size_t i = 0; i < counts[from]; ++i) all[begins[from] + i] = number(from, i);
+    }
+    return all;
+  });
+}
+
+void all_to_all_v(const World& world, const Numbers& type) {
+  const uint32_t ranks = world.ranks();
+  const std::vector<uint64_t> begins = apart(ranks);
+  const Case run(world, type);
+  world.run([&](uint32_t rank) {
+    std::vector<uint64_t> sends, receipts;
+    for (uint32_t peer = 0; peer < ranks; ++peer) {
+      sends.push_back(size_of_part(rank, peer));
+      receipts.push_back(size_of_part(peer, rank));
+    }
+    return HcclAlltoAllV(run.send(rank), sends.data(), begins.data(), type.type, run.receive(rank),
+                         receipts.data(), begins.data(), type.type, run.comm(rank),
+                         run.stream(rank));
+  });
+  run.expect("AlltoAllV", [&](uint32_t rank) {
+    std::vector<double> all(ranks * kCount, 9);
+    for (uint32_t from = 0; from < ranks; ++from) {
+      for (size_t i = 0; i < size_of_part(from, rank); ++i) {
+        all[begins[from] + i] = number(from, begins[rank] + i);
+      }
+    }
+    return all;
+  });
+}
+
+void all_to_all_vc(const World& world, const Numbers& type) {
+  const uint32_t ranks = world.ranks();
+  const Case run(world, type);
   std::vector<uint64_t> matrix;
   for (uint32_t from = 0; from < ranks; ++from) {
     for (uint32_t to = 0; to < ranks; ++to) matrix.push_back(size_of_part(from, to));
   }
-  {
-    const Case run(world, type);
-    std::vector<uint64_t> counts;
-    for (uint32_t from = 0; from < ranks; ++from) counts.push_back(size_of_part(from, 0));
-    world.run([&](uint32_t rank) {
-      return HcclAllGatherV(run.send(rank), counts[rank], run.receive(rank), counts.data(),
-                            begins.data(), code, run.comm(rank), run.stream(rank));
-    });
-    run.expect("AllGatherV", [&](uint32_t) {
-      std::vector<double> all(ranks * kCount, 9);
-      for (uint32_t from = 0; from < ranks; ++from) {
-        for (size_t i = 0; i < counts[from]; ++i) all[begins[from] + i] = number(from, i);
-      }
-      return all;
-    });
-  }
-  {
-    const Case run(world, type);
-    world.run([&](uint32_t rank) {
-      std::vector<uint64_t> sends, receipts;
-      for (uint32_t peer = 0; peer < ranks; ++peer) {
-        sends.push_back(size_of_part(rank, peer));
-        receipts.push_back(size_of_part(peer, rank));
-      }
-      return HcclAlltoAllV(run.send(rank), sends.data(), begins.data(), code, run.receive(rank),
-                           receipts.data(), begins.data(), code, run.comm(rank), run.stream(rank));
-    });
-    run.expect("AlltoAllV", [&](uint32_t rank) {
-      std::vector<double> all(ranks * kCount, 9);
-      for (uint32_t from = 0; from < ranks; ++from) {
-        for (size_t i = 0; i < size_of_part(from, rank); ++i) {
-          all[begins[from] + i] = number(from, begins[rank] + i);
-        }
-      }
-      return all;
-    });
-  }
-  {
-    const Case run(world, type);
-    world.run([&](uint32_t rank) {
-      return HcclAlltoAllVC(run.send(rank), matrix.data(), code, run.receive(rank), code,
-                            run.comm(rank), run.stream(rank));
-    });
-    run.expect("AlltoAllVC", [&](uint32_t rank) {
-      std::vector<double> all;
-      for (uint32_t from = 0; from < ranks; ++from) {
-        size_t begin = 0;
-        for (uint32_t to = 0; to < rank; ++to) begin += size_of_part(from, to);
-        append(all, from, begin, size_of_part(from, rank));
-      }
-      return all;
-    });
-  }
+  world.run([&](uint32_t rank) {
+    return HcclAlltoAllVC(run.send(rank), matrix.data(), type.type, run.receive(rank), type.type,
+                          run.comm(rank), run.stream(rank));
+  });
+  run.expect("AlltoAllVC", [&](uint32_t rank) {
+    std::vector<double> all;
+    for (uint32_t from = 0; from < ranks; ++from) {
+      size_t begin = 0;
+      for (uint32_t to = 0; to < rank; ++to) begin += size_of_part(from, to);
+      append(all, from, begin, size_of_part(from, rank));
+    }
+    return all;
+  });
 }
+
+// Every operation that copies.
+constexpr void (*kCopies[])(const World&, const Numbers&) = {
+    all_gather,    scatter,      broadcast,    all_to_all,   batch_send_recv,
+    send_and_recv, all_gather_v, all_to_all_v, all_to_all_vc};
 
 void reductions(const World& world, const Numbers& type, HcclReduceOp op) {
   const uint32_t ranks = world.ranks(), root = ranks - 1;
@@ -255,8 +269,7 @@ TEST(every_copying_operation_on_every_type) {
   for (const uint32_t ranks : kRanks) {
     const World world(ranks);
     for (const Numbers& type : all_types()) {
-      copies(world, type);
-      copies_of_any_size(world, type);
+      for (const auto copy : kCopies) copy(world, type);
     }
   }
 }

@@ -78,6 +78,84 @@ std::vector<T> run(const NamedKernels& function, const std::vector<T>& g, const 
   return out;
 }
 
+// What the kernels of LayerNorm write.
+template <class T>
+struct LayerNormResults {
+  std::vector<double> sums, squares, a, products;
+  std::vector<T> y, dx;
+  std::vector<RealOf<T>> dgamma, dbeta;
+};
+
+// The arguments of the kernels of LayerNorm, for a number of columns.
+template <class T>
+struct LayerNormArguments {
+  using Real = RealOf<T>;
+  static constexpr int64_t kRows = 6;
+
+  explicit LayerNormArguments(int64_t columns) : tile{kRows, columns, columns, 1} {
+    for (size_t i = 0; i < static_cast<size_t>(kRows * columns); ++i) {
+      x.push_back(rounded<T>(static_cast<double>(i * 7 % 13) / 4 - 1.25));
+      dy.push_back(rounded<T>(static_cast<double>(i * 5 % 11) / 2 - 2));
+    }
+    for (int64_t i = 0; i < columns; ++i) {
+      gamma.push_back(static_cast<Real>(i % 5) / 4 + 1);
+      beta.push_back(static_cast<Real>(i % 3) - 1);
+    }
+    for (int64_t i = 0; i < kRows; ++i) {
+      mean.push_back(static_cast<Real>(i) / 8);
+      rstd.push_back(1 + static_cast<Real>(i) / 4);
+    }
+  }
+
+  LayerNormResults<T> run(const LayerNormKernels& kernels) const {
+    LayerNormResults<T> r;
+    for (auto* sums : {&r.sums, &r.squares, &r.a, &r.products}) sums->resize(kRows);
+    r.y.resize(x.size());
+    r.dx.resize(x.size());
+    r.dgamma.assign(gamma.size(), 0);
+    r.dbeta.assign(gamma.size(), 0);
+    kernels.sum(tile, x.data(), r.sums.data());
+    kernels.sum_of_squares(tile, x.data(), mean.data(), r.squares.data());
+    kernels.normalize(tile, x.data(), mean.data(), rstd.data(), gamma.data(), beta.data(),
+                      r.y.data());
+    kernels.sums_of_products(tile, dy.data(), x.data(), mean.data(), rstd.data(), gamma.data(),
+                             r.a.data(), r.products.data());
+    kernels.gradient(tile, dy.data(), x.data(), mean.data(), rstd.data(), gamma.data(),
+                     mean_of_rows, mean_of_rows, r.dx.data());
+    kernels.weight_gradients(tile, dy.data(), x.data(), mean.data(), rstd.data(), r.dgamma.data(),
+                             r.dbeta.data());
+    return r;
+  }
+
+  RowTile tile;
+  std::vector<T> x, dy;
+  std::vector<Real> gamma, beta, mean, rstd;
+  double mean_of_rows[kRows] = {0.5, -0.25, 0, 1, 0.125, -1};
+};
+
+template <class T>
+void check_close(const LayerNormResults<T>& got, const LayerNormResults<T>& expected) {
+  using Real = RealOf<T>;
+  const double scale = 8.0 * static_cast<double>(expected.dgamma.size());
+  for (size_t i = 0; i < expected.sums.size(); ++i) {
+    const auto same = [&](const std::vector<double>& a, const std::vector<double>& b) {
+      CHECK(close(static_cast<Real>(a[i]), static_cast<Real>(b[i]), scale));
+    };
+    same(got.sums, expected.sums);
+    same(got.squares, expected.squares);
+    same(got.a, expected.a);
+    same(got.products, expected.products);
+  }
+  for (size_t i = 0; i < expected.y.size(); ++i) {
+    CHECK(close(got.y[i], expected.y[i], 8));
+    CHECK(close(got.dx[i], expected.dx[i], 16));
+  }
+  for (size_t i = 0; i < expected.dgamma.size(); ++i) {
+    CHECK(close(got.dgamma[i], expected.dgamma[i], 64));
+    CHECK(close(got.dbeta[i], expected.dbeta[i], 64));
+  }
+}
+
 }  // namespace
 
 TEST(functions_are_those_of_the_reference) {
@@ -108,71 +186,12 @@ TEST(functions_are_those_of_the_reference) {
 
 TEST(layer_norm_is_that_of_the_reference) {
   for_each_type([]<class T>() {
-    using Real = RealOf<T>;
     for (const int64_t columns : {1, 2, 7, 15, 16, 17, 33, 64, 100, 515}) {
-      constexpr int64_t kRows = 6;
-      const auto count = static_cast<size_t>(kRows * columns);
-      const RowTile tile{kRows, columns, columns, 1};
-      std::vector<T> x, dy;
-      for (size_t i = 0; i < count; ++i) {
-        x.push_back(rounded<T>(static_cast<double>(i * 7 % 13) / 4 - 1.25));
-        dy.push_back(rounded<T>(static_cast<double>(i * 5 % 11) / 2 - 2));
-      }
-      std::vector<Real> gamma, beta, mean, rstd;
-      for (int64_t i = 0; i < columns; ++i) {
-        gamma.push_back(static_cast<Real>(i % 5) / 4 + 1);
-        beta.push_back(static_cast<Real>(i % 3) - 1);
-      }
-      for (int64_t i = 0; i < kRows; ++i) {
-        mean.push_back(static_cast<Real>(i) / 8);
-        rstd.push_back(1 + static_cast<Real>(i) / 4);
-      }
-      const double mean_of_rows[kRows] = {0.5, -0.25, 0, 1, 0.125, -1};
-      struct Results {
-        std::vector<double> sums, squares, a, products;
-        std::vector<T> y, dx;
-        std::vector<Real> dgamma, dbeta;
-      };
-      const auto results = [&](const LayerNormKernels& kernels) {
-        Results r;
-        for (auto* sums : {&r.sums, &r.squares, &r.a, &r.products}) sums->resize(kRows);
-        r.y.resize(count);
-        r.dx.resize(count);
-        r.dgamma.assign(gamma.size(), 0);
-        r.dbeta.assign(gamma.size(), 0);
-        kernels.sum(tile, x.data(), r.sums.data());
-        kernels.sum_of_squares(tile, x.data(), mean.data(), r.squares.data());
-        kernels.normalize(tile, x.data(), mean.data(), rstd.data(), gamma.data(), beta.data(),
-                          r.y.data());
-        kernels.sums_of_products(tile, dy.data(), x.data(), mean.data(), rstd.data(), gamma.data(),
-                                 r.a.data(), r.products.data());
-        kernels.gradient(tile, dy.data(), x.data(), mean.data(), rstd.data(), gamma.data(),
-                         mean_of_rows, mean_of_rows, r.dx.data());
-        kernels.weight_gradients(tile, dy.data(), x.data(), mean.data(), rstd.data(),
-                                 r.dgamma.data(), r.dbeta.data());
-        return r;
-      };
-      const Results expected = results(pick<T>(layer_norm_kernels<Capability::kReference>()));
+      const LayerNormArguments<T> arguments(columns);
+      const LayerNormResults<T> expected =
+          arguments.run(pick<T>(layer_norm_kernels<Capability::kReference>()));
       for_each_capability([&]<Capability kCapability>(const char*) {
-        const Results got = results(pick<T>(layer_norm_kernels<kCapability>()));
-        const double scale = 8.0 * static_cast<double>(columns);
-        for (size_t i = 0; i < kRows; ++i) {
-          const auto same = [&](const std::vector<double>& a, const std::vector<double>& b) {
-            CHECK(close(static_cast<Real>(a[i]), static_cast<Real>(b[i]), scale));
-          };
-          same(got.sums, expected.sums);
-          same(got.squares, expected.squares);
-          same(got.a, expected.a);
-          same(got.products, expected.products);
-        }
-        for (size_t i = 0; i < count; ++i) {
-          CHECK(close(got.y[i], expected.y[i], 8));
-          CHECK(close(got.dx[i], expected.dx[i], 16));
-        }
-        for (size_t i = 0; i < gamma.size(); ++i) {
-          CHECK(close(got.dgamma[i], expected.dgamma[i], 64));
-          CHECK(close(got.dbeta[i], expected.dbeta[i], 64));
-        }
+        check_close(arguments.run(pick<T>(layer_norm_kernels<kCapability>())), expected);
       });
     }
   });

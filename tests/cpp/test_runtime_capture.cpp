@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "aclnnop/aclnn_elu.h"
@@ -618,38 +619,76 @@ TEST(the_end_is_on_the_thread_of_the_beginning_unless_relaxed) {
   });
 }
 
-TEST(groups_of_operators_are_updated_in_place) {
-  with_stream([](aclrtStream stream) {
-    const aclrtStream updating = new_stream();
-    Device in(2), a(2), b(2), c(2);
-    Pinned from(2), out(6);
-    aclrtTaskGrp group = nullptr;
-    CHECK_EQ(aclmdlRICaptureTaskGrpBegin(stream), ACL_ERROR_RT_STREAM_NOT_CAPTURED);
+// A model that copies numbers to the device, computes three ELUs and copies their results back. The
+// second and third ELU are a group. The destructor destroys the model, unless the test has.
+struct ModelWithGroup {
+  explicit ModelWithGroup(aclrtStream stream) : stream(stream) {
     begin(stream);
     aclrtMemcpyAsync(in.data, in.size, from.data, from.size, ACL_MEMCPY_HOST_TO_DEVICE, stream);
     CHECK_EQ(elu(in.data, 1, a.data, 2, stream), OK);
     CHECK_EQ(aclmdlRICaptureTaskGrpBegin(stream), ACL_SUCCESS);
     CHECK_EQ(elu(in.data, 2, b.data, 2, stream), OK);
     CHECK_EQ(elu(b.data, 2, c.data, 2, stream), OK);
-    CHECK_EQ(aclmdlRICaptureTaskGrpBegin(stream), ACL_ERROR_STREAM_TASK_GROUP_STATUS);
-    CHECK_EQ(aclrtMemsetAsync(a.data, a.size, 0, 8, stream), ACL_ERROR_RT_TASK_TYPE_NOT_SUPPORT);
     CHECK_EQ(aclmdlRICaptureTaskGrpEnd(stream, &group), ACL_SUCCESS);
-    aclrtTaskGrp none = nullptr;
-    CHECK_EQ(aclmdlRICaptureTaskGrpEnd(stream, &none), ACL_ERROR_STREAM_TASK_GROUP_STATUS);
     size_t at = 0;
     for (const Device* each : {&a, &b, &c}) {
       aclrtMemcpyAsync(&out[at], 8, each->data, 8, ACL_MEMCPY_DEVICE_TO_HOST, stream);
       at += 2;
     }
-    const aclmdlRI model = end(stream);
-    const auto check = [&](float in_a, float in_b, float in_c) {
-      execute(model, stream);
-      const float expected[] = {in_a, in_b, in_c};
-      for (size_t i = 0; i < 6; ++i) CHECK_EQ(out[i], expected[i / 2]);
-    };
+    model = end(stream);
     from[0] = from[1] = 3;
-    check(3, 6, 12);
+  }
+  ~ModelWithGroup() {
+    if (model != nullptr) destroy(model);
+    CHECK_EQ(aclrtDestroyStream(updating), ACL_SUCCESS);
+  }
 
+  // Executes the model and checks the results of the three ELUs.
+  void computes(float in_a, float in_b, float in_c) {
+    execute(model, stream);
+    const float expected[] = {in_a, in_b, in_c};
+    for (size_t i = 0; i < 6; ++i) CHECK_EQ(out[i], expected[i / 2]);
+  }
+
+  const aclrtStream stream;
+  const aclrtStream updating = new_stream();
+  Device in{2}, a{2}, b{2}, c{2};
+  Pinned from{2}, out{6};
+  aclrtTaskGrp group = nullptr;
+  aclmdlRI model = nullptr;
+};
+
+TEST(a_group_has_operators_of_one_capture_alone) {
+  with_stream([](aclrtStream stream) {
+    Device in(2), out(2);
+    Pinned from(2), to(2);
+    aclrtTaskGrp group = nullptr, none = nullptr;
+    CHECK_EQ(aclmdlRICaptureTaskGrpBegin(stream), ACL_ERROR_RT_STREAM_NOT_CAPTURED);
+    begin(stream);
+    aclrtMemcpyAsync(in.data, in.size, from.data, from.size, ACL_MEMCPY_HOST_TO_DEVICE, stream);
+    CHECK_EQ(aclmdlRICaptureTaskGrpBegin(stream), ACL_SUCCESS);
+    CHECK_EQ(elu(in.data, 2, out.data, 2, stream), OK);
+    CHECK_EQ(aclmdlRICaptureTaskGrpBegin(stream), ACL_ERROR_STREAM_TASK_GROUP_STATUS);
+    CHECK_EQ(aclrtMemsetAsync(out.data, out.size, 0, 8, stream),
+             ACL_ERROR_RT_TASK_TYPE_NOT_SUPPORT);
+    CHECK_EQ(aclmdlRICaptureTaskGrpEnd(stream, &group), ACL_SUCCESS);
+    CHECK_EQ(aclmdlRICaptureTaskGrpEnd(stream, &none), ACL_ERROR_STREAM_TASK_GROUP_STATUS);
+    aclrtMemcpyAsync(to.data, to.size, out.data, out.size, ACL_MEMCPY_DEVICE_TO_HOST, stream);
+    const aclmdlRI model = end(stream);
+    from[0] = from[1] = 3;
+    execute(model, stream);
+    CHECK(to[0] == 6 && to[1] == 6);
+    destroy(model);
+  });
+}
+
+TEST(groups_of_operators_are_updated_in_place) {
+  with_stream([](aclrtStream stream) {
+    ModelWithGroup captured(stream);
+    const aclrtStream updating = captured.updating;
+    const aclrtTaskGrp group = captured.group;
+    const Device &in = captured.in, &a = captured.a;
+    captured.computes(3, 6, 12);
     begin(updating);
     CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(updating, group), ACL_ERROR_RT_STREAM_CAPTURED);
     destroy(end(updating));
@@ -657,34 +696,45 @@ TEST(groups_of_operators_are_updated_in_place) {
     CHECK_EQ(aclmdlRICaptureBegin(updating, kGlobal), ACL_ERROR_STREAM_TASK_GROUP_STATUS);
     CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(updating, group), ACL_ERROR_STREAM_TASK_GROUP_STATUS);
     CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(stream, group), ACL_ERROR_STREAM_TASK_GROUP_STATUS);
-    CHECK_EQ(elu(in.data, 5, b.data, 2, updating), OK);
+    CHECK_EQ(elu(in.data, 5, captured.b.data, 2, updating), OK);
     CHECK_EQ(aclrtMemsetAsync(a.data, a.size, 0, 8, updating), ACL_ERROR_RT_TASK_TYPE_NOT_SUPPORT);
-    CHECK_EQ(elu(in.data, 7, c.data, 2, updating), OK);
+    CHECK_EQ(elu(in.data, 7, captured.c.data, 2, updating), OK);
     CHECK_EQ(aclmdlRICaptureTaskUpdateEnd(updating), ACL_SUCCESS);
     CHECK_EQ(aclmdlRICaptureTaskUpdateEnd(updating), ACL_ERROR_STREAM_TASK_GROUP_STATUS);
     CHECK_EQ(aclrtSynchronizeStream(updating), ACL_SUCCESS);
-    check(3, 15, 21);
+    captured.computes(3, 15, 21);
+  });
+}
 
-    // Too few and too many operators: nothing changes.
+TEST(an_update_with_another_number_of_operators_changes_nothing) {
+  with_stream([](aclrtStream stream) {
+    ModelWithGroup captured(stream);
+    const aclrtStream updating = captured.updating;
     for (int operators : {1, 3}) {
-      CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(updating, group), ACL_SUCCESS);
-      for (int i = 0; i < operators; ++i) CHECK_EQ(elu(in.data, 9, b.data, 2, updating), OK);
+      CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(updating, captured.group), ACL_SUCCESS);
+      for (int i = 0; i < operators; ++i) {
+        CHECK_EQ(elu(captured.in.data, 9, captured.b.data, 2, updating), OK);
+      }
       messages();
       CHECK_EQ(aclmdlRICaptureTaskUpdateEnd(updating), ACL_ERROR_RT_INTERNAL_ERROR);
       CHECK(contains(messages(), "expected 2"));
     }
-    check(3, 15, 21);
+    captured.computes(3, 6, 12);
+  });
+}
 
-    // Destroying a stream ends its open update.
-    const aclrtStream other = new_stream();
+TEST(an_update_ends_with_its_stream_and_with_its_model) {
+  with_stream([](aclrtStream stream) {
+    ModelWithGroup captured(stream);
+    const aclrtStream updating = captured.updating, other = new_stream();
+    const aclrtTaskGrp group = captured.group;
     CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(other, group), ACL_SUCCESS);
-    CHECK_EQ(elu(in.data, 9, b.data, 2, other), OK);
+    CHECK_EQ(elu(captured.in.data, 9, captured.b.data, 2, other), OK);
     CHECK_EQ(aclrtDestroyStream(other), ACL_SUCCESS);
     CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(updating, group), ACL_SUCCESS);
-    destroy(model);
+    destroy(std::exchange(captured.model, nullptr));
     CHECK_EQ(aclmdlRICaptureTaskUpdateEnd(updating), ACL_ERROR_RT_INTERNAL_ERROR);
     CHECK_EQ(aclmdlRICaptureTaskUpdateBegin(updating, group), ACL_ERROR_RT_INVALID_HANDLE);
-    CHECK_EQ(aclrtDestroyStream(updating), ACL_SUCCESS);
   });
 }
 

@@ -119,7 +119,8 @@ def run(tests: Iterable[str], change: Change | None = None, limit: float | None 
                 "ACLNN_TEST_MUTANT_NAMES": str(meant),
             }
         # As in tests.sanitize: the tree's own package must not come first.
-        options = ["-q", "--tb=no", "-p", "tests.mutants.plugin", "-m", "not test_all and not deep"]
+        # Properties take minutes to find the smallest call that fails, and are left out.
+        options = ["-q", "--tb=no", "-p", "tests.mutants.plugin", "-m", "not test_all and not deep and not hypothesis"]
         options += ["-o", "pythonpath=", "--import-mode=append", "--numprocesses=2", "--dist=worksteal"]
         names = Path(folder) / "tests"  # too many for a command line
         names.write_text("".join(f"{ROOT / test}\n" for test in tests))

@@ -1,3 +1,5 @@
+// Events: their recordings, the tasks with which streams record, await and reset them, and
+// AscendCL's functions. One file, so that no other part of the runtime can see their types.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -111,6 +111,9 @@ std::shared_ptr<Stream> require_stream(const char* api, aclrtStream stream);
 // The stream's id: a number from 1 on that is never reused; 0 for the null stream.
 uint64_t stream_id(aclrtStream stream) noexcept;
 
+// The first failure of the calling thread's tasks on the null stream since the last call of this.
+aclError take_null_stream_status() noexcept;
+
 // True on a stream's worker thread, where other threads continue meanwhile.
 bool is_worker() noexcept;
 

@@ -1,4 +1,5 @@
-/* The AscendCL runtime: devices, contexts, memory, streams, events, callbacks.
+/* The AscendCL runtime: devices, contexts, memory, streams, events, callbacks. One header with all
+ * declarations, because CANN publishes them under this name and programs include it.
  * Written for aclnn_torch from the published interface; usable from C99 and C++. docs/emulation
  * describes each function's behaviour here, and its differences from a device. */
 #ifndef ACLNN_TORCH_ACL_RT_H_

@@ -39,6 +39,33 @@ constexpr DtypeRow kBackwardRows[] = {
     backward_row(ACL_FLOAT16, ACL_INT32, k950), backward_row(ACL_FLOAT, ACL_INT32, k950),
     backward_row(ACL_DOUBLE, ACL_INT64, kHost), backward_row(ACL_DOUBLE, ACL_INT32, kHost)};
 
+// The tensor arguments; weight, and what the gradient takes for the z-loss, may be absent.
+struct LossTensors {
+  Argument input;
+  Argument target;
+  Argument weight;
+  Argument loss;
+  Argument log_prob;
+  Argument zloss;
+  Argument lse;
+};
+struct GradientTensors {
+  Argument grad_loss;
+  Argument log_prob;
+  Argument target;
+  Argument weight;
+  Argument grad_zloss;
+  Argument lse;
+  Argument out;
+};
+
+// The attributes that are checked, as the caller gives them.
+struct GivenAttributes {
+  const char* reduction;
+  double smoothing;
+  double zloss_scale;
+};
+
 Sizes require_matrix(Checks& checks, Argument matrix) {
   if (!checks.ok()) return {};
   const Dims& shape = matrix.tensor->view.shape;
@@ -59,8 +86,9 @@ void require_shape(Checks& checks, Argument argument, std::initializer_list<int6
                         shape_text(expected).c_str(), meaning);
 }
 
-void require_attributes(Checks& checks, const char* reduction, double smoothing) {
+void require_attributes(Checks& checks, const GivenAttributes& attributes) {
   if (!checks.ok()) return;
+  const auto& [reduction, smoothing, zloss_scale] = attributes;
   checks
       .require_tiling(parse_reduction(reduction).has_value(),
                       "reduction is \"%s\", expected \"none\", \"mean\" or \"sum\"",
@@ -74,16 +102,87 @@ constexpr const char* kLaterProducts =
     "aclnn_torch.set_product(\"Ascend950\") in Python)";
 
 // Atlas A2 and A3 support neither smoothing nor the z-loss.
-void require_plain(Checks& checks, double smoothing, double zloss_scale, bool zloss_wanted,
-                   const char* zloss_name) {
+void require_plain(Checks& checks, const GivenAttributes& attributes) {
   if (!checks.ok() || checks.product() >= k950) return;
   checks
-      .require_tiling(smoothing == 0, "labelSmoothing is %g, expected 0; %s, or smooth logProb",
-                      smoothing, kLaterProducts)
-      .require_tiling(zloss_scale == 0, "lseSquareScaleForZloss is %g, expected 0; %s", zloss_scale,
-                      kLaterProducts)
-      .require_tiling(!zloss_wanted, "%s is given, but this product has no z-loss; omit it, or %s",
-                      zloss_name, kLaterProducts);
+      .require_tiling(attributes.smoothing == 0,
+                      "labelSmoothing is %g, expected 0; %s, or smooth logProb",
+                      attributes.smoothing, kLaterProducts)
+      .require_tiling(attributes.zloss_scale == 0, "lseSquareScaleForZloss is %g, expected 0; %s",
+                      attributes.zloss_scale, kLaterProducts);
+}
+void require_no_zloss(Checks& checks, bool zloss_wanted, const char* name) {
+  if (!checks.ok() || checks.product() >= k950) return;
+  checks.require_tiling(!zloss_wanted,
+                        "%s is given, but this product has no z-loss; omit it, or %s", name,
+                        kLaterProducts);
+}
+
+// Checks the shapes and attributes of the loss; returns the sizes, unless a check fails.
+Sizes check_loss(Checks& checks, const LossTensors& tensors, const GivenAttributes& attributes,
+                 bool return_zloss) {
+  const Sizes sizes = require_matrix(checks, tensors.input);
+  const auto [rows, classes] = sizes;
+  const int64_t results = parse_reduction(attributes.reduction) == Reduction::kNone ? rows : 1;
+  require_shape(checks, tensors.target, {rows}, "a label for every row of input");
+  require_shape(checks, tensors.weight, {classes}, "a weight for every class");
+  require_attributes(checks, attributes);
+  require_shape(checks, tensors.loss, {results}, "as the reduction needs");
+  require_shape(checks, tensors.log_prob, {rows, classes}, "as input has");
+  require_plain(checks, attributes);
+  require_no_zloss(checks, return_zloss, "returnZloss");
+  // CANN requires these two in any case; an output that is not requested is not written and may be
+  // empty.
+  const auto left_out = [&](bool wanted, Argument output) {
+    return checks.ok() && !wanted && element_count(output.tensor->view.shape) == 0;
+  };
+  if (!left_out(return_zloss, tensors.zloss)) {
+    require_shape(checks, tensors.zloss, {results}, "as the reduction needs");
+  }
+  if (!left_out(attributes.zloss_scale != 0, tensors.lse)) {
+    require_shape(checks, tensors.lse, {rows}, "a number for every row");
+  }
+  return sizes;
+}
+
+// The gradient of a loss with a number for each of `rows`, or of a reduced one, which may be
+// zero-dimensional.
+void require_gradient(Checks& checks, Argument argument, bool reduced, int64_t rows) {
+  if (checks.ok() && argument.tensor != nullptr && reduced &&
+      argument.tensor->view.shape.size() == 0) {
+    return;
+  }
+  require_shape(
+      checks, argument, {reduced ? 1 : rows},
+      reduced ? "one number, which may also have shape []" : "a number for every row of logProb");
+}
+
+// Checks the shapes and attributes of the gradient; returns the sizes, unless a check fails.
+Sizes check_gradient(Checks& checks, const GradientTensors& tensors,
+                     const GivenAttributes& attributes) {
+  const Sizes sizes = require_matrix(checks, tensors.log_prob);
+  const auto [rows, classes] = sizes;
+  const bool reduced = parse_reduction(attributes.reduction) != Reduction::kNone;
+  const aclTensor* const lse = tensors.lse.tensor;
+  const bool has_zloss = tensors.grad_zloss.tensor != nullptr;
+  require_gradient(checks, tensors.grad_loss, reduced, rows);
+  require_shape(checks, tensors.target, {rows}, "a label for every row of logProb");
+  require_shape(checks, tensors.weight, {classes}, "a weight for every class");
+  require_attributes(checks, attributes);
+  require_shape(checks, tensors.out, {rows, classes}, "as logProb has");
+  require_plain(checks, attributes);
+  require_no_zloss(checks, has_zloss, "gradZloss");
+  // torch_npu passes the forward's output on, which has shape {0} without a scale.
+  const bool lse_left_out =
+      lse == nullptr || (attributes.zloss_scale == 0 && element_count(lse->view.shape) == 0);
+  require_no_zloss(checks, !lse_left_out, "lseForZloss");
+  require_gradient(checks, tensors.grad_zloss, reduced, rows);
+  if (!lse_left_out) {
+    require_shape(checks, tensors.lse, {rows}, "a number for every row of logProb");
+  }
+  checks.require_tiling(!has_zloss || !lse_left_out || attributes.zloss_scale == 0,
+                        "gradZloss is given without lseForZloss; pass what the forward returned");
+  return sizes;
 }
 
 }  // namespace
@@ -99,10 +198,14 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
     const aclTensor* logProbOut, const aclTensor* zlossOut, const aclTensor* lseForZlossOut,
     uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnCrossEntropyLoss";
-  const Argument logits{"input", input}, labels{"target", target};
-  const Argument weight{"weight", weightOptional};
-  const Argument loss{"lossOut", lossOut}, log_prob{"logProbOut", logProbOut};
-  const Argument zloss{"zlossOut", zlossOut}, lse{"lseForZlossOut", lseForZlossOut};
+  const LossTensors tensors{{"input", input},
+                            {"target", target},
+                            {"weight", weightOptional},
+                            {"lossOut", lossOut},
+                            {"logProbOut", logProbOut},
+                            {"zlossOut", zlossOut},
+                            {"lseForZlossOut", lseForZlossOut}};
+  const auto& [logits, labels, weight, loss, log_prob, zloss, lse] = tensors;
   const std::initializer_list<Argument> arguments = {logits,   labels, weight, loss,
                                                      log_prob, zloss,  lse};
   const Given given[] = {logits,
@@ -129,28 +232,8 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
     if (launches_nothing(checks, arguments, 4)) {
       return make_no_launch_executor(kApi, checks, arguments, 4, workspaceSize, executor);
     }
-
-    const Sizes sizes = require_matrix(checks, logits);
-    const auto [rows, classes] = sizes;
-    const int64_t results = parse_reduction(reductionOptional) == Reduction::kNone ? rows : 1;
-    require_shape(checks, labels, {rows}, "a label for every row of input");
-    require_shape(checks, weight, {classes}, "a weight for every class");
-    require_attributes(checks, reductionOptional, labelSmoothing);
-    require_shape(checks, loss, {results}, "as the reduction needs");
-    require_shape(checks, log_prob, {rows, classes}, "as input has");
-    require_plain(checks, labelSmoothing, lseSquareScaleForZloss, returnZloss, "returnZloss");
-    // CANN requires these two in any case; an output that is not requested is not written and may
-    // be empty.
-    const bool return_lse = lseSquareScaleForZloss != 0;
-    const auto left_out = [&](bool wanted, const aclTensor* tensor) {
-      return checks.ok() && !wanted && element_count(tensor->view.shape) == 0;
-    };
-    if (!left_out(returnZloss, zlossOut)) {
-      require_shape(checks, zloss, {results}, "as the reduction needs");
-    }
-    if (!left_out(return_lse, lseForZlossOut)) {
-      require_shape(checks, lse, {rows}, "a number for every row");
-    }
+    const GivenAttributes attributes{reductionOptional, labelSmoothing, lseSquareScaleForZloss};
+    const Sizes sizes = check_loss(checks, tensors, attributes, returnZloss);
     for (const Argument& argument : arguments) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
 
@@ -159,7 +242,7 @@ aclnnStatus aclnnCrossEntropyLossGetWorkspaceSize(
           {input, target, weightOptional, lossOut, logProbOut, zlossOut, lseForZlossOut},
           Attributes(reductionOptional, ignoreIndex, labelSmoothing, lseSquareScaleForZloss,
                      input->view.dtype),
-          returnZloss, return_lse, sizes, workspace);
+          returnZloss, lseSquareScaleForZloss != 0, sizes, workspace);
     });
   });
 }
@@ -173,17 +256,21 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
     double labelSmoothing, double lseSquareScaleForZloss, const aclTensor* out,
     uint64_t* workspaceSize, aclOpExecutor** executor) {
   constexpr const char* kApi = "aclnnCrossEntropyLossGrad";
-  const Argument gradient{"gradLoss", gradLoss}, log_prob{"logProb", logProb};
-  const Argument labels{"target", target}, weight{"weight", weightOptional};
-  const Argument zloss_gradient{"gradZloss", gradZlossOptional};
-  const Argument lse{"lseForZloss", lseForZlossOptional}, result{"out", out};
-  const std::initializer_list<Argument> arguments = {gradient,       log_prob, labels, weight,
-                                                     zloss_gradient, lse,      result};
-  const Given given[] = {gradient,
+  const GradientTensors tensors{{"gradLoss", gradLoss},
+                                {"logProb", logProb},
+                                {"target", target},
+                                {"weight", weightOptional},
+                                {"gradZloss", gradZlossOptional},
+                                {"lseForZloss", lseForZlossOptional},
+                                {"out", out}};
+  const auto& [grad_loss, log_prob, labels, weight, grad_zloss, lse, result] = tensors;
+  const std::initializer_list<Argument> arguments = {grad_loss,  log_prob, labels, weight,
+                                                     grad_zloss, lse,      result};
+  const Given given[] = {grad_loss,
                          log_prob,
                          labels,
                          weight,
-                         zloss_gradient,
+                         grad_zloss,
                          lse,
                          Named{"reduction", reductionOptional},
                          Named{"ignoreIndex", ignoreIndex},
@@ -192,7 +279,7 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
                          result};
   return stage1(kApi, given, [&]() -> aclnnStatus {
     Checks checks(kApi);
-    for (const Argument& argument : {gradient, log_prob, labels, result}) {
+    for (const Argument& argument : {grad_loss, log_prob, labels, result}) {
       checks.not_null(argument);
     }
     checks.results_not_null(workspaceSize, executor)
@@ -202,40 +289,8 @@ aclnnStatus aclnnCrossEntropyLossGradGetWorkspaceSize(
     if (launches_nothing(checks, arguments, 1)) {
       return make_no_launch_executor(kApi, checks, arguments, 1, workspaceSize, executor);
     }
-
-    const Sizes sizes = require_matrix(checks, log_prob);
-    const int64_t rows = sizes.rows;
-    const int64_t classes = sizes.classes;
-    const bool reduced = parse_reduction(reductionOptional) != Reduction::kNone;
-    // The gradient of a loss; that of a reduced loss may be zero-dimensional.
-    const auto require_gradient = [&](Argument argument) {
-      if (checks.ok() && argument.tensor != nullptr && reduced &&
-          argument.tensor->view.shape.size() == 0) {
-        return;
-      }
-      require_shape(checks, argument, {reduced ? 1 : rows},
-                    reduced ? "one number, which may also have shape []"
-                            : "a number for every row of logProb");
-    };
-    require_gradient(gradient);
-    require_shape(checks, labels, {rows}, "a label for every row of logProb");
-    require_shape(checks, weight, {classes}, "a weight for every class");
-    require_attributes(checks, reductionOptional, labelSmoothing);
-    require_shape(checks, result, {rows, classes}, "as logProb has");
-    require_plain(checks, labelSmoothing, lseSquareScaleForZloss, gradZlossOptional != nullptr,
-                  "gradZloss");
-    // torch_npu passes the forward's output on, which has shape {0} without a scale.
-    const bool lse_left_out =
-        lseForZlossOptional == nullptr ||
-        (lseSquareScaleForZloss == 0 && element_count(lseForZlossOptional->view.shape) == 0);
-    require_plain(checks, 0, 0, !lse_left_out, "lseForZloss");
-    require_gradient(zloss_gradient);
-    if (!lse_left_out) {
-      require_shape(checks, lse, {rows}, "a number for every row of logProb");
-    }
-    checks.require_tiling(
-        gradZlossOptional == nullptr || !lse_left_out || lseSquareScaleForZloss == 0,
-        "gradZloss is given without lseForZloss; pass what the forward returned");
+    const GivenAttributes attributes{reductionOptional, labelSmoothing, lseSquareScaleForZloss};
+    const Sizes sizes = check_gradient(checks, tensors, attributes);
     for (const Argument& argument : arguments) checks.addressable(argument);
     if (!checks.ok()) return checks.status();
 

@@ -51,6 +51,8 @@ ACLNN(Hardtanh, (In, self), (Number, clipValueMin), (Number, clipValueMax), (Out
 ACLNN(InplaceHardtanh, (InOut, selfRef), (Number, clipValueMin), (Number, clipValueMax)) {
   selfRef = at::hardtanh(selfRef, clipValueMin, clipValueMax);
 }
+// Deviation of HardtanhBackward: At min and max the gradient is 0, as in CANN's kernel; the
+// document has gradOutput there.
 ACLNN(HardtanhBackward, (Like<Floating<In>>, gradOutput, "self"), (Floating<In>, self),
       (Number, min), (Number, max), (Out, out)) {
   out = hardtanh_gradient(gradOutput, self, min, max);

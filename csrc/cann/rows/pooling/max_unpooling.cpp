@@ -55,9 +55,8 @@ ACLNN(MaxUnpool2d, (Image<In>, self), (SameShape<Image<IndexIn>>, indices, "self
   EXPECT(outputSize[0] * outputSize[1] >= self.size(-2) * self.size(-1), "outputSize is ",
          outputSize, ", expected as many elements as self has, ",
          self.sizes().slice(self.dim() - 2));
-  out = at::isIntegralType(self.scalar_type(), /*includeBool=*/false)
-            ? unpooled(self, indices, out->sizes(), 2)
-            : at::max_unpool2d(self, indices.contiguous(), outputSize);
+  // at::max_unpool2d takes any one of the elements with one index, as its threads come.
+  out = unpooled(self, indices, out->sizes(), 2);
 }
 ACLNN(MaxUnpool2dBackward, (SameDtype<Image<In>>, gradOutput, "self"), (Image<In>, self),
       (SameShape<Image<IndexIn>>, indices, "self"), (Ints, outputSize), (Image<Out>, out)) {

@@ -73,3 +73,32 @@ def geglu_backward(dy, x, gelu, dim, approximate, activate_left):
     _, derivative = gelu_and_derivative(gate, approximate)
     of_gate, of_up = dy * up * derivative, dy * gelu
     return np.concatenate([of_gate, of_up] if activate_left else [of_up, of_gate], dim)
+
+
+# Rows after the groups have the gradient 0 (ops-nn: aclnnClippedSwigluGrad.md).
+@formula(
+    "aclnnClippedSwigluGrad",
+    calls=[
+        f"aclnnClippedSwigluGrad gradY={DY} x={X} groupIndexOptional=null dim=-1 alpha=1.5 limit=1.75 bias=0.5 "
+        f"interleaved={interleaved} gradXOut=FLOAT[2,6]"
+        for interleaved in ("false", "true")
+    ]
+    + [
+        "aclnnClippedSwigluGrad gradY=FLOAT[4,1]:0.5,-1.25,2,-0.75 x=FLOAT[4,2]:-2.5,0.75,1.5,-0.25,3,-1.125,0.5,2 "
+        "groupIndexOptional=INT64[2]:1,2 dim=1 alpha=1.5 limit=1.75 bias=0.5 interleaved=false gradXOut=FLOAT[4,2]"
+    ],
+)
+def clipped_swiglu_grad(grad, x, group_index, dim, alpha, limit, bias, interleaved):
+    matrix, dy = (
+        each.reshape(np.prod(each.shape[: dim % x.ndim], dtype=int), np.prod(each.shape[dim % x.ndim :], dtype=int))
+        for each in (x, grad)
+    )
+    a, b = (matrix[:, ::2], matrix[:, 1::2]) if interleaved else np.split(matrix, 2, 1)
+    gate, up = np.minimum(a, limit), np.clip(b, -limit, limit)
+    s = sigmoid(alpha * gate)
+    of_gate = dy * (up + bias) * s * (1 + alpha * gate * (1 - s)) * (a <= limit)
+    of_up = dy * gate * s * (np.abs(b) <= limit)
+    result = np.stack([of_gate, of_up], -1) if interleaved else np.concatenate([of_gate, of_up], 1)
+    if group_index is not None:
+        result[group_index.sum() :] = 0
+    return result.reshape(x.shape)

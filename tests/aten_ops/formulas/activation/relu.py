@@ -95,3 +95,11 @@ def prelu_backward(grad, self, weight):
     channels = by_weight.sum(tuple(d for d in range(self.ndim) if d != 1))
     sums = channels.sum() if weight.size == 1 else channels
     return np.where(self > 0, grad, along_channels(self, weight) * grad), sums.reshape(weight.shape)
+
+
+@formula(
+    "aclnnReluGradV4",
+    calls=[f"aclnnReluGradV4 gradOutput={GRAD} self=UINT8[2,4]:1,0,1,1,1,0,1,1 threshold=INT32(0) out=FLOAT[2,4]"],
+)
+def relu_grad_v4(grad, is_positive, threshold):
+    return np.where(is_positive != 0, grad, 0)

@@ -39,3 +39,15 @@ def shrink(self, lambd, bias):
 )
 def hardtanh(self, low, high):
     return np.minimum(np.maximum(self, low), high)
+
+
+# At min and max the gradient passes in ops-nn's aclnnHardtanhBackward.md, but not in its kernel, which the host follows.
+@formula(
+    "aclnnHardtanhBackward",
+    calls=[
+        f"aclnnHardtanhBackward gradOutput={GRAD} self={X} min=DOUBLE({low}) max=DOUBLE({high}) out=FLOAT[2,4]"
+        for low, high in ((-3, 2.5), (-2.5, 2))
+    ],
+)
+def hardtanh_backward(grad, self, low, high):
+    return np.where((self >= high) | (self <= low), 0, grad)

@@ -63,3 +63,13 @@ def log_sigmoid_forward(self):
 )
 def log_sigmoid_backward(grad, self, _buffer):
     return grad * (1 - sigmoid(self))
+
+
+@formula("aclnnSoftsign", calls=[f"aclnnSoftsign self={X} out=FLOAT[2,3]"])
+def softsign(self):
+    return self / (1 + np.abs(self))
+
+
+@formula("aclnnTanhGrad", calls=[f"aclnnTanhGrad y={SAVED} dy={GRAD} dx=FLOAT[2,3]"])
+def tanh_grad(y, dy):
+    return tanh_backward(dy, y)

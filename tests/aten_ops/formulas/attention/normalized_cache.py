@@ -51,3 +51,30 @@ def qkv_rms_norm_rope_cache(
     )
     q, k, v = (each.reshape(tokens, -1) for each in (q, k, parts[2]))
     return q, *caches, q, k, v
+
+
+# Values come first in kv. Keys are rotated after their elements at even places are put before the others
+# (KvRmsNormRopeCache/README.md).
+@formula(
+    "aclnnKvRmsNormRopeCache",
+    calls=[
+        "aclnnKvRmsNormRopeCache kv=FLOAT16[2,1,2,64]:0.5,-1,2,0.25,-3,1.5,-0.75 gamma=FLOAT16[32]:1,-0.5,2 "
+        "cos=FLOAT16[2,1,2,32]:0.5,-0.75,1,0.125,0.25 sin=FLOAT16[2,1,2,32]:0.25,-0.5,0.75,1,-0.125,-0.25 "
+        "index=INT64[4]:31,-1,2,15 kCacheRef=FLOAT16[2,16,1,32] ckvCacheRef=FLOAT16[2,16,1,32] kRopeScaleOptional=null "
+        "cKvScaleOptional=null kRopeOffsetOptional=null cKvOffsetOptional=null epsilon=0.5 "
+        'cacheModeOptional="PA_NZ" isOutputKv=true kRopeOut=FLOAT16[2,1,2,32] cKvOut=FLOAT16[2,1,2,32]'
+    ],
+)
+def kv_rms_norm_rope_cache(kv, gamma, cos, sin, index, k_cache, v_cache, *others):
+    epsilon = others[4]
+    values, x = np.split(kv, [gamma.size], -1)
+    even, odd = x[..., ::2], x[..., 1::2]
+    keys = np.concatenate([even, odd], -1) * cos + np.concatenate([-odd, even], -1) * sin
+    values = values / np.sqrt(np.mean(values**2, -1, keepdims=True) + epsilon) * gamma
+
+    def written(cache, tokens):
+        pages, page, _, size = cache.shape
+        parts = cache.reshape(pages, size // 16, page, 16)  # of 32 bytes
+        return with_tokens(parts, index, tokens.reshape(-1, size), None, None).reshape(cache.shape)
+
+    return written(k_cache, keys), written(v_cache, values), keys, values

@@ -41,3 +41,24 @@ def unfold_grad(grad, input_sizes, dim, size, step):
     for i in range(pieces.shape[-2]):
         along[..., i * step : i * step + size] += pieces[..., i, :]
     return result
+
+
+@formula(
+    "aclnnIm2col",
+    calls=[
+        f"aclnnIm2col self=FLOAT[2,2,4,5]:{VALUES} kernelSize=[2,3] dilation=[2,1] padding=[1,0] stride=[2,1] "
+        "out=FLOAT[2,12,6]",
+        f"aclnnIm2col self=FLOAT[1,3,3]:{VALUES} kernelSize=[2,2] dilation=[1,1] padding=[0,0] stride=[1,1] "
+        "out=FLOAT[4,4]",
+    ],
+)
+def im2col(self, kernel, dilation, padding, stride):
+    size = self.shape[-2:]
+    counts = [(size[i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1) // stride[i] + 1 for i in range(2)]
+    columns = np.zeros((*self.shape[:-2], *kernel, *counts))
+    for a, b, i, j in np.ndindex(*kernel, *counts):
+        row = i * stride[0] - padding[0] + a * dilation[0]
+        column = j * stride[1] - padding[1] + b * dilation[1]
+        if 0 <= row < size[0] and 0 <= column < size[1]:
+            columns[..., a, b, i, j] = self[..., row, column]
+    return columns.reshape(*self.shape[:-3], self.shape[-3] * kernel[0] * kernel[1], counts[0] * counts[1])

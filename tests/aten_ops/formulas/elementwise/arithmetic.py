@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from tests.aten_ops.formulas import formula
@@ -151,3 +153,40 @@ ENDS = f"self=FLOAT[2,4]:{SELF} end=FLOAT[2,4]:{OTHER}"
 )
 def lerp(self, end, weight):
     return self + weight * (end - self)
+
+
+# Zeros of y win over all x (ops-math: MulNoNan/README.md).
+@formula(
+    "aclnnMulNoNan",
+    calls=[
+        f"aclnnMulNoNan x=FLOAT[2,4]:{SELF} y=FLOAT[2,4]:{OTHER} z=FLOAT[2,4]",
+        "aclnnMulNoNan x=FLOAT[2,4]:inf,-2.5,nan,-0.5,4.25,nan,-6,2 y=FLOAT[4]:0,1.5,0,-4 z=FLOAT[2,4]",
+    ],
+)
+def mul_no_nan(x, y):
+    return np.where(y == 0, 0, x * y)
+
+
+LISTS = {
+    "FLOAT": "{FLOAT[2,3]:-2.5,0.75,-0.5,1.5,3,-4 FLOAT[2,3]:0.625,-1.25,7,0.25,-5,9.5 FLOAT[2,3]:-8,2,0.125,6,11,-7}",
+    "INT32": "{INT32[2,3]:-2,7,-5,1,3,-4 INT32[2,3]:6,-1,8,2,-5,9 INT32[2,3]:-8,2,1,6,11,-7}",
+}
+
+
+def calls_on_lists(operator):
+    return [f"aclnn{operator} tensors={tensors} out={dtype}[2,3]" for dtype, tensors in LISTS.items()]
+
+
+@formula("aclnnAddN", calls=calls_on_lists("AddN"))
+def add_n(tensors):
+    return sum(tensors)
+
+
+@formula("aclnnMaxN", calls=calls_on_lists("MaxN"))
+def max_n(tensors):
+    return functools.reduce(np.maximum, tensors)
+
+
+@formula("aclnnMinN", calls=calls_on_lists("MinN"))
+def min_n(tensors):
+    return functools.reduce(np.minimum, tensors)

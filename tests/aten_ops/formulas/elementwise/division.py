@@ -95,3 +95,17 @@ def gcd(self, other):
 )
 def reciprocal(self):
     return 1 / self
+
+
+# The sign is that of other (ops-math: aclnnRemainderTensorScalar&aclnnInplaceRemainderTensorScalar.md).
+@formula(
+    *("aclnnRemainderTensorScalar", "aclnnInplaceRemainderTensorScalar", "aclnnRemainderScalarTensor"),
+    calls=[
+        *[call for number in NUMBERS for call in calls_of("RemainderTensorScalar", number)],
+        *calls_of("RemainderTensorScalar", INTEGER, "INT32[2,4]"),
+        "aclnnRemainderScalarTensor self=DOUBLE(-41.5) other=FLOAT[2,4]:4,-4,2.25,-7,0.75,-3,50,-60 out=FLOAT[2,4]",
+        "aclnnRemainderScalarTensor self=INT64(41) other=INT32[2,4]:4,-4,11,-7,9,-15,50,-60 out=INT32[2,4]",
+    ],
+)
+def remainder_of_floor(self, other):
+    return self - other * np.floor(self / other)

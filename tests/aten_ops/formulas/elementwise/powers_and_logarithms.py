@@ -116,3 +116,38 @@ ARGUMENTS = "0,3,0.5,nan,0.25,10,-1,2.5"
 )
 def xlogy(self, other):
     return np.where(np.isnan(other), np.nan, np.where(np.asarray(self) == 0, 0, self * np.log(other)))
+
+
+PAIRS = "-2.5,0.75,-0.5,1.5,3,-4,0.25,7", "0.5,1.25,-3,2,100,-4.5,0.625,9"
+
+
+@formula(
+    "aclnnLogAddExp",
+    calls=[
+        f"aclnnLogAddExp self=FLOAT[2,4]:{PAIRS[0]} other=FLOAT[2,4]:{PAIRS[1]} out=FLOAT[2,4]",
+        "aclnnLogAddExp self=FLOAT[2,2]:-inf,1.5,-inf,2 other=FLOAT[2,2]:-inf,-inf,3,inf out=FLOAT[2,2]",
+    ],
+)
+def logaddexp(self, other):
+    return np.logaddexp(self, other)
+
+
+@formula(
+    "aclnnXlog1py",
+    calls=[
+        "aclnnXlog1py x=FLOAT[2,4]:-2.5,0.75,0,1.5,3,0,0.25,7 y=FLOAT[2,4]:0.5,1.25,-1,2,100,-5,-0.625,9 z=FLOAT[2,4]",
+    ],
+)
+def xlog1py(x, y):
+    return np.where((x == 0) & ~np.isnan(y), 0, x * np.log1p(y))
+
+
+@formula(
+    "aclnnSquare",
+    calls=[
+        "aclnnSquare self=FLOAT[2,4]:1,-2.5,3,-0.5,4.25,7,-6,0.1 out=FLOAT[2,4]",
+        "aclnnSquare self=INT32[2,4]:1,-2,3,-5,4,7,-6,9 out=INT32[2,4]",
+    ],
+)
+def square(self):
+    return self**2

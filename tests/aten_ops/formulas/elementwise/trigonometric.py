@@ -97,3 +97,8 @@ def acosh(self):
 @formula("aclnnAtanh", "aclnnInplaceAtanh", calls=calls("Atanh", *SINES))
 def atanh(self):
     return np.arctanh(self)
+
+
+@formula("aclnnAsinhWithAgent", calls=["aclnnAsinhWithAgent x=FLOAT[2,4]:1,-2.5,3,-0.5,4.25,7,-6,0.125 out=FLOAT[2,4]"])
+def asinh_with_agent(x):
+    return np.arcsinh(x)

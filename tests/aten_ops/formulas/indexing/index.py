@@ -69,3 +69,37 @@ def index_fill(self, dim, index, value):
 )
 def index_select(self, dim, index):
     return np.moveaxis(np.moveaxis(self, dim, 0)[index], 0, dim)
+
+
+@formula(
+    "aclnnIndexPutImpl",
+    calls=[
+        f"aclnnIndexPutImpl selfRef=FLOAT[3,4] indices={{INT64[4]:2,0,-1,1 INT64[4]:3,1,0,3}} "
+        f"values=FLOAT[4]:1.5,-2,3.25,-4 accumulate={flag} unsafe=false"
+        for flag in ("false", "true")
+    ]
+    + [
+        "aclnnIndexPutImpl selfRef=FLOAT[3,4] indices={INT64[3]:2,0,2} "
+        "values=FLOAT[3,4]:1.5,-2,3.25,-4,5,6,-7,8,9.5,-11,12,13 accumulate=true unsafe=false",
+    ],
+)
+def index_put(self, indices, values, accumulate, unsafe):
+    result = self.copy()
+    if self.size == 0:
+        return result  # where there is nothing to select, an index may be any
+    if accumulate:
+        np.add.at(result, tuple(indices), values)
+    else:
+        result[tuple(indices)] = values
+    return result
+
+
+@formula(
+    "aclnnTake",
+    calls=[
+        "aclnnTake self=FLOAT[2,3]:1.5,-4.25,3,-2,1,9 index=INT64[2,2]:5,0,3,1 out=FLOAT[2,2]",
+        "aclnnTake self=INT32[2,3]:5,-4,3,-2,1,9 index=INT64[3]:5,0,-3 out=INT32[3]",
+    ],
+)
+def take(self, index):
+    return self.reshape(-1)[index]

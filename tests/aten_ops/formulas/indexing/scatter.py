@@ -66,3 +66,57 @@ def scatter_multiply(var, indices, updates, use_locking):
     for place in np.ndindex(indices.shape):
         result[indices[place]] *= updates[place]
     return result
+
+
+def combined(var, indices, updates, function):
+    result = var.copy()
+    for place in np.ndindex(indices.shape):
+        result[indices[place]] = function(result[indices[place]], updates[place])
+    return result
+
+
+EXTREMES = (
+    "varRef=FLOAT[3,2]:1.5,-2,3.25,-4,5,-1 indices=INT64[2,2]:2,0,2,0 updates=FLOAT[2,2,2]:6.5,-3,0.25,7,-8,9,1,-7.5 "
+    "useLocking=false"
+)
+
+
+@formula("aclnnScatterMax", calls=[f"aclnnScatterMax {EXTREMES}"])
+def scatter_max(var, indices, updates, use_locking):
+    return combined(var, indices, updates, np.maximum)
+
+
+@formula("aclnnScatterMin", calls=[f"aclnnScatterMin {EXTREMES}"])
+def scatter_min(var, indices, updates, use_locking):
+    return combined(var, indices, updates, np.minimum)
+
+
+# Without includeSelf an element starts with the first value that reaches it; one that no value reaches stays (ops-nn:
+# aclnnScatterReduce&aclnnInplaceScatterReduce.md).
+@formula(
+    "aclnnInplaceScatterReduce",
+    calls=[
+        f"aclnnInplaceScatterReduce selfRef=FLOAT[3,4]:1.5,-2,3.25,-4,5,-1,0.5,8,-9.5,2.25,7,-6 dim={dim} "
+        f"index=INT64[3,3]:2,0,2,0,1,2,0,0,1 src=FLOAT[3,3]:-3.5,2,6.75,-7,8.25,9,10,0.25,-12 reduce={reduce} "
+        f"includeSelf={flag}"
+        for dim, reduce, flag in (
+            *((0, reduce, "true") for reduce in (1, 2, 3, 4, 5)),
+            *((-1, reduce, "false") for reduce in (1, 2, 3, 4, 5)),
+        )
+    ]
+    + [
+        "aclnnInplaceScatterReduce selfRef=FLOAT[3,4] dim=1 index=INT64[3,2]:3,0,0,1,2,3 src=FLOAT[3,2]:-3,2,6,-7,8,9 "
+        "reduce=0 includeSelf=true"
+    ],
+)
+def scatter_reduce(self, dim, index, src, reduce, include_self):
+    result, counts = self.copy(), np.full(self.shape, int(include_self))
+    for place in np.ndindex(index.shape):
+        target = list(place)
+        target[dim] = index[place]
+        at, value = tuple(target), src[place]
+        old = result[at]
+        combinations = value, old + value, old * value, max(old, value), min(old, value), old + value
+        result[at] = combinations[reduce] if counts[at] else value
+        counts[at] += 1
+    return result / np.maximum(counts, 1) if reduce == 5 else result

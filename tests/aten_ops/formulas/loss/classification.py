@@ -193,3 +193,28 @@ def nll_loss_backward(grad, self, target, weight, reduction, ignored, total):
     of_targets = -weights_of(target, weight, ignored) * grad / (total if reduction == 1 else 1)
     classes = np.arange(self.shape[1]).reshape([-1 if i == 1 else 1 for i in range(self.ndim)])
     return np.where(classes == np.expand_dims(target, 1), np.expand_dims(of_targets, 1), 0)
+
+
+# The gradient is softmax - labels, whatever the sum of the labels (ops-nn: aclnnSoftmaxCrossEntropyWithLogits.md).
+@formula(
+    "aclnnSoftmaxCrossEntropyWithLogits",
+    calls=[
+        f"aclnnSoftmaxCrossEntropyWithLogits features={LOGITS} labels={labels} loss=FLOAT[2] backprop=FLOAT[2,4]"
+        for labels in ("FLOAT[2,4]:0.5,0.25,0.125,0.125,0,0.75,0.25,0", TARGET)
+    ],
+)
+def softmax_cross_entropy(features, labels):
+    shifted = features - features.max(1, keepdims=True, initial=-np.inf)
+    logarithms = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+    return -(labels * logarithms).sum(1), np.exp(logarithms) - labels
+
+
+@formula(
+    "aclnnHingeLossGrad",
+    calls=[
+        "aclnnHingeLossGrad predict=FLOAT[2,4]:-2.5,0.75,-0.5,1,0.5,-4,3,-0.125 target=FLOAT[2,4]:1,1,-1,1,-1,1,-1,1 "
+        f"gradOutput={GRAD} gradInput=FLOAT[2,4]"
+    ],
+)
+def hinge_loss_grad(predict, target, grad):
+    return np.where(1 - target * predict > 0, -target * grad, 0)

@@ -83,3 +83,14 @@ def dot(self, tensor):
 )
 def addr(self, vec1, vec2, beta, alpha):
     return beta * self + alpha * np.multiply.outer(vec1, vec2)
+
+
+@formula(
+    "aclnnGer",
+    calls=[
+        "aclnnGer self=FLOAT[3]:-2.5,0.75,4 vec2=FLOAT[2]:0.5,-1.25 out=FLOAT[3,2]",
+        "aclnnGer self=INT32[2]:-2,3 vec2=INT32[3]:4,-5,7 out=INT32[2,3]",
+    ],
+)
+def ger(self, vec2):
+    return np.multiply.outer(self, vec2)

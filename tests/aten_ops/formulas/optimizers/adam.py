@@ -56,3 +56,27 @@ def fused_adam(
         new_p = p - lr * new_mean / (1 - beta1**count) / (np.sqrt(corrected) + eps)
         results.append((new_p, unscaled, new_mean, new_square, new_most))
     return [tensor for each_list in zip(*results, strict=True) for tensor in each_list]
+
+
+# step is the number of steps before this one. With amsgrad the largest squares so far take the place of those of this
+# step (ops-nn: aclnnApplyAdamWV2.md).
+@formula(
+    "aclnnApplyAdamWV2",
+    calls=[
+        "aclnnApplyAdamWV2 varRef=FLOAT[2,2]:-2.5,0.75,-0.5,1.5 mRef=FLOAT[2,2]:0.5,-1.5,2.5,-0.25 "
+        f"vRef=FLOAT[2,2]:0.5,1.5,2.5,0.25 maxGradNormOptionalRef={largest} grad=FLOAT[2,2]:1.25,-0.375,-3,2 "
+        f"step=FLOAT[]:2 {SETTINGS} weightDecay=0.5 eps=0.0625 amsgrad={amsgrad} maximize={maximize}"
+        for largest, amsgrad, maximize in (
+            ("null", "false", "false"),
+            ("FLOAT[2,2]:4,0.125,3,0.0625", "true", "true"),
+        )
+    ],
+)
+def adam_w_v2(var, mean, square, largest, grad, step, lr, beta1, beta2, weight_decay, eps, amsgrad, maximize):
+    g, count = (-grad if maximize else grad), step.item() + 1
+    new_mean = beta1 * mean + (1 - beta1) * g
+    new_square = beta2 * square + (1 - beta2) * g**2
+    new_largest = np.maximum(largest, new_square) if amsgrad else largest
+    corrected = (new_largest if amsgrad else new_square) / (1 - beta2**count)
+    new_var = var - lr * new_mean / (1 - beta1**count) / (np.sqrt(corrected) + eps) - lr * weight_decay * var
+    return (new_var, new_mean, new_square, *([] if largest is None else [new_largest]))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import numpy as np
+
 from tests.aten_ops.formulas import formula
 
 LISTS = (
@@ -41,3 +43,52 @@ def fused_sgd(
             direction = direction + momentum * new_buffer if nesterov else new_buffer
         results.append((p - lr * direction, unscaled, new_buffer))
     return [tensor for each_list in zip(*results, strict=True) for tensor in each_list if tensor is not None]
+
+
+VAR = "var=FLOAT[2,2]:-2.5,0.75,-0.5,1.5"
+MOMENTS = "m=FLOAT[2,2]:0.5,-1.5,2.5,-0.25 v=FLOAT[2,2]:0.5,1.5,2.5,0.25"
+GRAD = "grad=FLOAT[2,2]:1.25,-0.375,-3,2"
+
+
+@formula(
+    "aclnnApplyAdadelta",
+    calls=[
+        f"aclnnApplyAdadelta {VAR} accum=FLOAT[2,2]:0.5,1.5,2.5,0.25 accumUpdate=FLOAT[2,2]:1.25,0.375,3,2 "
+        f"lr=FLOAT(0.5) rho=FLOAT(0.75) epsilon=FLOAT(0.0625) {GRAD} varOut=FLOAT[2,2] accumOut=FLOAT[2,2] "
+        "accumUpdateOut=FLOAT[2,2]"
+    ],
+)
+def adadelta(var, accum, accum_update, lr, rho, epsilon, grad):
+    new_accum = rho * accum + (1 - rho) * grad**2
+    update = np.sqrt(accum_update + epsilon) / np.sqrt(new_accum + epsilon) * grad
+    return var - lr * update, new_accum, rho * accum_update + (1 - rho) * update**2
+
+
+@formula(
+    "aclnnApplyAdamD",
+    calls=[
+        f"aclnnApplyAdamD {VAR} {MOMENTS} beta1Power=FLOAT[1]:0.5625 beta2Power=FLOAT[1]:0.765625 lr=FLOAT[1]:0.125 "
+        f"beta1=FLOAT[1]:0.75 beta2=FLOAT[1]:0.875 epsilon=FLOAT[1]:0.0625 {GRAD} useLocking=false "
+        f"useNesterov={nesterov} varOut=FLOAT[2,2] mOut=FLOAT[2,2] vOut=FLOAT[2,2]"
+        for nesterov in ("false", "true")
+    ],
+)
+def adam_d(var, mean, square, power1, power2, lr, beta1, beta2, epsilon, grad, _use_locking, use_nesterov):
+    rate = lr * np.sqrt(1 - power2) / (1 - power1)
+    new_mean = beta1 * mean + (1 - beta1) * grad
+    new_square = beta2 * square + (1 - beta2) * grad**2
+    direction = new_mean * beta1 + (1 - beta1) * grad if use_nesterov else new_mean
+    return var - rate * direction / (epsilon + np.sqrt(new_square)), new_mean, new_square
+
+
+@formula(
+    "aclnnApplyAdamax",
+    calls=[
+        f"aclnnApplyAdamax {VAR} {MOMENTS} beta1Power=FLOAT(0.5625) lr=FLOAT(0.125) beta1=FLOAT(0.75) "
+        f"beta2=FLOAT(0.875) epsilon=FLOAT(0.0625) {GRAD} varOut=FLOAT[2,2] mOut=FLOAT[2,2] vOut=FLOAT[2,2]"
+    ],
+)
+def adamax(var, mean, largest, power1, lr, beta1, beta2, epsilon, grad):
+    new_mean = beta1 * mean + (1 - beta1) * grad
+    new_largest = np.maximum(beta2 * largest, np.abs(grad))
+    return var - lr / (1 - power1) * new_mean / (new_largest + epsilon), new_mean, new_largest

@@ -62,3 +62,30 @@ def cummax(self, dim):
 )
 def cummin(self, dim):
     return running(lambda part: part.min(0), self, dim), running(lambda part: part.argmin(0), self, dim)
+
+
+# An exclusive sum leaves out the element itself (ops-math: aclnnCumsumV2.md).
+@formula(
+    "aclnnCumsumV2",
+    calls=[
+        f"aclnnCumsumV2 self={X} dim={dim} exclusive={exclusive} reverse={reverse} out=FLOAT[2,5]"
+        for dim, exclusive, reverse in ((-1, "false", "false"), (1, "true", "false"), (0, "false", "true"))
+    ]
+    + [f"aclnnCumsumV2 self={INTEGERS} dim=0 exclusive=true reverse=true out=INT32[5]"],
+)
+def cumsum_v2(self, dim, exclusive, reverse):
+    elements = np.flip(self, dim) if reverse else self
+    sums = running(lambda part: (part[:-1] if exclusive else part).sum(0), elements, dim)
+    return np.flip(sums, dim) if reverse else sums
+
+
+@formula(
+    "aclnnInplaceCumprod",
+    calls=[
+        f"aclnnInplaceCumprod input={X} dim=INT32(0)",
+        f"aclnnInplaceCumprod input={X} dim=INT64(-1)",
+        f"aclnnInplaceCumprod input={INTEGERS} dim=INT64(0)",
+    ],
+)
+def inplace_cumprod(self, dim):
+    return running(lambda part: part.prod(0), self, int(dim))

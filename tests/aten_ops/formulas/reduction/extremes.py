@@ -128,3 +128,18 @@ def argmax(self, dim, keep):
 )
 def argmin(self, dim, keep):
     return self.argmin(dim, keepdims=keep)
+
+
+# Without dims all are reduced, or with noopWithEmptyDims none (ops-math: aclnnMaxV2.md).
+@formula(
+    "aclnnMaxV2",
+    calls=[
+        f"aclnnMaxV2 self={X} dims=[1] keepDims=false noopWithEmptyDims=false out=FLOAT[2,2]",
+        f"aclnnMaxV2 self={X} dims=[0,-1] keepDims=true noopWithEmptyDims=true out=FLOAT[1,3,1]",
+        f"aclnnMaxV2 self={X} dims=[] keepDims=false noopWithEmptyDims=false out=FLOAT[]",
+        f"aclnnMaxV2 self={X} dims=[] keepDims=false noopWithEmptyDims=true out=FLOAT[2,3,2]",
+        f"aclnnMaxV2 self={INTEGERS} dims=[1] keepDims=false noopWithEmptyDims=false out=INT32[2]",
+    ],
+)
+def max_v2(self, dims, keep, noop_with_empty_dims):
+    return self if noop_with_empty_dims and not dims else self.max(over(dims), keepdims=keep)

@@ -43,3 +43,18 @@ def inplace_zero(self):
 @formula("aclnnTensorMove", calls=["aclnnTensorMove x=INT32[2,3]:5,-4,3,-2,1,0 y=INT32[2,3]"])
 def tensor_move(x):
     return x
+
+
+INT32 = 3
+
+
+@formula(
+    "aclnnCastV3",
+    calls=[
+        "aclnnCastV3 x=FLOAT16[2,3]:-1.75,2.5,3.25,-7.5,8,0.125 dstType=0 y=FLOAT[2,3]",
+        "aclnnCastV3 x=INT32[2,3]:-1,20,3,-7,8,16777216 dstType=0 y=FLOAT[2,3]",
+        "aclnnCastV3 x=FLOAT[2,3]:-1.75,2.5,3.25,-7.5,8,0.99 dstType=3 y=INT32[2,3]",
+    ],
+)
+def cast_v3(x, dtype):
+    return np.trunc(x) if dtype == INT32 else x

@@ -34,3 +34,15 @@ def log_space(start, end, steps, base):
 )
 def inclusive_range(start, end, step):
     return start + step * np.arange(np.floor((end - start) / step) + 1)
+
+
+@formula(
+    "aclnnArange",
+    calls=[
+        "aclnnArange start=DOUBLE(-2.5) end=DOUBLE(1) step=DOUBLE(0.75) out=FLOAT[5]",
+        "aclnnArange start=DOUBLE(3) end=DOUBLE(-1.5) step=DOUBLE(-1.5) out=FLOAT[3]",
+        "aclnnArange start=INT64(7) end=INT64(-4) step=INT64(-3) out=INT32[4]",
+    ],
+)
+def exclusive_range(start, end, step):
+    return start + step * np.arange(np.ceil((end - start) / step))

@@ -56,3 +56,26 @@ def tril(self, diagonal):
 )
 def triu(self, diagonal):
     return triangle(self, diagonal, upper=True)
+
+
+@formula(
+    "aclnnDiag",
+    calls=[
+        "aclnnDiag self=FLOAT[2]:1.5,-4.25 diagonal=2 out=FLOAT[4,4]",
+        "aclnnDiag self=FLOAT[4,3]:5,-4,3,-2,1,8,-9,4.5,7,0.25,6,-3 diagonal=-1 out=FLOAT[3]",
+        "aclnnDiag self=INT32[3,3]:5,-4,3,-2,1,8,-9,4,7 diagonal=0 out=INT32[3]",
+    ],
+)
+def diag(self, diagonal):
+    return np.diag(self, diagonal)
+
+
+@formula(
+    "aclnnDiagFlat",
+    calls=[
+        "aclnnDiagFlat self=FLOAT[3]:1.5,-4.25,3 diagonal=0 out=FLOAT[3,3]",
+        "aclnnDiagFlat self=INT32[3]:5,-4,3 diagonal=1 out=INT32[4,4]",
+    ],
+)
+def diag_flat(self, diagonal):
+    return np.diag(self.reshape(-1), diagonal)

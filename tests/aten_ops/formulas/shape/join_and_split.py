@@ -35,3 +35,17 @@ def stack(tensors, dim):
 def split_with_size(self, split_size, dim):
     ends = np.cumsum(split_size)
     return [np.take(self, np.arange(end - size, end), dim) for size, end in zip(split_size, ends, strict=True)]
+
+
+@formula(
+    "aclnnSplitTensor",
+    calls=[
+        "aclnnSplitTensor self=FLOAT[2,5]:1.5,-2,3,4.25,-5,6,-7,8,9,-10 splitSections=3 dim=-1 "
+        "out={FLOAT[2,3] FLOAT[2,2]}",
+        "aclnnSplitTensor self=INT32[4,2]:1,-2,3,4,-5,6,-7,8 splitSections=2 dim=0 out={INT32[2,2] INT32[2,2]}",
+    ],
+)
+def split_tensor(self, size, dim):
+    count = self.shape[dim]
+    starts = range(0, max(count, 1), max(size, 1))
+    return [np.take(self, np.arange(start, min(start + size, count)), dim) for start in starts]

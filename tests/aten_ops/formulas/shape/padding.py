@@ -73,3 +73,15 @@ def replication_pad(self, padding):
 @formula(*(f"aclnnReplicationPad{dims}dBackward" for dims in (1, 2, 3)))
 def replication_pad_backward(grad, self, padding):
     return summed(grad, self, padding, replicated)
+
+
+@formula(
+    "aclnnCircularPad3d",
+    calls=[
+        f"aclnnCircularPad3d self={dtype}[1,2,2,3]:5,-4,3,-2,1,9,8,-7,6,10,-11,12 padding=[2,1,1,0,0,1] "
+        f"out={dtype}[1,3,3,6]"
+        for dtype in ("FLOAT", "INT32")
+    ],
+)
+def circular_pad(self, padding):
+    return padded(self, padding, lambda position, size: position % size)

@@ -41,3 +41,27 @@ def roll(x, shifts, dims):
     for shift, dim in zip(shifts, dims, strict=True):
         x = np.take(x, (np.arange(x.shape[dim]) - shift) % x.shape[dim], dim)
     return x
+
+
+X = "5,-4,3,-2.5,1,9,8,-7,6.25,10,-11,12"
+
+
+@formula("aclnnPermute", calls=[f"aclnnPermute self=FLOAT[2,3,2]:{X} dims=[1,-1,0] out=FLOAT[3,2,2]"])
+def permute(self, dims):
+    return self.transpose(dims)
+
+
+@formula(
+    "aclnnConfusionTranspose",
+    calls=[
+        f"aclnnConfusionTranspose x=FLOAT[2,3,2]:{X} perm=[2,0,1] shape=[4,3] transpose_first=true out=FLOAT[4,3]",
+        f"aclnnConfusionTranspose x=FLOAT[4,3]:{X} perm=[1,2,0] shape=[2,2,3] transpose_first=false out=FLOAT[2,3,2]",
+    ],
+)
+def confusion_transpose(x, perm, shape, transpose_first):
+    return x.transpose(perm).reshape(shape) if transpose_first else x.reshape(shape).transpose(perm)
+
+
+@formula("aclnnFlatten", calls=[f"aclnnFlatten self=FLOAT[2,3,2]:{X} axis=2 out=FLOAT[6,2]"])
+def flatten(self, axis):
+    return self.reshape(np.prod(self.shape[:axis], dtype=int), np.prod(self.shape[axis:], dtype=int))

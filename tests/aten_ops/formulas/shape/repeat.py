@@ -38,3 +38,14 @@ def repeat_interleave_with_dim(self, repeats, dim, output_size):
 )
 def repeat_interleave_tensor(repeats, output_size):
     return interleaved(np.arange(len(repeats)), repeats, 0)
+
+
+@formula(
+    "aclnnExpand",
+    calls=[
+        "aclnnExpand self=FLOAT[2,1,3]:5,-4,3.25,-2,1,9 size=[2,2,3] out=FLOAT[2,2,3]",
+        "aclnnExpand self=INT32[2,1]:5,-4 size=[3,2,2] out=INT32[3,2,2]",
+    ],
+)
+def expand(self, size):
+    return np.broadcast_to(self, size)

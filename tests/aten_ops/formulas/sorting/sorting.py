@@ -91,3 +91,21 @@ def nan_median(self):
 )
 def nan_median_dim(self, dim, keep):
     return of_sorted(self, ((~np.isnan(self)).sum(dim) - 1) // 2, dim, keep)
+
+
+# Values that differ along all dimensions, of made-up sizes too: the order of equal elements is open.
+DISTINCT = "-2.5,0.75,-0.5,1.5,3,-4,0.25,1,-6,7,2.25,-8,5"
+
+
+@formula(
+    *("aclnnTopk", "aclnnTopkV2"),
+    calls=[
+        f"aclnn{name} self=FLOAT[{shape}]:{DISTINCT} k=2 dim={dim} largest={largest} sorted=true {policy}"
+        f"valuesOut=FLOAT[{out}] indicesOut=INT64[{out}]"
+        for name, policy in (("Topk", ""), ("TopkV2", "sortPolicy=1 "))
+        for shape, dim, largest, out in (("2,5", -1, "true", "2,2"), ("4,3", 0, "false", "2,3"))
+    ],
+)
+def topk(self, k, dim, largest, _sorted, _policy=None):
+    values, order = sort(self, True, dim, largest)
+    return np.take(values, np.arange(k), dim), np.take(order, np.arange(k), dim)

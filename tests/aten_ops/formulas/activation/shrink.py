@@ -41,7 +41,7 @@ def hardtanh(self, low, high):
     return np.minimum(np.maximum(self, low), high)
 
 
-# At min and max the gradient passes in ops-nn's aclnnHardtanhBackward.md, but not in its kernel, which the host follows.
+# ops-nn's aclnnHardtanhBackward.md passes the gradient at min and max; its kernel, which the host follows, does not.
 @formula(
     "aclnnHardtanhBackward",
     calls=[

@@ -8,7 +8,7 @@ import re
 from hypothesis import assume
 from hypothesis import strategies as st
 
-_TENSOR = re.compile(r"\b(?P<dtype>[A-Z][A-Z0-9]+)(?P<format>@\w+)?\[(?P<shape>[\d,]*)\](?P<values>:[^\s}]*)?")
+_TENSOR = re.compile(r"\b(?P<dtype>[A-Z][A-Z0-9_]+)(?P<format>@\w+)?\[(?P<shape>[\d,]*)\](?P<values>:[^\s}]*)?")
 _FLOATING = ("FLOAT", "FLOAT16", "BFLOAT16")
 
 

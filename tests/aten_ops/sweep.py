@@ -158,9 +158,10 @@ def contents(tensor: Tensor) -> np.ndarray:
 
 
 def _first(values: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """The first elements in another shape; all if there are fewer."""
+    """The first elements in another shape."""
     count = math.prod(shape)
-    return values.reshape(-1)[:count].reshape(shape) if count <= values.size else values
+    assert count <= values.size, f"an output with room for {values.size} elements has shape {shape}"
+    return values.reshape(-1)[:count].reshape(shape)
 
 
 @dataclass

@@ -167,6 +167,8 @@ def apart(names: Iterable[str], subjects: Iterable[Set[str]]) -> list[set[str]]:
 
 def mutants_of(kind: str, output: int, possible: set[str], sound: Run, limit: float) -> dict[Mutant, bool]:
     """The mutants of one kind, and whether a test detects them; no run takes longer than `limit` seconds."""
+    if not possible:
+        return {}
     subjects = sound.subjects(kind)
     found: dict[str, bool] = {}
 

@@ -3,9 +3,8 @@
 //
 // ACLNN_TEST_MUTANT            the kind of change; without it nothing changes
 // ACLNN_TEST_MUTANT_OUTPUT     the index of the output
-// ACLNN_TEST_MUTANT_NAMES      a file with the functions, such as aclnnElu, or refusals, a line
-// each;
-//                              without it all are changed
+// ACLNN_TEST_MUTANT_NAMES      a file with a line for each function, such as aclnnElu, or refusal
+//                              that is changed; all are if it is empty
 // ACLNN_TEST_MUTANT_LOG        a file that gets a line for each test and function: the test, the
 //                              function, its number of outputs, and 1 if the output was changed;
 //                              one for each test and refusal, with -1 outputs; and one for each

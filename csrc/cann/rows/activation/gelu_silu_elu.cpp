@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // GELU, SiLU and ELU, and their gradients.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::activation_gelu_silu_elu_rows {
 

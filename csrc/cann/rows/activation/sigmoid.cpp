@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // The sigmoid, the hyperbolic tangent, their variants and gradients.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::activation_sigmoid_rows {
 

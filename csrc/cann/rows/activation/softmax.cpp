@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Softmax and log-softmax, also of scaled and masked scores.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::activation_softmax_rows {
 

@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Rotary position embeddings whose cosines and sines are looked up by position.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::attention_rotary_cache_rows {
 

@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Steps of attention that CANN has as separate operators.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::attention_window_rows {
 

@@ -1,10 +1,10 @@
-#include "cann/rows/row.h"
-
 // Splits floating-point numbers into their exponent bytes and their other bytes, and joins them
 // again.
 //
 // The vendor's coding of the exponents is not published. Here fixedOut has a header of 512 zeros
 // followed by the uncompressed exponent bytes, which continue in varOut.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::compression_exponent_coding_rows {
 

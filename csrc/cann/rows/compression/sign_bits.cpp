@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Packs the signs of numbers, eight in a byte from the lowest bit on: 1 for 0 and more, 0 below.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::compression_sign_bits_rows {
 

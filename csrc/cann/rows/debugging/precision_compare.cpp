@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Compares a device's results with expected ones.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::debugging_precision_compare_rows {
 

@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Complex numbers: made of real and imaginary parts, and split into them.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_complex_rows {
 

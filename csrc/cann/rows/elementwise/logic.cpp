@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Logical and bitwise operations.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_logic_rows {
 

@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Powers, roots, exponentials and logarithms.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_powers_and_logarithms_rows {
 

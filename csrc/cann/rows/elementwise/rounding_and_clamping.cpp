@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Rounding to integers or to a number of decimals, and clamping.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_rounding_and_clamping_rows {
 

@@ -1,7 +1,7 @@
-#include "cann/rows/row.h"
-
 // Trigonometric and hyperbolic functions, their inverses, and gradients. The hyperbolic tangent is
 // in activation/sigmoid.cpp.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_trigonometric_rows {
 

@@ -1,7 +1,7 @@
-#include "cann/rows/row.h"
-
 // The input of a layer with hyper-connections: the n residual streams of a token, mixed with
 // weights that are computed from a product with all streams.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::hyper_connections_inputs_rows {
 

@@ -1,7 +1,7 @@
-#include "cann/rows/row.h"
-
 // Manifold-constrained hyper-connections: n parallel residual streams, mixed by a matrix that
 // Sinkhorn's iteration makes doubly stochastic.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::hyper_connections_outputs_rows {
 

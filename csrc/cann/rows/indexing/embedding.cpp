@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Embeddings: rows of a table, by index.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::indexing_embedding_rows {
 

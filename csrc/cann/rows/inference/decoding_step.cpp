@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // One decoding step with a paged cache: the next tokens, positions, lengths and slots.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::inference_decoding_step_rows {
 

@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Low-rank adaptation (LoRA): products with pairs of low-rank matrices, one pair for each row.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::inference_low_rank_adaptation_rows {
 

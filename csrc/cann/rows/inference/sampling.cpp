@@ -1,7 +1,7 @@
-#include "cann/rows/row.h"
-
 // Samples tokens by their logits: the top k, the top p (the largest whose probabilities sum up to
 // p), and min p (those of at least a share of the largest probability).
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::inference_sampling_rows {
 

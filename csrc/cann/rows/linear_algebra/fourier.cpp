@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Fourier transforms.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::linear_algebra_fourier_rows {
 

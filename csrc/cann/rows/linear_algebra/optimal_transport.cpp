@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Sinkhorn's iteration.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::linear_algebra_optimal_transport_rows {
 

@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Connectionist temporal classification.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::loss_ctc_loss_rows {
 

@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // One shard of a cross entropy whose vocabulary is distributed among devices.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::loss_sharded_cross_entropy_rows {
 

@@ -14,12 +14,6 @@ at::Tensor following(const at::Tensor& step) {
   return step.reshape({}).to(at::kFloat).add(1);
 }
 
-// A FLOAT tensor of one element.
-at::Tensor number(const char* name, const at::Tensor& tensor) {
-  expect_dtype(name, tensor, at::kFloat);
-  return setting(name, tensor);
-}
-
 // Checks that a list has the length, shapes and types of `like`.
 template <class List, class Like>
 void expect_list(const char* name, const List& list, const Like& like) {
@@ -101,18 +95,12 @@ ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
   expect_alike("expAvgsRef", expAvgsRef, paramsRef);
   expect_alike("expAvgSqsRef", expAvgSqsRef, paramsRef);
   if (amsgrad) expect_alike("maxExpAvgSqsRef", maxExpAvgSqsRef, paramsRef);
-  EXPECT(stateSteps.size() == paramsRef.size(), "stateSteps has ", stateSteps.size(),
-         " tensors, expected ", paramsRef.size());
-  if (gradScaleOptional) only_element("gradScaleOptional", *gradScaleOptional);
-  if (foundInfOptional) only_element("foundInfOptional", *foundInfOptional);
-  std::vector<at::Tensor> steps;
-  for (const at::Tensor& step : stateSteps) {
-    steps.push_back(following(only_element("stateSteps", step)));
-  }
   const auto [params, grads, means, squares, largest] = at::_fused_adam(
       tensors(paramsRef), tensors(gradsRef), tensors(expAvgsRef), tensors(expAvgSqsRef),
-      amsgrad ? tensors(maxExpAvgSqsRef) : std::vector<at::Tensor>(), steps, lr, beta1, beta2,
-      weightDecay, eps, amsgrad, maximize, gradScaleOptional, foundInfOptional);
+      amsgrad ? tensors(maxExpAvgSqsRef) : std::vector<at::Tensor>(),
+      following(stateSteps, paramsRef.size()), lr, beta1, beta2, weightDecay, eps, amsgrad,
+      maximize, number("gradScaleOptional", gradScaleOptional),
+      number("foundInfOptional", foundInfOptional));
   write(paramsRef, params);
   write(gradsRef, grads);
   write(expAvgsRef, means);
@@ -213,16 +201,13 @@ ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOu
   expect_list("expAvgsRef", expAvgsRef, paramsRef);
   expect_list("expAvgSqsRef", expAvgSqsRef, paramsRef);
   if (amsgrad) expect_list("maxExpAvgSqsRef", maxExpAvgSqsRef, paramsRef);
-  const auto scalar = [](const char* name, const std::optional<at::Tensor>& tensor) {
-    return tensor && tensor->numel() > 0 ? std::optional(number(name, *tensor)) : std::nullopt;
-  };
   const auto [params, scaled, means, squares, largest] =
       at::_fused_adamw(all_wide(tensors(paramsRef)), all_wide(grads), all_wide(tensors(expAvgsRef)),
                        all_wide(tensors(expAvgSqsRef)),
                        amsgrad ? all_wide(tensors(maxExpAvgSqsRef)) : std::vector<at::Tensor>(),
                        following(stateSteps, paramsRef.size()), lr, beta1, beta2, weightDecay, eps,
-                       amsgrad, maximize, scalar("gradScaleOptional", gradScaleOptional),
-                       scalar("foundInfOptional", foundInfOptional));
+                       amsgrad, maximize, number("gradScaleOptional", gradScaleOptional),
+                       number("foundInfOptional", foundInfOptional));
   write(paramsRef, params);
   write(expAvgsRef, means);
   write(expAvgSqsRef, squares);

@@ -25,7 +25,6 @@ ACLNN(FusedSgd, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, momentumBuffer
       (Optional<In>, gradScaleOptional), (float, weightDecay), (float, momentum), (float, lr),
       (float, dampening), (bool, nesterov), (bool, maximize), (bool, isFirstStep)) {
   expect_alike("gradsRef", gradsRef, paramsRef);
-  if (gradScaleOptional) only_element("gradScaleOptional", *gradScaleOptional);
   if (momentum != 0) {
     expect_alike("momentumBufferListOptionalRef", momentumBufferListOptionalRef, paramsRef);
   } else {
@@ -33,10 +32,10 @@ ACLNN(FusedSgd, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, momentumBuffer
            momentumBufferListOptionalRef.size(), " tensors, expected none as momentum is 0");
   }
   // In FLOAT: ATen's loop over vectors of 16 bits does not write the parameters.
-  const auto [params, grads, momenta] =
-      at::_fused_sgd(all_wide(tensors(paramsRef)), all_wide(tensors(gradsRef)),
-                     all_wide(tensors(momentumBufferListOptionalRef)), weightDecay, momentum, lr,
-                     dampening, nesterov, maximize, isFirstStep, gradScaleOptional);
+  const auto [params, grads, momenta] = at::_fused_sgd(
+      all_wide(tensors(paramsRef)), all_wide(tensors(gradsRef)),
+      all_wide(tensors(momentumBufferListOptionalRef)), weightDecay, momentum, lr, dampening,
+      nesterov, maximize, isFirstStep, number("gradScaleOptional", gradScaleOptional));
   write(paramsRef, params);
   write(gradsRef, grads);
   write(momentumBufferListOptionalRef, momenta);

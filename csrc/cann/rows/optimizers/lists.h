@@ -23,6 +23,16 @@ inline at::Tensor setting(const char* name, const at::Tensor& value) {
   return wide(only_element(name, value));
 }
 
+// A FLOAT tensor of one element.
+inline at::Tensor number(const char* name, const at::Tensor& tensor) {
+  expect_dtype(name, tensor, at::kFloat);
+  return only_element(name, tensor);
+}
+// One that may be absent; a tensor without elements counts as absent.
+inline std::optional<at::Tensor> number(const char* name, const std::optional<at::Tensor>& tensor) {
+  return tensor && tensor->numel() > 0 ? std::optional(number(name, *tensor)) : std::nullopt;
+}
+
 inline std::vector<at::Tensor> all_wide(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> wider;
   wider.reserve(tensors.size());

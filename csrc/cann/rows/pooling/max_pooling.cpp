@@ -24,7 +24,8 @@ ACLNN(MaxPool2dWithIndicesBackward, (Image<In>, gradOutput), (Image<In>, self),
 // Behaviour of MaxPool2dWithMask*: The bytes of the mask begin with the positions of the maxima in
 // their planes, as INT32, and are 0 after these; the gradient finds the maxima again. For a window
 // of one element, and on Ascend910 and Ascend310P, CANN's mask has a bit for each of a window's
-// elements, and the host's is 0.
+// elements, and the host's is 0; it must have the documented shape. Otherwise CANN accepts any mask
+// with room for the positions.
 ACLNN(MaxPool2dWithMask, (Image<In>, self), (Ints, kernelSize), (Ints, stride), (Ints, padding),
       (Ints, dilation), (bool, ceilMode), (Image<Out>, out), (Image<Out>, indices)) {
   const auto [maxima, positions] =

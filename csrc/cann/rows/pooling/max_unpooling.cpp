@@ -46,6 +46,8 @@ at::Tensor picked(const at::Tensor& image, const at::Tensor& indices, int64_t di
 
 }  // namespace
 
+// Behaviour of MaxUnpool2d: Of several elements with one index the last is taken. (With
+// at::max_unpool2d it would be any one, as threads come.)
 ACLNN(MaxUnpool2d, (Image<In>, self), (SameShape<Image<IndexIn>>, indices, "self"),
       (Ints, outputSize), (SameDtype<Image<Out>>, out, "self")) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -55,7 +57,6 @@ ACLNN(MaxUnpool2d, (Image<In>, self), (SameShape<Image<IndexIn>>, indices, "self
   EXPECT(outputSize[0] * outputSize[1] >= self.size(-2) * self.size(-1), "outputSize is ",
          outputSize, ", expected as many elements as self has, ",
          self.sizes().slice(self.dim() - 2));
-  // at::max_unpool2d takes any one of the elements with one index, as its threads come.
   out = unpooled(self, indices, out->sizes(), 2);
 }
 ACLNN(MaxUnpool2dBackward, (SameDtype<Image<In>>, gradOutput, "self"), (Image<In>, self),

@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Cumulative sums, products and extremes along a dimension, and the sums of all its segments.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::reduction_cumulative_rows {
 

@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // The largest and the smallest elements, and their indices.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::reduction_extremes_rows {
 

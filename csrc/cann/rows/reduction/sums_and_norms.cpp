@@ -1,7 +1,7 @@
-#include "cann/rows/row.h"
-
 // Sums, means, products, variances and norms over dimensions, and the logical reductions all and
 // any.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::reduction_sums_and_norms_rows {
 

@@ -1,7 +1,7 @@
-#include "cann/rows/row.h"
-
 // Tensors made of numbers, such as ranges. The output determines the number of elements and their
 // type.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::shape_creation_rows {
 

@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Concatenates tensors and splits them.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::shape_join_and_split_rows {
 

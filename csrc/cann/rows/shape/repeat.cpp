@@ -22,8 +22,10 @@ at::Tensor counts(const at::Tensor& repeats, int64_t size, int64_t output_size) 
   const bool is_one = repeats.numel() == 1;
   EXPECT(!is_one || (size == 0 ? output_size == 0 : output_size % size == 0), "outputSize is ",
          output_size, ", expected a multiple of ", size, " as repeats has one element");
-  if (has_values(repeats)) {
-    const int64_t sum = repeats.sum().item().toLong() * (is_one ? size : 1);
+  if (has_values(repeats) && size > 0) {
+    check_bounds("repeats", repeats, output_size + 1);
+    // As a double, which no sum overflows.
+    const double sum = repeats.sum(at::kDouble).item().toDouble() * (is_one ? size : 1);
     EXPECT(sum == output_size, "repeats make ", sum, " elements, expected ", output_size,
            ", which is outputSize");
   }

@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Searches in sorted tensors, and histograms.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::sorting_searches_and_histograms_rows {
 

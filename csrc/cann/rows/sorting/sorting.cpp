@@ -1,6 +1,6 @@
-#include "cann/rows/row.h"
-
 // Orders: sort, top-k and medians.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::sorting_sorting_rows {
 

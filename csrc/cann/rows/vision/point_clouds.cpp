@@ -1,7 +1,7 @@
-#include "cann/rows/row.h"
-
 // Point clouds: the gradient of the Chamfer distance, which takes the distance of each point to the
 // nearest one of the other set, and the gradient of an interpolation between points.
+
+#include "cann/rows/row.h"
 
 namespace aclnn_host::vision_point_clouds_rows {
 

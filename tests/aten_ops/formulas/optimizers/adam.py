@@ -23,6 +23,8 @@ SETTINGS = "lr=0.125 beta1=0.75 beta2=0.875"
         "weightDecay=0.5 eps=0.0625 amsgrad=true maximize=false",
         f"aclnnFusedAdam {LISTS} gradScaleOptional=null foundInfOptional=FLOAT[1]:1 {SETTINGS} "
         "weightDecay=0.5 eps=0.0625 amsgrad=true maximize=false",
+        f"aclnnFusedAdam {LISTS.replace('FLOAT[]:2', 'FLOAT[2]:2,7')} gradScaleOptional=FLOAT[0] "
+        f"foundInfOptional=FLOAT[0] {SETTINGS} weightDecay=0.5 eps=0.0625 amsgrad=true maximize=false",
     ],
 )
 def fused_adam(
@@ -42,16 +44,16 @@ def fused_adam(
     amsgrad,
     maximize,
 ):
-    if found_inf is not None and found_inf.item() != 0:
+    if found_inf is not None and found_inf.any():
         return [*params, *grads, *means, *squares, *largest]
     results = []
     for p, grad, mean, square, most, step in zip(params, grads, means, squares, largest, steps, strict=True):
-        unscaled = grad if grad_scale is None else grad / grad_scale.item()
+        unscaled = grad if grad_scale is None or grad_scale.size == 0 else grad / grad_scale.item()
         g = (-unscaled if maximize else unscaled) + weight_decay * p
         new_mean = beta1 * mean + (1 - beta1) * g
         new_square = beta2 * square + (1 - beta2) * g**2
         new_most = np.maximum(most, new_square) if amsgrad else most
-        count = step.item() + 1
+        count = step.reshape(-1)[0] + 1  # the first of several
         corrected = (new_most if amsgrad else new_square) / (1 - beta2**count)
         new_p = p - lr * new_mean / (1 - beta1**count) / (np.sqrt(corrected) + eps)
         results.append((new_p, unscaled, new_mean, new_square, new_most))

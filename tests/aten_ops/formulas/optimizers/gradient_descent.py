@@ -18,6 +18,7 @@ LISTS = (
         f"nesterov={nesterov} maximize={maximize} isFirstStep={first}"
         for scale, momentum, nesterov, maximize, first in (
             ("null", 0.75, "false", "false", "false"),
+            ("FLOAT[0]", 0.75, "false", "false", "false"),
             ("FLOAT[1]:2.5", 0.75, "false", "true", "false"),
             ("FLOAT[1]:2.5", 0.75, "false", "false", "true"),
         )
@@ -35,7 +36,8 @@ def fused_sgd(
 ):
     results = []
     for p, grad, buffer in zip(params, grads, momenta or [None] * len(params), strict=True):
-        unscaled = grad if grad_scale is None else grad / grad_scale.item()
+        # A scale without elements counts as absent.
+        unscaled = grad if grad_scale is None or grad_scale.size == 0 else grad / grad_scale.item()
         direction = (-unscaled if maximize else unscaled) + weight_decay * p
         new_buffer = None
         if buffer is not None:

@@ -29,7 +29,6 @@ std::vector<at::Tensor> following(const std::vector<at::Tensor>& steps, size_t c
          ", as many as paramsRef");
   std::vector<at::Tensor> numbers;
   for (const at::Tensor& step : steps) {
-    expect_dtype("stateSteps", step, {at::kLong, at::kFloat});
     expect_elements("stateSteps", step);
     numbers.push_back(step.reshape({-1}).select(0, 0).to(at::kFloat) + 1);
   }
@@ -196,6 +195,9 @@ ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOu
     EXPECT(at::isFloatingType(param->scalar_type()), "paramsRef has dtype ",
            dtype_text(param->scalar_type()), ", expected a floating-point type");
     expect_dtype(param, paramsRef.front());
+  }
+  for (const at::Tensor& step : stateSteps) {
+    expect_dtype("stateSteps", step, {at::kLong, at::kFloat});
   }
   expect_list("grads", grads, paramsRef);
   expect_list("expAvgsRef", expAvgsRef, paramsRef);

@@ -185,8 +185,8 @@ def mutants_of(kind: str, output: int, possible: set[str], sound: Run, limit: fl
         # A test or a process may have ended before it came to the others.
         return names - reached
 
-    attempt(possible)
-    for group in apart(possible - {name for name, is_killed in found.items() if is_killed}, subjects.values()):
+    left = attempt(possible) | {name for name, is_killed in found.items() if not is_killed}
+    for group in apart(left, subjects.values()):
         unknown = attempt(group)
         for name in sorted(unknown if len(group) > 1 else ()):
             attempt({name})

@@ -1,7 +1,7 @@
+// Gradient scaling: the check of scaled gradients, and the update of the scale.
+
 #include "cann/rows/optimizers/lists.h"
 #include "cann/rows/row.h"
-
-// Gradient scaling: the check of scaled gradients, and the update of the scale.
 
 namespace aclnn_host::optimizers_gradient_scaling_rows {
 

@@ -5,15 +5,12 @@ import math
 import numpy as np
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas.activation.sigmoid import sigmoid
 
 X = "FLOAT[2,6]:-2.5,0.75,1.5,-0.25,3,-1.125,0.5,-0.625,2.25,1.75,-3.5,0.125"
 DY = "FLOAT[2,3]:0.5,-1.25,2,-0.75,1.5,3"
 GELU = "FLOAT[2,3]:1.25,-0.5,0.375,2.5,-0.125,0.875"
 erf = np.vectorize(math.erf, [float])
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def gelu_and_derivative(x, approximate):

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas.pooling.max_pooling import add_at_indices
 
 
 def windows(sizes, output_size):
@@ -75,15 +76,6 @@ def max_pool(self, output_size):
         values[place] = elements.max(-1)
         indices[place] = positions[window].reshape(-1)[elements.argmax(-1)]
     return values, indices
-
-
-def add_at_indices(grad, self, indices, dims):
-    """Sums of the gradients at their places in each plane or volume."""
-    planes = np.zeros((int(np.prod(self.shape[:-dims])), int(np.prod(self.shape[-dims:]))))
-    grads = grad.reshape(len(planes), int(np.prod(grad.shape[-dims:])))
-    rows = np.broadcast_to(np.arange(len(planes))[:, None], grads.shape)
-    np.add.at(planes, (rows, indices.reshape(grads.shape)), grads)
-    return planes.reshape(self.shape)
 
 
 @formula(

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas.reduction.sums_and_norms import over
 
 X = "FLOAT[2,3,2]:-2.5,0.75,-3,1.5,-0.5,1.25,-4,3,2,-1.75,0.25,-1"
 INTEGERS = "INT32[2,3]:-3,2,5,-1,4,-6"
-
-
-def over(dims):
-    """NumPy's axes: no dimensions are all."""
-    return tuple(dims) or None
 
 
 @formula(

@@ -11,6 +11,11 @@ double beta_of(const std::optional<c10::Scalar>& beta) {
   return beta ? beta->toDouble() : 1;
 }
 
+// Checks CELU's alpha, by which it divides.
+void expect_divisor(const c10::Scalar& alpha) {
+  EXPECT(alpha.toComplexDouble() != 0.0, "alpha is 0, expected another number");
+}
+
 }  // namespace
 
 // The approximation x * sigmoid(1.702 x).
@@ -46,9 +51,11 @@ ACLNN(EluV2, (Floating<In>, self), (Number, alpha), (Number, scale), (Number, in
 }
 
 ACLNN(Celu, (Floating<In>, self), (Number, alpha), (Out, out)) {
+  expect_divisor(alpha);
   out = at::celu(self, alpha);
 }
 ACLNN(InplaceCelu, (Floating<InOut>, selfRef), (Number, alpha)) {
+  expect_divisor(alpha);
   selfRef = at::celu(selfRef, alpha);
 }
 

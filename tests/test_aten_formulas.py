@@ -86,11 +86,24 @@ def test_formula(line: str) -> None:
 
 # Functions of which a made-up call may have several right results, or an error that its sizes do not bound.
 NOT_MADE_UP = {
-    "the indices of equal elements are open": ("Cummax", "Cummin", "Kthvalue", "Sort"),
+    "the indices of equal elements are open": ("Cummax", "Cummin", "Kthvalue", "LightningIndexer", "Sort"),
     "the error grows with the matrix's condition": ("Inverse", "LinalgCholesky", "LinalgQr"),
     "an integer output rounds as CANN's cast does": ("Linspace",),
     "a group without channels has no mean": ("GroupNorm",),
-    "a buffer of another size is not written": ("LogSigmoidForward",),
+    "a buffer of another size is not written": (
+        *("LogSigmoidForward", "FlashAttentionScore", "FlashAttentionScoreV4", "FlashAttentionScoreGradV4"),
+    ),
+    "the maxima and sums do not fit the scores, so that large terms cancel": ("FlashAttentionScoreGrad",),
+    "the states grow and cancel": ("RecurrentGatedDeltaRule",),
+    "the norm may be of order 0, by which the document divides": ("EmbeddingRenorm",),
+    "the mask has the shape of x or packed bits": ("ReluV3",),
+    "rows after the groups are not written, in a type that the formula does not know": (
+        *("GroupedMatmul", "GroupedMatmulV3", "GroupedMatmulV4", "GroupedMatmulV5"),
+    ),
+    "the rows of the output are in no other argument": (
+        *("GroupedMatmulFinalizeRouting", "GroupedMatmulFinalizeRoutingV2", "GroupedMatmulFinalizeRoutingV3"),
+        *("GroupedMatmulFinalizeRoutingWeightNz", "GroupedMatmulFinalizeRoutingWeightNzV2"),
+    ),
     "an index is not read, and may be any, where there is nothing to select": ("Index", "IndexCopy"),
     "the lengths of sequences are beside the sizes": ("CtcLoss", "DenseLightningIndexerSoftmaxLse"),
     "ATen copies images of one size whatever the scales, which are beside the sizes": (
@@ -122,14 +135,30 @@ def test_made_up_calls(file: str, data: st.DataObject) -> None:
 FOLDERS = {name: str(Path(files[0]).parent) for name, files in row_files().items()}
 
 
+# Functions with an output that a mode or an absent argument leaves as it is, or rows that belong to no group.
+KEEPING = {
+    *("AddLayerNormQuant", "AddLayerNormQuantV2", "AddRmsNormDynamicQuant", "AddRmsNormDynamicQuantV2"),
+    *("AddRmsNormQuant", "AddRmsNormQuantV2", "DequantSwigluQuant", "DequantSwigluQuantV2", "GroupedMatmulSwigluQuant"),
+    *("GroupedMatmulSwigluQuantWeightNZ", "LayerNormQuant", "MoeInitRoutingQuantV2", "SwiGluQuant", "SwigluGroupQuant"),
+    *("TopKTopPSample", "TopKTopPSampleV2"),
+}
+
+
 @some
 @given(data=st.data())
 @pytest.mark.parametrize("folder", sorted(set(FOLDERS.values())))
 def test_no_result_depends_on_other_memory(folder: str, data: st.DataObject) -> None:
-    """Every function: the outcome is the same whatever bytes new memory has (mallopt's M_PERTURB)."""
+    """Every function: the outcome is the same whatever bytes new memory has (mallopt's M_PERTURB).
+
+    A function that succeeds has written its outputs, whatever they held.
+    """
     sample = data.draw(st.sampled_from([line for line in ALL if FOLDERS.get(line.partition(" ")[0]) == folder]))
     line = data.draw(made_up(sample))
-    outcomes = [run_call(line, environment={"MALLOC_PERTURB_": perturb}) for perturb in ("85", "170")]
+    outcomes = [
+        run_call(line, environment={"MALLOC_PERTURB_": byte, "ACLNN_TEST_PATTERN": byte}) for byte in ("85", "170")
+    ]
+    if outcomes[0][:2] != (SUCCESS, SUCCESS) or line.partition(" ")[0].removeprefix("aclnn") in KEEPING:
+        outcomes = [outcome[:3] for outcome in outcomes]
     assert repr(outcomes[0]) == repr(outcomes[1])
 
 

@@ -154,6 +154,10 @@ def contents(tensor: Tensor) -> np.ndarray:
     """What a tensor of a call holds before it runs: in the values of its dtype, integers as int64."""
     dtype = Dtype[tensor.dtype.replace("BFLOAT16", "BF16")]
     values = _values(tensor, dtype, 0)
+    if is_stored_apart(dtype, "") and dtype not in cabi.INTEGER:
+        memory = StoredMemory(dtype, tensor.shape)
+        memory.write(values)
+        return memory.read()
     return values.astype(np.int64) if dtype in cabi.INTEGER else cabi.round_to(dtype, values)
 
 

@@ -324,8 +324,8 @@ void swiglu_quant_lists(Version& row, const std::vector<StoredTensor>& weight) {
   }
   expect_type(out, {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2});
   expect_row_scales(out_scale, {product.rows()});
-  const at::Tensor values = product.activated(product_type(dequant_dtype)).values;
-  out_scale = quantize_rows(out, values);
+  const auto [values, end] = product.activated(product_type(dequant_dtype));
+  out_scale = quantize_rows(out, values, end);
 }
 
 }  // namespace

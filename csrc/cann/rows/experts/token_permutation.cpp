@@ -91,9 +91,11 @@ struct Range {
   }
 };
 
-// The weighted sum of each token's rows at these positions.
+// The weighted sum of the `count` rows of each token, which are at these positions. Only with
+// probabilities may a token have no rows.
 at::Tensor summed(const at::Tensor& rows, const at::Tensor& positions, int64_t count,
                   const std::optional<at::Tensor>& probs = std::nullopt) {
+  if (count == 0) return at::zeros({probs->size(0), rows.size(1)}, wide(rows).options());
   const at::Tensor read = positions_to_read(positions, probs);
   const std::array<int64_t, 2> shape{positions.numel() / count, count};
   const at::Tensor of_tokens = gather_rows(wide(rows), read).unflatten(0, shape);

@@ -107,6 +107,8 @@ ACLNN(MhcSinkhorn, (In, x), (float, eps), (int64_t, numIters), (Like<Out>, outpu
   normOut = padded(norms, *normOut);
   sumOut = padded(sums, *sumOut);
 }
+// Behaviour of MhcSinkhornBackward: The first step takes softmax(x) + eps, which was kept, for
+// softmax(x), as in CANN's document and kernel.
 ACLNN(MhcSinkhornBackward, (In, gradY), (SameDtype<In>, norm, "gradY"),
       (SameDtype<In>, sum, "gradY"), (Like<Out>, out, "gradY")) {
   const int64_t n = rows_of("gradY", gradY);
@@ -125,11 +127,9 @@ ACLNN(MhcSinkhornBackward, (In, gradY), (SameDtype<In>, norm, "gradY"),
     const at::Tensor along = (gradient * norms.select(0, step)).sum(dim, /*keepdim=*/true);
     gradient = (gradient - along) / sums.select(0, step).unsqueeze(dim);
   }
-  // The rows of a softmax sum to 1, so the row sums show what was added to it.
   const at::Tensor first = norms.select(0, 0);
-  const at::Tensor probabilities = first - (first.sum(-1, /*keepdim=*/true) - 1) / n;
-  const at::Tensor mean = (gradient * probabilities).sum(-1, /*keepdim=*/true);
-  out = (probabilities * (gradient - mean)).reshape(gradY.sizes());
+  const at::Tensor along = (gradient * first).sum(-1, /*keepdim=*/true);
+  out = (first * (gradient - along)).reshape(gradY.sizes());
 }
 
 }  // namespace aclnn_host::hyper_connections_outputs_rows

@@ -142,7 +142,11 @@ void grouped_block_quant(Version& row) {
   const BlockRule rule = block_rule(row, {1, 128, 256, 512});
   expect_shape("scaleOut", row.scaleOut,
                scale_shape(x, x.size(-2) / rule.rows + groups.size(0), rule.columns));
-  if (!row.yOut.is_written() || x.numel() == 0) return;
+  if (!row.yOut.is_written()) return;
+  if (x.numel() == 0) {
+    row.scaleOut = at::zeros(row.scaleOut->sizes());
+    return;
+  }
   quantize_groups(x, group_ends("groupList", groups, x.size(-2)), rule, row.yOut, row.scaleOut);
 }
 

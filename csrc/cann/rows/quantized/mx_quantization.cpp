@@ -104,7 +104,11 @@ void grouped_mx_quant(Version& row, int64_t algorithm, double largest) {
       mx_rule(x, "roundMode", row.roundMode, row.dstType, algorithm, largest, row.y);
   expect_mx_scale("mxscale", row.mxscale, row.mxscale.dtype(),
                   mx_group_scale_shape(x, row.groupIndex.size(0)));
-  if (!row.y.is_written() || x.numel() == 0) return;
+  if (!row.y.is_written()) return;
+  if (x.numel() == 0) {
+    row.mxscale = at::zeros(row.mxscale->sizes());
+    return;
+  }
   quantize_mx_groups(x, group_ends("groupIndex", row.groupIndex, x.size(0)), rule, row.y,
                      row.mxscale);
 }

@@ -113,11 +113,15 @@ inline void quantize_saturated(StoredOutput& y, const at::Tensor& values) {
   quantize(y, is_floating(y.dtype()) ? at::clamp(values, -high, high) : values);
 }
 
-// Quantises each row of the last dimension by its largest magnitude. Returns the scales.
-inline at::Tensor quantize_rows(StoredOutput& y, const at::Tensor& values) {
+// Quantises each row of the last dimension by its largest magnitude. Returns the scales. Rows from
+// `end` on, which hold nothing, become 0; with a scale of 0 they would be NaN.
+inline at::Tensor quantize_rows(StoredOutput& y, const at::Tensor& values,
+                                const std::optional<int64_t>& end = std::nullopt) {
   if (values.numel() == 0) return at::zeros(leading(values), values.options());
   const at::Tensor scale = at::amax(values.abs(), -1, /*keepdim=*/true) / largest_of(y.dtype());
-  quantize(y, values / scale);
+  const at::Tensor quotient = values / scale;
+  if (end) quotient.slice(0, *end).zero_();
+  quantize(y, quotient);
   return scale.squeeze(-1);
 }
 

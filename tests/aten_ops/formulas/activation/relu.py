@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas_helpers_numbers import signed
 
 X = "FLOAT[2,4]:-2.5,0.75,-0.5,1.5,0.5,-4,3,0"
 INTEGERS = "INT32[6]:-3,2,5,-1,3,0"
@@ -23,10 +24,13 @@ def relu(self):
     return np.maximum(self, 0)
 
 
+# ops-nn: activation/threshold_v2/README.md for aclnnThresholdV2
 @formula(
     "aclnnThreshold",
     "aclnnInplaceThreshold",
+    "aclnnThresholdV2",
     calls=[
+        f"aclnnThresholdV2 self={X} threshold=FLOAT(0.5) value=FLOAT(-7.25) out=FLOAT[2,4]",
         f"aclnnThreshold self={X} threshold=DOUBLE(0.5) value=DOUBLE(-7.25) out=FLOAT[2,4]",
         f"aclnnThreshold self={INTEGERS} threshold=INT64(2) value=INT64(-8) out=INT32[6]",
         f"aclnnInplaceThreshold selfRef={X} threshold=DOUBLE(0.5) value=DOUBLE(-7.25)",
@@ -103,3 +107,60 @@ def prelu_backward(grad, self, weight):
 )
 def relu_grad_v4(grad, is_positive, threshold):
     return np.where(is_positive != 0, grad, 0)
+
+
+# ops-nn: aclnnSquaredRelu.md
+@formula("aclnnSquaredRelu", calls=[f"aclnnSquaredRelu input={X} out=FLOAT[2,4]"])
+def squared_relu(x):
+    return np.maximum(x, 0) ** 2
+
+
+# ops-nn: aclnnFusedBiasLeakyRelu.md
+@formula(
+    "aclnnFusedBiasLeakyRelu",
+    calls=[f"aclnnFusedBiasLeakyRelu x={X} bias={GRAD} negativeSlope=0.375 scale=-1.75 out=FLOAT[2,4]"],
+)
+def fused_bias_leaky_relu(x, bias, slope, scale):
+    return leaky_relu(x + bias, slope) * scale
+
+
+# ops-nn: aclnnReluGradV3.md
+@formula(
+    "aclnnReluGradV3",
+    calls=[
+        f"aclnnReluGradV3 x={X} y=FLOAT[4]:-1.5,2.25,3,-4 z=FLOAT[2,4]",
+        "aclnnReluGradV3 x=INT8[3,1]:1,-1,0 y=INT8[2]:3,4 z=INT8[3,2]",
+    ],
+)
+def relu_grad_v3(x, gradient):
+    return np.where(x > 0, gradient, 0)
+
+
+# ops-nn: aclnnReluV3.md. The mask has the shape of x (here with INT8), or as in the document's example a byte for eight
+# bits, the first the lowest.
+@formula(
+    "aclnnReluV3",
+    calls=[
+        f"aclnnReluV3 x={signed('1,1,1,2,16', 1)} yOut=FLOAT[1,1,1,2,16] maskOut=UINT8[1,1,1,2,2]",
+        "aclnnReluV3 x=INT8[1,1,1,2,16]:8,-10,0,9,-7,12,1,-16,11,3,-2,5,-1 yOut=INT8[1,1,1,2,16] "
+        "maskOut=UINT8[1,1,1,2,16]",
+    ],
+)
+def relu_v3(x):
+    mask = (x > 0).astype(np.uint8)
+    return np.maximum(x, 0), mask if x.dtype == np.int64 else np.packbits(mask, -1, "little")
+
+
+# ops-nn: aclnnRReluWithNoise&aclnnInplaceRReluWithNoise.md. In training there is chance unless the bounds are equal;
+# otherwise the slope is their mean, and the noise is not written.
+@formula(
+    "aclnnInplaceRReluWithNoise",
+    calls=[
+        f"aclnnInplaceRReluWithNoise self={X} noise={GRAD} lower=FLOAT({lower}) upper=FLOAT(0.75) "
+        f"training={training} seed=0 offset=0"
+        for lower, training in ((0.75, "true"), (0.125, "false"))
+    ],
+)
+def randomized_relu(x, noise, lower, upper, training, *_):
+    slope = (lower + upper) / 2
+    return leaky_relu(x, slope), np.where(x > 0, 1, slope) if training else noise

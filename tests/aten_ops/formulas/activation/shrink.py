@@ -51,3 +51,27 @@ def hardtanh(self, low, high):
 )
 def hardtanh_backward(grad, self, low, high):
     return np.where((self >= high) | (self <= low), 0, grad)
+
+
+# ops-nn: aclnnHardshrink.md, for aclnnHardShrink
+@formula(
+    "aclnnHardShrink",
+    calls=[
+        f"aclnnHardShrink self={X} lambd=FLOAT(0.5) out=FLOAT[2,4]",
+        "aclnnHardShrink self=FLOAT[3]:nan,-3,inf lambd=FLOAT(0.5) out=FLOAT[3]",
+    ],
+)
+def hard_shrink(self, lambd):
+    return np.where((self > lambd) | (self < -lambd), self, 0)
+
+
+# ops-nn: aclnnHeaviside.md
+@formula(
+    "aclnnHeaviside",
+    calls=[
+        "aclnnHeaviside input=FLOAT[2,1]:0,1 values=FLOAT[2]:5,6 out=FLOAT[2,2]",
+        "aclnnHeaviside input=FLOAT[3,2]:-2,0,0,-0.0,3,0 values=FLOAT[3,2]:5,6,-7.25,8,9,0.5 out=FLOAT[3,2]",
+    ],
+)
+def heaviside(x, values):
+    return np.where(x < 0, 0, np.where(x > 0, 1, values))

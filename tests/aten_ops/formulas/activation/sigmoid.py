@@ -73,3 +73,24 @@ def softsign(self):
 @formula("aclnnTanhGrad", calls=[f"aclnnTanhGrad y={SAVED} dy={GRAD} dx=FLOAT[2,3]"])
 def tanh_grad(y, dy):
     return tanh_backward(dy, y)
+
+
+# ops-nn: aclnnSoftsignBackward.md
+@formula("aclnnSoftsignBackward", calls=[f"aclnnSoftsignBackward gradients={GRAD} features={X} out=FLOAT[2,3]"])
+def softsign_backward(grad, x):
+    return grad / (1 + np.abs(x)) ** 2
+
+
+# ops-nn: aclnnHardsigmoidV2&aclnnInplaceHardsigmoidV2.md
+@formula(
+    "aclnnHardsigmoidV2",
+    "aclnnInplaceHardsigmoidV2",
+    calls=[
+        "aclnnHardsigmoidV2 self=FLOAT[2,3]:-4,-2.75,0.5,1.5,3,-3 out=FLOAT[2,3]",
+        "aclnnHardsigmoidV2 self=INT32[6]:-4,0,2,3,4,2147483647 out=INT32[6]",
+        "aclnnInplaceHardsigmoidV2 self=FLOAT[2,3]:-4,-2.75,0.5,1.5,3,1.25",
+        "aclnnInplaceHardsigmoidV2 self=INT32[6]:4,0,2,3,-4,2",
+    ],
+)
+def hardsigmoid_v2(x):
+    return np.clip(x - 2, 0, 1) if x.dtype == np.int64 else np.clip(x / 6 + 0.5, 0, 1)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas_helpers_numbers import positive, signed
 
 X = "FLOAT[2,3]:-2.5,0.75,-0.5,1.5,0.25,3"
 GRAD = "FLOAT[2,3]:0.5,-1.25,2,0.75,-1.5,3"
@@ -16,7 +17,12 @@ def softmax(self, dim):
     return powers / powers.sum(dim if self.ndim else None, keepdims=True)
 
 
-@formula("aclnnLogSoftmax", calls=[f"aclnnLogSoftmax self={X} dim={dim} out=FLOAT[2,3]" for dim in (0, -1)])
+# ops-nn: aclnnLogSoftmaxV2.md
+@formula(
+    "aclnnLogSoftmax",
+    "aclnnLogSoftmaxV2",
+    calls=[f"aclnnLogSoftmax{form} self={X} dim={dim} out=FLOAT[2,3]" for form in ("", "V2") for dim in (0, -1)],
+)
 def log_softmax(self, dim):
     return np.log(softmax(self, dim))
 
@@ -30,6 +36,46 @@ def log_softmax(self, dim):
 )
 def softmax_backward(grad, output, dim):
     return output * (grad - (grad * output).sum(dim, keepdims=True))
+
+
+# ops-nn: aclnnSoftmaxGrad.md
+@formula(
+    "aclnnSoftmaxGrad",
+    calls=[
+        f"aclnnSoftmaxGrad y={PROBABILITIES} dy={GRAD} dx=FLOAT[2,3]",
+        "aclnnSoftmaxGrad y=FLOAT[2,0] dy=FLOAT[2,0] dx=FLOAT[2,0]",
+    ],
+)
+def softmax_grad(y, dy):
+    return softmax_backward(dy, y, -1)
+
+
+# ops-nn: aclnnScaledMaskedSoftmax.md. A score that is masked counts as -10000 (the row's note).
+MASK = "BOOL[1,2,2,3]:0,1,0,1,1,1,0,0,0,1,0,0"
+
+
+@formula(
+    "aclnnScaledMaskedSoftmax",
+    calls=[
+        f"aclnnScaledMaskedSoftmax x={signed('2,2,2,3', 1)} mask={MASK} scale=-1.75 fixedTriuMask=false "
+        "y=FLOAT[2,2,2,3]"
+    ],
+)
+def scaled_masked_softmax(x, mask, scale, _fixed):
+    scores = np.where(mask != 0, -10000, scale * x)
+    return softmax(scores - scores.max(-1, keepdims=True, initial=-np.inf), -1)
+
+
+# ops-nn: aclnnScaledMaskedSoftmaxBackward.md
+@formula(
+    "aclnnScaledMaskedSoftmaxBackward",
+    calls=[
+        f"aclnnScaledMaskedSoftmaxBackward gradOutput={signed('2,2,2,3', 1)} y={positive('2,2,2,3', 2)} mask={MASK} "
+        "scale=-1.75 fixTriuMask=false out=FLOAT[2,2,2,3]"
+    ],
+)
+def scaled_masked_softmax_backward(grad, y, mask, scale, _fixed):
+    return np.where(mask != 0, 0, softmax_backward(grad, y, -1) * scale)
 
 
 @formula(

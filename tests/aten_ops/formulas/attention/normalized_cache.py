@@ -78,3 +78,76 @@ def kv_rms_norm_rope_cache(kv, gamma, cos, sin, index, k_cache, v_cache, *others
         return with_tokens(parts, index, tokens.reshape(-1, size), None, None).reshape(cache.shape)
 
     return written(k_cache, keys), written(v_cache, values), keys, values
+
+
+# Heads of 8 elements, of which 4 are rotated, beside values of 6.
+BESIDE = (
+    "kv=FLOAT16[2,2,3,8]:0.5,-1,2,0.25,-3,1.5,-0.75,0.875,-0.375,1.25,-2 "
+    "gamma=FLOAT16[8]:1,-0.5,2,0.75,1.5,-1.25,0.25 cos=FLOAT16[2,2,3,4]:0.5,-0.75,1,0.125,0.25,-0.375,0.875 "
+    "sin=FLOAT16[2,2,3,4]:0.25,-0.5,0.75,1,-0.125,-0.25,0.625"
+)
+VALUES = "vOptional=FLOAT16[2,2,3,6]:0.5,-1.25,3,0.75,-2,1.5,-0.375,2.25,-0.625"
+FACTORS = (
+    "kRopeScaleOptional=FLOAT[2,8]:13.1,25.3,31.7,44.7,57.1,29.3,38.9 "
+    "cKvScaleOptional=FLOAT[2,6]:21.7,8.3,37.3,19.1,43.9"
+)
+OFFSETS = "kRopeOffsetOptional=FLOAT[2,8]:7,-3.25,5,0.75,-6 cKvOffsetOptional=FLOAT[2,6]:-7.25,4,1.25,-1"
+NONE = "kRopeScaleOptional=null cKvScaleOptional=null kRopeOffsetOptional=null cKvOffsetOptional=null"
+NO_OFFSETS = "kRopeOffsetOptional=null cKvOffsetOptional=null"
+OUTPUTS = "kRopeOut=FLOAT16[2,2,3,8] cKvOut=FLOAT16[2,2,3,6]"
+
+
+def v2_calls():
+    paged = "index=INT64[6]:33,-1,5,0,60,31 kCacheRef={}[2,32,2,8]:5,-3,2 ckvCacheRef={}[2,32,2,6]:1,-4,3"
+    by_sequence = "index=INT64[2,3]:1,0,-1,4,3,2 kCacheRef={}[3,2,5,8]:5,-3,2 ckvCacheRef={}[3,2,5,6]:1,-4,3"
+    modes = 'epsilon=0.5 cacheModeOptional="{}" isOutputKv={}'
+    calls = [
+        f"{BESIDE} {paged} {FACTORS} {OFFSETS} {VALUES} {modes} {OUTPUTS}".format("INT8", "INT8", "PA", "true"),
+        f"{BESIDE} {by_sequence} {FACTORS} {NO_OFFSETS} {VALUES} {modes} kRopeOut=null cKvOut=null".format(
+            "INT8", "INT8", "Norm", "false"
+        ),
+        f"{BESIDE} {by_sequence} {NONE} {VALUES} {modes} {OUTPUTS}".format("FLOAT16", "FLOAT16", "Norm", "true"),
+        # Values and keys side by side in one head, whose angles are those of all tokens of a sequence.
+        "kv=FLOAT16[2,1,3,14]:0.5,-1,2,0.25,-3,1.5,-0.75,0.875,-0.375,1.25,-2 gamma=FLOAT16[6]:1,-0.5,2,0.75,1.5,-1.25 "
+        "cos=FLOAT16[2,1,1,8]:0.5,-0.75,1,0.125,0.25,-0.375,0.875 sin=FLOAT16[2,1,1,8]:0.25,-0.5,0.75,1,-0.125 "
+        "index=INT64[6]:33,-1,5,0,60,31 kCacheRef=INT8[2,32,1,8]:5,-3,2 ckvCacheRef=INT8[2,32,1,6]:1,-4,3 "
+        "kRopeScaleOptional=FLOAT[8]:13.1,25.3,31.7,44.7,57.1 cKvScaleOptional=FLOAT[1]:21.7 "
+        "kRopeOffsetOptional=null cKvOffsetOptional=FLOAT[6]:-7.25,4,1.25 vOptional=null epsilon=0.5 "
+        'cacheModeOptional="PA_BNSD" isOutputKv=true kRopeOut=FLOAT16[2,1,3,8] cKvOut=FLOAT16[2,1,3,6]',
+    ]
+    return [f"aclnnKvRmsNormRopeCacheV2 {call}" for call in calls]
+
+
+def normalized(x, gamma, epsilon):
+    return x / np.sqrt(np.mean(x**2, -1, keepdims=True) + epsilon) * gamma
+
+
+# Without vOptional, kv has values and keys (ops-transformer: aclnnKvRmsNormRopeCacheV2.md).
+@formula("aclnnKvRmsNormRopeCacheV2", calls=v2_calls())
+def kv_rms_norm_rope_cache_v2(
+    kv, gamma, cos, sin, index, k_cache, v_cache, k_scale, v_scale, k_offset, v_offset, values,
+    epsilon, mode, is_output,
+):  # fmt: skip
+    if values is None:
+        rotary, keys = kv[..., gamma.size :], kv[..., :0]
+        values = normalized(kv[..., : gamma.size], gamma, epsilon)
+    else:
+        rotary, keys = np.split(normalized(kv, gamma, epsilon), [cos.shape[3]], -1)
+    even, odd = rotary[..., ::2], rotary[..., 1::2]
+    rotated = np.concatenate([even, odd], -1) * cos + np.concatenate([-odd, even], -1) * sin
+    keys = np.concatenate([rotated, keys], -1)
+
+    def written(cache, elements, scale, offset):
+        tokens = elements.swapaxes(1, 2)  # (batch, sequence, heads, elements)
+        if scale is not None:
+            tokens = np.clip(np.rint(tokens * scale + (0 if offset is None else offset)), -128, 127)
+        result = cache.copy()
+        for (b, s), place in np.ndenumerate(index.reshape(tokens.shape[:2])):
+            if place >= 0 and mode == "Norm":
+                result[b, :, place] = tokens[b, s]
+            elif place >= 0:
+                result[place // cache.shape[1], place % cache.shape[1]] = tokens[b, s]
+        return result
+
+    caches = written(k_cache, keys, k_scale, k_offset), written(v_cache, values, v_scale, v_offset)
+    return (*caches, keys, values) if is_output else caches

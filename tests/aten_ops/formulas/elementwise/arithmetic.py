@@ -6,7 +6,9 @@ import numpy as np
 
 from tests.aten_ops.formulas import formula
 from tests.aten_ops.formulas_helpers_elementwise import calls_of, calls_on
+from tests.aten_ops.formulas_helpers_numbers import signed
 
+X = signed("2,3,2", 1)
 SELF = "1,-2.5,3,-0.5,4.25,7,-6,2"
 OTHER = "-2,1.5,3.25,-4,0.75,-5,8,0.5"
 FLOATS = f"self=FLOAT[2,4]:{SELF} other=FLOAT[2,4]:{OTHER}"
@@ -177,7 +179,18 @@ def calls_on_lists(operator):
     return [f"aclnn{operator} tensors={tensors} out={dtype}[2,3]" for dtype, tensors in LISTS.items()]
 
 
-@formula("aclnnAddN", calls=calls_on_lists("AddN"))
+# ops-math: aclnnSum.md; aclnnSumV2 has no document of its own. FLOAT16 is summed in FLOAT.
+@formula(
+    "aclnnAddN",
+    "aclnnSum",
+    "aclnnSumV2",
+    calls=[
+        *[call for operator in ("AddN", "Sum", "SumV2") for call in calls_on_lists(operator)],
+        "aclnnSum tensors={FLOAT16[2]:2048,1 FLOAT16[1]:1 FLOAT16[1]:1} out=FLOAT16[2]",
+        "aclnnSumV2 tensors={FLOAT[2,2]:1,2,3,4 FLOAT[2]:10,20 FLOAT[2,1]:100,700} out=FLOAT[2,2]",
+        "aclnnSumV2 tensors={FLOAT[0,2] FLOAT[2]} out=FLOAT[0,2]",
+    ],
+)
 def add_n(tensors):
     return sum(tensors)
 
@@ -190,3 +203,113 @@ def max_n(tensors):
 @formula("aclnnMinN", calls=calls_on_lists("MinN"))
 def min_n(tensors):
     return functools.reduce(np.minimum, tensors)
+
+
+# ops-math: aclnnScale.md. scale and bias are for the dimensions of x from axis on.
+@formula(
+    "aclnnScale",
+    calls=[
+        f"aclnnScale x={X} scale={scale} bias={bias} axis={axis} numAxes={count} scaleFromBlob={flag} y=FLOAT[2,3,2]"
+        for scale, bias, axis, count, flag in (
+            (signed("3,2", 2), "null", 1, -1, "true"),
+            (signed("3", 2), signed("3", 3), -2, 1, "true"),
+            (signed("2", 2), signed("2", 3), 0, 7, "false"),
+            (signed("1", 2), "null", 0, 0, "true"),
+        )
+    ],
+)
+def scale(x, scale, bias, axis, _count, _from_blob):
+    def placed(each):
+        if each.shape == (1,):
+            return each
+        return each.reshape(each.shape + (1,) * (x.ndim - axis % x.ndim - each.ndim))
+
+    return x * placed(scale) + (0 if bias is None else placed(bias))
+
+
+# ops-math: aclnnBiasAdd.md. The channels are the last dimension, or the second one.
+@formula(
+    "aclnnBiasAdd",
+    calls=[
+        f"aclnnBiasAdd x={X} bias=FLOAT[2]:-1.5,0.625 dataFormatOptional={form} out=FLOAT[2,3,2]"
+        for form in ('"NHWC"', "null")
+    ]
+    + [
+        f'aclnnBiasAdd x={signed("1,3,2,2", 1)} bias={signed("3", 2)} dataFormatOptional="NCHW" out=FLOAT[1,3,2,2]',
+        'aclnnBiasAdd x=INT32[1,2,2,2]:1,2,3,4,5,6,7,8 bias=INT32[2]:10,-20 dataFormatOptional="NCHW" '
+        "out=INT32[1,2,2,2]",
+    ],
+)
+def bias_add(x, bias, form):
+    return x + (bias if form in (None, "NHWC", "NDHWC") else bias.reshape(-1, *(1,) * (x.ndim - 2)))
+
+
+# ops-math: aclnnFusedMulAddN.md
+@formula(
+    "aclnnFusedMulAddN",
+    calls=[
+        f"aclnnFusedMulAddN x1={X} x2={signed('2,3,2', 2)} x3=FLOAT[1]:-1.75 y=FLOAT[2,3,2]",
+        "aclnnFusedMulAddN x1=INT16[2]:200,2 x2=INT16[2]:1,-8 x3=INT16[1,1]:-3 y=INT16[2]",
+    ],
+)
+def fused_mul_add(x1, x2, x3):
+    return x1 * x3.item() + x2
+
+
+# ops-math: aclnnAxpyV2.md
+@formula(
+    "aclnnAxpyV2",
+    calls=[
+        f"aclnnAxpyV2 self={X} other={signed('2,3,2', 2)} alpha=FLOAT[1]:-1.2 out=FLOAT[2,3,2]",
+        "aclnnAxpyV2 self=INT32[2]:1,2 other=INT32[2]:3,-4 alpha=INT32[]:5 out=INT32[2]",
+    ],
+)
+def axpy(x, y, alpha):
+    return x + alpha.item() * y
+
+
+# ops-math: experimental/math/add_mat_mat_elements/README.md, add_mat_mat_elements_plus/README.md
+@formula(
+    "aclnnAddMatMatElements",
+    calls=[
+        f"aclnnAddMatMatElements a={X} b={signed('2,3,2', 2)} c={signed('2,3,2', 3)} alpha=FLOAT(-0.75) "
+        "beta=FLOAT(3.5) cOut=FLOAT[2,3,2]"
+    ],
+)
+def add_mat_mat_elements(a, b, c, alpha, beta):
+    return c * beta + alpha * a * b
+
+
+@formula(
+    "aclnnAddMatMatElementsPlus",
+    calls=[
+        f"aclnnAddMatMatElementsPlus c={signed('3', 1)} a={signed('2,1', 2)} b=FLOAT[1]:1.75 beta=FLOAT[1]:-3 "
+        "alpha=FLOAT[1,1]:0.625 cOut=FLOAT[2,3]"
+    ],
+)
+def add_mat_mat_elements_plus(c, a, b, beta, alpha):
+    return add_mat_mat_elements(a, b, c, alpha.item(), beta.item())
+
+
+# ops-math: aclnnMaskedScale.md
+@formula(
+    "aclnnMaskedScale",
+    calls=[
+        f"aclnnMaskedScale self={X} mask={mask} scale=-1.5 out=FLOAT[2,3,2]"
+        for mask in ("INT8[2,3,2]:1,0,2,1,-1,1,0,1,1,3,1,1", signed("2,3,2", 4))
+    ],
+)
+def masked_scale(x, mask, scale):
+    return x * mask * scale
+
+
+# ops-math: aclnnAssignSub.md
+@formula(
+    "aclnnAssignSub",
+    calls=[
+        f"aclnnAssignSub var={X} value={signed('2,3,2', 2)} varOut=FLOAT[2,3,2]",
+        "aclnnAssignSub var=INT8[3]:5,-18,7 value=INT8[3]:3,1,70 varOut=INT8[3]",
+    ],
+)
+def assign_sub(var, value):
+    return var - value

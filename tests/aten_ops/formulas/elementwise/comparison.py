@@ -138,3 +138,27 @@ def sign(self):
 )
 def signbit(self):
     return np.signbit(np.asarray(self, np.float64))
+
+
+# ops-math: experimental/math/approximate_equal/README.md
+@formula(
+    "aclnnApproximateEqual",
+    calls=[
+        "aclnnApproximateEqual x1=FLOAT[5]:1,1,1,2,3 x2=FLOAT[5]:1.25,1.5,0.25,2,4 tolerance=0.5 y=BOOL[5]",
+        "aclnnApproximateEqual x1=FLOAT[2]:1,2 x2=FLOAT[2]:1,3 tolerance=0 y=BOOL[2]",
+    ],
+)
+def approximate_equal(x, y, tolerance):
+    return np.abs(x - y) < tolerance
+
+
+# ops-math: aclnnIsInf.md
+@formula(
+    "aclnnIsInf",
+    calls=[
+        "aclnnIsInf x=FLOAT[2,4]:inf,0,nan,-3.4e38,-2,1e-45,-inf,inf out=BOOL[2,4]",
+        "aclnnIsInf x=INT32[2]:1,2 out=BOOL[2]",
+    ],
+)
+def is_inf(x):
+    return np.abs(x) == np.inf

@@ -33,3 +33,12 @@ def polar(magnitude, angle):
 )
 def angle(self):
     return np.where(np.isnan(self), np.nan, np.where(self < 0, np.pi, 0))
+
+
+# ops-math: aclnnReal.md
+@formula(
+    "aclnnReal",
+    calls=["aclnnReal self=COMPLEX64[2,2]:1,-2,3.5,4 out=FLOAT[2,2]", "aclnnReal self=COMPLEX128[2]:1,2 out=DOUBLE[2]"],
+)
+def real(self):
+    return self.real

@@ -45,12 +45,16 @@ def floor_divide(self, other):
     return np.floor(self / other)
 
 
+# ops-math: aclnnDivV3.md, whose quotients of integers are rounded in mode 0, too (towards 0).
 @formula(
     "aclnnDivMod",
     "aclnnInplaceDivMod",
     "aclnnDivMods",
     "aclnnInplaceDivMods",
+    "aclnnDivV3",
     calls=[
+        *[f"aclnnDivV3 {FLOATS} mode={mode} out=FLOAT[2,4]" for mode in (0, 1, 2)],
+        *[f"aclnnDivV3 {INTEGERS} mode={mode} out=INT32[2,4]" for mode in (1, 2)],
         *[call for mode in (0, 1, 2) for call in calls_of("DivMod", f"{FLOATS} mode={mode}")],
         *[call for mode in (1, 2) for call in calls_of("DivMod", f"{INTEGERS} mode={mode}", "INT32[2,4]")],
         f"aclnnDivMod {INTEGERS} mode=0 out=FLOAT[2,4]",
@@ -78,6 +82,65 @@ def divide_and_round(self, other, mode):
 )
 def remainder(self, other):
     return self - other * np.trunc(self / other)
+
+
+def pair(names, values):
+    first, second = names.split()
+    return f"{first}={values.removeprefix('self=').replace('other', second)}"
+
+
+# ops-math: aclnnFloorDiv.md
+@formula(
+    "aclnnFloorDiv",
+    calls=[
+        f"aclnnFloorDiv {pair('self_x self_y', values)} out={out}"
+        for values, out in ((FLOATS, "FLOAT[2,4]"), (ZEROS, "FLOAT[2,2]"), (INTEGERS, "INT32[2,4]"))
+    ],
+)
+def floor_div(x, y):
+    return np.floor(x / y)
+
+
+# ops-math: aclnnTruncateDiv.md
+@formula(
+    "aclnnTruncateDiv",
+    calls=[
+        f"aclnnTruncateDiv {pair('x1 x2', values)} out={out}"
+        for values, out in ((FLOATS, "FLOAT[2,4]"), (ZEROS, "FLOAT[2,2]"), (INTEGERS, "INT32[2,4]"))
+    ]
+    + [
+        "aclnnTruncateDiv x1=INT32[3]:7,-7,-2147483648 x2=FLOAT[3]:2,2,1 out=FLOAT[3]",
+        "aclnnTruncateDiv x1=INT64[0] x2=INT64[0] out=INT64[0]",
+    ],
+)
+def truncate_div(x, y):
+    return np.trunc(x / y)
+
+
+# ops-math: aclnnTruncateMod.md
+@formula(
+    "aclnnTruncateMod",
+    calls=[
+        f"aclnnTruncateMod {pair('x1 x2', values)} out={out}"
+        for values, out in ((FLOATS, "FLOAT[2,4]"), (INTEGERS, "INT32[2,4]"))
+    ],
+)
+def truncate_mod(x, y):
+    return remainder(x, y)
+
+
+# ops-math: aclnnRealDiv.md. Integers are truncated.
+@formula(
+    "aclnnRealDiv",
+    calls=[
+        f"aclnnRealDiv {FLOATS} out=FLOAT[2,4]",
+        f"aclnnRealDiv {ZEROS} out=FLOAT[2,2]",
+        f"aclnnRealDiv {INTEGERS} out=INT32[2,4]",
+        "aclnnRealDiv self=BOOL[2]:1,0 other=BOOL[2]:1,1 out=FLOAT[2]",
+    ],
+)
+def real_div(x, y):
+    return np.trunc(x / y) if x.dtype == np.int64 else x / y
 
 
 @formula(

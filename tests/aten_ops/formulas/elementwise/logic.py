@@ -66,6 +66,23 @@ def bits(other):
     return np.asarray(other).astype(np.int64)
 
 
+# ops-math: aclnnBitwiseAndTensorOut&aclnnInplaceBitwiseAndTensorOut.md
+@formula(
+    "aclnnBitwiseAndTensorOut",
+    "aclnnInplaceBitwiseAndTensorOut",
+    calls=[
+        f"aclnnBitwiseAndTensorOut {BITS} out=INT32[2,4]",
+        f"aclnnBitwiseAndTensorOut {TRUTHS} out=BOOL[2,4]",
+        "aclnnBitwiseAndTensorOut self=INT16[2]:6,5 other=INT64[2]:3,4 out=INT64[2]",
+        f"aclnnInplaceBitwiseAndTensorOut {BITS}",
+        f"aclnnInplaceBitwiseAndTensorOut {TRUTHS}",
+        "aclnnInplaceBitwiseAndTensorOut self=INT8[2]:6,5 other=INT8[1]:3",
+    ],
+)
+def bitwise_and_out(self, other):
+    return self & other
+
+
 @formula(
     "aclnnBitwiseAndTensor",
     "aclnnInplaceBitwiseAndTensor",

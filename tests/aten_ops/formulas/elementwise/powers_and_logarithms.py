@@ -151,3 +151,12 @@ def xlog1py(x, y):
 )
 def square(self):
     return self**2
+
+
+# ops-math: aclnnSqrtBackward.md
+@formula(
+    "aclnnSqrtBackward",
+    calls=["aclnnSqrtBackward y=FLOAT[2,3]:2,0,0.5,0,3,7 dy=FLOAT[2,3]:8,0,1,-2,-0.75,nan z=FLOAT[2,3]"],
+)
+def sqrt_backward(y, dy):
+    return np.where(dy == 0, 0, dy / 2 / y)

@@ -40,7 +40,22 @@ def sinc(self):
     return np.where(self == 0, 1, np.sin(np.pi * self) / (np.pi * self))
 
 
-@formula("aclnnAsin", "aclnnInplaceAsin", calls=calls("Asin", *SINES))
+def calls_xy(operator, names, *values):
+    """The calls of a gradient: the names are those of the given gradient, of the other input and of the output."""
+    dy, x, out = names.split()
+    gradient = f"{dy}=FLOAT[2,4]:0.5,-1.25,2,0.75,-1.5,3,1.75,-0.25"
+    return [f"aclnn{operator} {gradient} {x}=FLOAT[2,4]:{each} {out}=FLOAT[2,4]" for each in values]
+
+
+# ops-math: experimental/math/asin_with_agent/README.md
+@formula(
+    *("aclnnAsin", "aclnnInplaceAsin", "aclnnAsinWithAgent"),
+    calls=[
+        *calls("Asin", *SINES),
+        *[f"aclnnAsinWithAgent x=FLOAT[2,4]:{values} y=FLOAT[2,4]" for values in SINES],
+        "aclnnAsinWithAgent x=INT8[3]:0,1,-1 y=FLOAT[3]",
+    ],
+)
 def asin(self):
     return np.arcsin(self)
 
@@ -48,6 +63,51 @@ def asin(self):
 @formula("aclnnAcos", "aclnnInplaceAcos", calls=calls("Acos", *SINES))
 def acos(self):
     return np.arccos(self)
+
+
+# ops-math: math/acos_grad/README.md, experimental/math/acos_grad_v2/README.md, aclnnAsinGrad.md
+@formula(
+    "aclnnAcosGrad",
+    calls=[
+        *calls_xy("AcosGrad", "y_grad x x_grad", *SINES),
+        "aclnnAcosGrad y_grad=FLOAT[0] x=FLOAT[0] x_grad=FLOAT[0]",
+    ],
+)
+def acos_grad(dy, x):
+    return -dy / np.sqrt(1 - x**2)
+
+
+@formula("aclnnAcosGradV2", calls=calls_xy("AcosGradV2", "dy y z", *SINES))
+def acos_grad_v2(x, dy):
+    return acos_grad(dy, x)
+
+
+@formula("aclnnAsinGrad", calls=calls_xy("AsinGrad", "dy y z", *SINES))
+def asin_grad(x, dy):
+    return dy / np.sqrt(1 - x**2)
+
+
+# ops-math: aclnnAcoshGrad.md, experimental/math/asinh_grad/README.md, of the functions' results
+@formula("aclnnAcoshGrad", calls=calls_xy("AcoshGrad", "dy y dx", ANGLES))
+def acosh_grad(y, dy):
+    return dy / np.sinh(y)
+
+
+@formula("aclnnAsinhGrad", calls=calls_xy("AsinhGrad", "dy y z", ANGLES))
+def asinh_grad(y, dy):
+    return dy / np.cosh(y)
+
+
+# ops-math: experimental/math/atan_grad/README.md
+@formula("aclnnAtanGrad", calls=calls_xy("AtanGrad", "dy x dx", ANGLES))
+def atan_grad(x, dy):
+    return dy / (1 + x**2)
+
+
+# ops-math: experimental/math/asinh_v2/README.md
+@formula("aclnnAsinhV2", calls=[f"aclnnAsinhV2 x=FLOAT[2,4]:{values} out=FLOAT[2,4]" for values in (ANGLES, LIMITS)])
+def asinh_v2(x):
+    return np.arcsinh(x)
 
 
 @formula("aclnnAtan", "aclnnInplaceAtan", calls=calls("Atan", ANGLES, LIMITS))

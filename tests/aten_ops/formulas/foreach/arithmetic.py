@@ -13,26 +13,42 @@ INTEGERS = "{INT32[3]:-7,2,5 INT32[2]:4,-3}"
 OTHERS = "{INT32[3]:2,-5,3 INT32[2]:-4,6}"
 
 
+RANKS = "{FLOAT[0] FLOAT[]:2.5 FLOAT[3]:0.5,0.0625,0.125}"
+INPLACE = {"Sub": ("Scalar",), "Mul": ("List", "Scalar"), "Div": ("List",)}
+
+
 def declare(name, function):
-    """Declares the operation of two lists, of a list and a number, and of a list and a number for each tensor."""
-    of_lists, of_scalar = f"aclnnForeach{name}List", f"aclnnForeach{name}ScalarV2"
-    of_numbers = f"aclnnForeach{name}ScalarList"
+    """Declares the operation of two lists, of a list and a number, and of a list and a number for each tensor.
+
+    The first version takes the number as a tensor (ops-nn: aclnnForeachAddScalar.md and the others).
+    """
+    of_lists, of_tensor, of_scalar = (f"aclnnForeach{name}{form}" for form in ("List", "Scalar", "ScalarV2"))
+    of_numbers, inplace = (
+        f"aclnnForeach{name}ScalarList",
+        [f"aclnnForeach{name}{form}Inplace" for form in INPLACE.get(name, ())],
+    )
     a = POSITIVE if name == "Pow" else A
 
     def each_tensor(first, second):
-        seconds = second if isinstance(second, list) else [second] * len(first)
+        number = second.item() if isinstance(second, np.ndarray) else second
+        seconds = second if isinstance(second, list) else [number] * len(first)
         return [function(x, y) for x, y in zip(first, seconds, strict=True)]
 
     each_tensor.__module__ = __name__
     one, two = (0.125, 0.1875) if name in ("Maximum", "Minimum") else (-0.75, 1.5)
     calls = [
+        f"{of_tensor} x={a} scalar=FLOAT[1]:{one} {OUT}",
+        f"{of_tensor} x={RANKS} scalar=FLOAT[1]:{two} out={{FLOAT[0] FLOAT[] FLOAT[3]}}",
         f"{of_scalar} x={a} scalar=DOUBLE({one}) {OUT}",
         f"{of_numbers} x={a} scalars={{DOUBLE({one}) DOUBLE({two})}} {OUT}",
+        *[f"{each} x1={a} x2={B}" if "List" in each else f"{each} x={a} scalar=FLOAT[1]:{one}" for each in inplace],
     ]
-    if name in ("Add", "Sub"):
-        formula(of_scalar, of_numbers, calls=calls)(each_tensor)
-    else:
-        formula(of_lists, of_scalar, of_numbers, calls=[f"{of_lists} x1={a} x2={B} {OUT}", *calls])(each_tensor)
+    if name != "Div":
+        calls.append(f"{of_tensor} x={INTEGERS} scalar=INT32[1]:3 out={{INT32[3] INT32[2]}}")
+    if name not in ("Add", "Sub"):
+        inplace.append(of_lists)
+        calls.append(f"{of_lists} x1={a} x2={B} {OUT}")
+    formula(of_tensor, of_scalar, of_numbers, *inplace, calls=calls)(each_tensor)
 
 
 declare("Add", lambda x, y: x + y)
@@ -45,39 +61,69 @@ declare("Minimum", np.minimum)
 
 
 @formula(
+    "aclnnForeachAddList",
+    "aclnnForeachAddListInplace",
     "aclnnForeachAddListV2",
     calls=[
+        f"aclnnForeachAddList x1={A} x2={B} alpha=FLOAT[1]:-1.5 {OUT}",
+        f"aclnnForeachAddList x1={INTEGERS} x2={OTHERS} alpha=INT32[1]:-3 out={{INT32[3] INT32[2]}}",
+        # alpha keeps the precision of FLOAT.
+        "aclnnForeachAddList x1={BFLOAT16[2]:1,2} x2={BFLOAT16[2]:-1,-2} alpha=FLOAT[1]:1.0039 out={BFLOAT16[2]}",
+        f"aclnnForeachAddListInplace x1={A} x2={B} alpha=FLOAT[]:-1.5",
         f"aclnnForeachAddListV2 x1={A} x2={B} alpha=DOUBLE(-1.5) {OUT}",
         f"aclnnForeachAddListV2 x1={INTEGERS} x2={OTHERS} alpha=INT64(-3) out={{INT32[3] INT32[2]}}",
     ],
 )
 def add_list(first, second, alpha):
-    return [x + alpha * y for x, y in zip(first, second, strict=True)]
+    return [x + np.asarray(alpha).item() * y for x, y in zip(first, second, strict=True)]
 
 
 @formula(
+    "aclnnForeachSubList",
+    "aclnnForeachSubListInplace",
     "aclnnForeachSubListV2",
     calls=[
+        f"aclnnForeachSubList x1={A} x2={B} alpha=FLOAT[1]:-1.5 {OUT}",
+        f"aclnnForeachSubList x1={INTEGERS} x2={OTHERS} alpha=INT32[1]:-3 out={{INT32[3] INT32[2]}}",
+        # alpha keeps the precision of FLOAT.
+        "aclnnForeachSubList x1={BFLOAT16[2]:1,2} x2={BFLOAT16[2]:1,2} alpha=FLOAT[1]:1.0039 out={BFLOAT16[2]}",
+        f"aclnnForeachSubListInplace x1={A} x2={B} alpha=FLOAT[]:-1.5",
         f"aclnnForeachSubListV2 x1={A} x2={B} alpha=DOUBLE(-1.5) {OUT}",
         f"aclnnForeachSubListV2 x1={INTEGERS} x2={OTHERS} alpha=INT64(-3) out={{INT32[3] INT32[2]}}",
     ],
 )
 def sub_list(first, second, alpha):
-    return [x - alpha * y for x, y in zip(first, second, strict=True)]
+    return [x - np.asarray(alpha).item() * y for x, y in zip(first, second, strict=True)]
 
 
+# A number for all, or for each triple of tensors (ops-nn: aclnnForeachAddcmulScalar.md, ...List.md, ...ScalarList.md).
 @formula(
-    "aclnnForeachAddcmulScalarV2", calls=[f"aclnnForeachAddcmulScalarV2 x1={A} x2={B} x3={C} scalar=DOUBLE(-1.5) {OUT}"]
+    *(f"aclnnForeachAddcmul{form}" for form in ("List", "Scalar", "ScalarList", "ScalarV2")),
+    calls=[
+        f"aclnnForeachAddcmulScalarV2 x1={A} x2={B} x3={C} scalar=DOUBLE(-1.5) {OUT}",
+        f"aclnnForeachAddcmulScalar x1={A} x2={B} x3={C} scalar=FLOAT[1]:-1.5 {OUT}",
+        f"aclnnForeachAddcmulList x1={A} x2={B} x3={C} scalars=FLOAT[2]:-1.5,0.75 {OUT}",
+        f"aclnnForeachAddcmulScalarList x1={A} x2={B} x3={C} scalars=FLOAT[2]:-1.5,0.75 {OUT}",
+    ],
 )
-def addcmul(first, second, third, scalar):
-    return [x + scalar * y * z for x, y, z in zip(first, second, third, strict=True)]
+def addcmul(first, second, third, scale):
+    scales = np.broadcast_to(scale, len(first))
+    return [x + s * y * z for x, y, z, s in zip(first, second, third, scales, strict=True)]
 
 
+# A number for all, or for each triple of tensors (ops-nn: aclnnForeachAddcdivScalar.md, ...List.md, ...ScalarList.md).
 @formula(
-    "aclnnForeachAddcdivScalarV2", calls=[f"aclnnForeachAddcdivScalarV2 x1={A} x2={B} x3={C} scalar=DOUBLE(-1.5) {OUT}"]
+    *(f"aclnnForeachAddcdiv{form}" for form in ("List", "Scalar", "ScalarList", "ScalarV2")),
+    calls=[
+        f"aclnnForeachAddcdivScalarV2 x1={A} x2={B} x3={C} scalar=DOUBLE(-1.5) {OUT}",
+        f"aclnnForeachAddcdivScalar x1={A} x2={B} x3={C} scalar=FLOAT[1]:-1.5 {OUT}",
+        f"aclnnForeachAddcdivList x1={A} x2={B} x3={C} scalars=FLOAT[2]:-1.5,0.75 {OUT}",
+        f"aclnnForeachAddcdivScalarList x1={A} x2={B} x3={C} scalars=FLOAT[2]:-1.5,0.75 {OUT}",
+    ],
 )
-def addcdiv(first, second, third, scalar):
-    return [x + scalar * y / z for x, y, z in zip(first, second, third, strict=True)]
+def addcdiv(first, second, third, scale):
+    scales = np.broadcast_to(scale, len(first))
+    return [x + s * y / z for x, y, z, s in zip(first, second, third, scales, strict=True)]
 
 
 @formula(

@@ -13,6 +13,10 @@ OUT = "out={FLOAT[2,2] FLOAT[3]}"
 INTEGERS = "INT32[5]:-3,2,0,5,-1"
 
 
+# ops-nn: aclnnForeachACosInplace.md, aclnnForeachLogInplace.md
+INPLACE = {"Acos": "ACos", "Log": "Log"}
+
+
 def declare(name, function, values=VALUES, integers=False):
     """Declares the function of every tensor of a list."""
 
@@ -23,7 +27,9 @@ def declare(name, function, values=VALUES, integers=False):
     calls = [f"aclnnForeach{name} x={values} {OUT}"]
     if integers:
         calls.append(f"aclnnForeach{name} x={{{INTEGERS}}} out={{INT32[5]}}")
-    formula(f"aclnnForeach{name}", calls=calls)(each_tensor)
+    inplace = [f"aclnnForeach{INPLACE[name]}Inplace"] if name in INPLACE else []
+    calls += [f"{each} x={values}" for each in inplace]
+    formula(f"aclnnForeach{name}", *inplace, calls=calls)(each_tensor)
 
 
 declare("Abs", np.abs, integers=True)
@@ -57,17 +63,30 @@ def zero(tensors):
     return [np.zeros(x.shape) for x in tensors]
 
 
+HALVES = "{FLOAT[2,2]:-2.5,-1.5,0.49999997,0.75 FLOAT[5]:-0.5,0.5,1.5,2.5,-6.25}"
+
+
+# ops-nn: aclnnForeachRoundOffNumber.md; mode 7 as in the row's note
 @formula(
+    "aclnnForeachRoundOffNumber",
     "aclnnForeachRoundOffNumberV2",
-    calls=[f"aclnnForeachRoundOffNumberV2 x={VALUES} roundMode=INT64({mode}) {OUT}" for mode in (1, 2, 3, 4, 5, 7)],
+    calls=[
+        *[f"aclnnForeachRoundOffNumberV2 x={VALUES} roundMode=INT64({mode}) {OUT}" for mode in (1, 2, 3, 4, 5, 7)],
+        *[
+            f"aclnnForeachRoundOffNumber x={HALVES} roundMode=INT8[1]:{mode} out={{FLOAT[2,2] FLOAT[5]}}"
+            for mode in (0, 1, 2, 3, 4, 5, 7)
+        ],
+        "aclnnForeachRoundOffNumber x={INT16[3]:3,-4,7} roundMode=INT8[1]:2 out={INT16[3]}",
+    ],
 )
 def round_off_number(tensors, mode):
     functions = {
-        1: np.round,  # halves to even
+        0: np.round,  # halves to even
+        1: np.round,
         2: np.floor,
         3: np.ceil,
         4: lambda x: np.sign(x) * np.floor(np.abs(x) + 0.5),  # halves away from 0
         5: np.trunc,
         7: lambda x: x - np.trunc(x),
     }
-    return [functions[int(mode)](x) for x in tensors]
+    return [functions[int(np.asarray(mode).item())](x) for x in tensors]

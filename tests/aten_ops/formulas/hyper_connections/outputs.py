@@ -61,3 +61,26 @@ def sinkhorn(x, eps, iterations):
         norms.append(norms[-1] / np.expand_dims(sums[-1], dim))
     kept = (np.pad(each := np.stack(of), [(0, 0)] * (each.ndim - 1) + [(0, 8 - x.shape[-1])]) for of in (norms, sums))
     return norms[-1], *(each.flatten() for each in kept)
+
+
+# ops-transformer: aclnnMhcSinkhornBackward.md. Odd steps divided columns, even ones rows; the first was softmax + eps.
+@formula(
+    "aclnnMhcSinkhornBackward",
+    calls=[
+        "aclnnMhcSinkhornBackward gradY=FLOAT[2,4,4]:3,-5,2,-7,6,-1,4 norm=FLOAT[256] sum=FLOAT[64]:0.5,1.25,2,0.75,1 out=FLOAT[2,4,4]",
+        "aclnnMhcSinkhornBackward gradY=FLOAT[1,1,6,6]:3,-5,2,-7,6,-1,4 norm=FLOAT[192] sum=FLOAT[32]:0.5,1.25,2 out=FLOAT[1,1,6,6]",
+    ],
+    error=5e-6,  # differences of gradients cancel
+)
+def mhc_sinkhorn_backward(grad, norm, total):
+    n = grad.shape[-1]
+    current = grad.reshape(-1, n, n)
+    steps = total.size // (len(current) * 8)
+    norms = norm.reshape(steps, len(current), n, 8)[..., :n]
+    totals = total.reshape(steps, len(current), 8)[..., :n]
+    for step in range(steps - 1, 0, -1):
+        axis = -2 if step % 2 else -1
+        along = (current * norms[step]).sum(axis, keepdims=True)
+        current = (current - along) / np.expand_dims(totals[step], axis)
+    along = (current * norms[0]).sum(-1, keepdims=True)
+    return ((current - along) * norms[0]).reshape(grad.shape)

@@ -12,9 +12,58 @@ def embedding(weight, indices):
     return weight[indices]
 
 
+WEIGHT = "FLOAT[5,2]:0.5,-1,2,-3.5,4,-5,6,-7,8.25,-9"
+
+
+# ops-nn: aclnnEmbeddingBag.md, the shapes of Atlas A2. The numbers in paddingIdx are left out of a bag.
+@formula(
+    "aclnnEmbeddingBag",
+    calls=[
+        f"aclnnEmbeddingBag weight={WEIGHT} indices=INT64[6]:0,4,2,1,2,3 offsets=INT32[{len(offsets)}]:"
+        f"{','.join(map(str, offsets))} scaleGradByFreq=false mode={mode} sparse=false perSampleWeights={weights} "
+        f"includeLastOffset={last} paddingIdx={padding} output=FLOAT[3,2] offset2bag=INT64[6] bagSize=INT64[3] "
+        f"maxIndices=INT64[3{',2' if mode == 2 else ''}]"
+        for mode, offsets, weights, last, padding in (
+            *((mode, (0, 2, 2), "null", "false", -1) for mode in (0, 1, 2)),
+            *((mode, (0, 2, 5, 6), "null", "true", 2) for mode in (0, 1, 2)),
+            (0, (0, 2, 5), "FLOAT[6]:1,2,3,-4,0.5,7", "false", -1),
+        )
+    ]
+    + [
+        f"aclnnEmbeddingBag weight={WEIGHT} indices=INT64[0] offsets=INT64[2]:0,0 scaleGradByFreq=false mode=0 "
+        "sparse=false perSampleWeights=null includeLastOffset=false paddingIdx=-1 output=FLOAT[2,2] "
+        "offset2bag=INT64[0] bagSize=INT64[2] maxIndices=INT64[2]"
+    ],
+)
+def embedding_bag(weight, indices, offsets, _scale, mode, _sparse, weights, has_last, padding):
+    starts = offsets[:-1] if has_last else offsets
+    ends = offsets[1:] if has_last else [*offsets[1:], len(indices)]
+    output = np.zeros((len(starts), weight.shape[1]))
+    largest = np.zeros(output.shape if mode == 2 else len(starts), np.int64)
+    bags, sizes = np.zeros(len(indices), np.int64), np.zeros(len(starts), np.int64)
+    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        bags[start:end] = i
+        places = [place for place in range(start, end) if indices[place] != padding]
+        sizes[i] = len(places)
+        if places:
+            rows = weight[indices[places]] * (1 if weights is None else weights[places, None])
+            output[i] = (rows.sum(0), rows.mean(0), rows.max(0))[mode]
+            if mode == 2:
+                largest[i] = indices[places][rows.argmax(0)]
+    return output, bags, sizes, largest
+
+
+# ops-nn: aclnnEmbeddingDenseGrad.md
 @formula(
     "aclnnEmbeddingDenseBackward",
+    "aclnnEmbeddingDenseGrad",
     calls=[
+        "aclnnEmbeddingDenseGrad grad=FLOAT[0,2] indices=INT32[0] numWeights=1 paddingIdx=-1 scaleGradByFreq=true "
+        "y=FLOAT[1,2]",
+        "aclnnEmbeddingDenseGrad grad=FLOAT[5,2] indices=INT32[5]:1,0,1,2,1 numWeights=3 paddingIdx=-1 "
+        "scaleGradByFreq=true y=FLOAT[3,2]",
+        "aclnnEmbeddingDenseGrad grad=FLOAT[4,2] indices=INT64[4]:2,0,2,1 numWeights=3 paddingIdx=1 "
+        "scaleGradByFreq=false y=FLOAT[3,2]",
         "aclnnEmbeddingDenseBackward grad=FLOAT[5,3] indices=INT64[5]:2,0,2,1,2 numWeights=4 paddingIdx=1"
         " scaleGradByFreq=true out=FLOAT[4,3]",
         "aclnnEmbeddingDenseBackward grad=FLOAT[3,2]:1,-2,3.5,4,-5,6 indices=INT64[3]:2,0,2 numWeights=3 paddingIdx=-1"

@@ -35,6 +35,23 @@ def index_add(self, dim, index, source, alpha):
     return np.moveaxis(result, 0, dim)
 
 
+# ops-nn: aclnnIndexAddV2.md. In mode 0, alpha does not take part.
+@formula(
+    "aclnnIndexAddV2",
+    calls=[
+        "aclnnIndexAddV2 self=FLOAT[3,2] dim=-2 index=INT64[3]:2,0,2 source=FLOAT[3,2]:1.5,-2,3.25,-4,5,6.75 "
+        f"alpha=DOUBLE(2.5) mode={mode} out=FLOAT[3,2]"
+        for mode in (0, 1)
+    ]
+    + [
+        "aclnnIndexAddV2 self=FLOAT[2,2,3] dim=2 index=INT32[2]:2,0 source=FLOAT[2,2,2]:1.5,-2,3.25,-4,5,6.75,-7,8 "
+        "alpha=DOUBLE(-0.5) mode=1 out=FLOAT[2,2,3]",
+    ],
+)
+def index_add_v2(self, dim, index, source, alpha, mode):
+    return index_add(self, dim, index, source, 1 if mode == 0 else alpha)
+
+
 @formula(
     "aclnnIndexCopy",
     "aclnnInplaceIndexCopy",

@@ -81,6 +81,88 @@ EXTREMES = (
 )
 
 
+# ops-nn: aclnnScatterDiv.md. Quotients of integers are truncated.
+@formula(
+    "aclnnScatterDiv",
+    calls=[
+        "aclnnScatterDiv varRef=FLOAT[3,2]:1,2,3,-4,7,5 indices=INT32[2,2]:1,1,2,0 "
+        "updates=FLOAT[2,2,2]:3,2,-2,4,5,-0.5,0.75,9 useLocking=false",
+        "aclnnScatterDiv varRef=INT32[4]:-99,-7,3,13 indices=INT64[4]:0,1,1,3 updates=INT32[4]:4,2,-1,-5 "
+        "useLocking=false",
+        "aclnnScatterDiv varRef=FLOAT[2]:1,2 indices=INT64[0] updates=FLOAT[0] useLocking=false",
+    ],
+)
+def scatter_divide(var, indices, updates, use_locking):
+    return combined(var, indices, updates, lambda x, y: x / y if var.dtype == float else np.trunc(x / y))
+
+
+# ops-nn: aclnnTfScatterAdd.md. The updates are for indices of the first dimension, or else for coordinates.
+@formula(
+    "aclnnTfScatterAdd",
+    calls=[
+        "aclnnTfScatterAdd varRef=FLOAT[3,2]:1.5,-2,3,-4,5,9 indices=INT64[2,2]:2,0,2,1 "
+        "updates=FLOAT[2,2,2]:0.5,-3,7,8,-9,10,0.25,1",
+        "aclnnTfScatterAdd varRef=FLOAT[3,2]:1,-2,3,4,5,9 indices=INT32[4,2]:0,1,1,0,2,1,2,1 updates=FLOAT[4]:5,6,7,8",
+        "aclnnTfScatterAdd varRef=FLOAT[3,2]:1.5,-2,3,-4,5,9 indices=INT32[2,1]:0,2 updates=FLOAT[2,2]:5,6,7,8.5",
+        f"aclnnTfScatterAdd varRef=INT32[3,2]:{INTEGERS} indices=INT64[3]:0,2,2 updates=INT32[3,2]:7,-8,10,12,4,5",
+        "aclnnTfScatterAdd varRef=FLOAT[0] indices=INT64[0] updates=FLOAT[0]",
+    ],
+)
+def tf_scatter_add(var, indices, updates):
+    if updates.shape == (*indices.shape, *var.shape[1:]):
+        return combined(var, indices, updates, np.add)
+    return at_coordinates(var, indices, updates, np.add)
+
+
+def at_coordinates(var, indices, updates, function=lambda old, new: new):
+    """The last dimension of indices has coordinates. Those out of range are skipped."""
+    result = var.copy()
+    for place in np.ndindex(indices.shape[:-1]):
+        at = tuple(indices[place])
+        if all(0 <= i < size for i, size in zip(at, var.shape[: len(at)], strict=True)):
+            result[at] = function(result[at], updates[place])
+    return result
+
+
+# ops-nn: aclnnScatterNd.md, aclnnScatterNdUpdate.md and the row's note on indices out of range
+@formula(
+    "aclnnScatterNd",
+    "aclnnScatterNdUpdate",
+    calls=[
+        "aclnnScatterNd data=BOOL[2,2]:1,1,0,0 indices=INT64[1]:1 updates=BOOL[2]:1,0 out=BOOL[2,2]",
+        "aclnnScatterNd data=FLOAT[4,2] indices=INT64[3,1]:2,0,3 updates=FLOAT[3,2]:-7,8,9,-4,5,6 out=FLOAT[4,2]",
+        "aclnnScatterNd data=FLOAT[2,3] indices=INT32[2,2,2]:1,0,0,2,0,1,1,2 updates=FLOAT[2,2]:7,8,9,4 out=FLOAT[2,3]",
+        "aclnnScatterNdUpdate varRef=FLOAT[3,2,2] indices=INT32[2,2]:0,1,2,1 updates=FLOAT[2,2]:8,9,-7,5",
+        "aclnnScatterNdUpdate varRef=FLOAT[3,2] indices=INT32[4,2]:0,1,2,2,-1,0,2,1 updates=FLOAT[4]:8,9,-7,5",
+        "aclnnScatterNdUpdate varRef=INT8[3,2]:1,2,3,4,5,6 indices=INT64[2,1]:2,0 updates=INT8[2,2]:9,8,7,-6",
+    ],
+)
+def scatter_nd(var, indices, updates):
+    return at_coordinates(var, indices, updates)
+
+
+# ops-nn: aclnnInplaceScatterUpdate.md. An index is the start of updates[i] in data[i]; a pair is the number in data and
+# the start.
+@formula(
+    "aclnnInplaceScatterUpdate",
+    calls=[
+        f"aclnnInplaceScatterUpdate data=FLOAT[{data}]:1,2,3,4,5,6,7,8,9,10,11,12 indices=INT64{indices} "
+        f"updates=FLOAT[{updates}]:8.5,-9,20,-21,0.5,0.25,-7,13 axis={axis}"
+        for data, indices, updates, axis in (
+            *(("2,1,4", "[2]:3,0", "2,1,1", -1), ("2,3,2", "[2]:1,0", "2,2,2", 1), ("2,3,2", "[1]:1", "1,2,2", -2)),
+            *(("3,4", "[2,2]:2,1,0,2", "2,2", 1), ("2,3,2", "[]:1", "1,2,2", -2)),
+        )
+    ],
+)
+def scatter_update(data, indices, updates, axis):
+    result, axis = data.copy(), axis % data.ndim - 1
+    for i, index in enumerate(np.atleast_1d(indices)):
+        number, start = index if indices.ndim == 2 else (i, index)
+        part = np.moveaxis(updates[i], axis, 0)
+        np.moveaxis(result[number], axis, 0)[start : start + len(part)] = part
+    return result
+
+
 @formula("aclnnScatterMax", calls=[f"aclnnScatterMax {EXTREMES}"])
 def scatter_max(var, indices, updates, use_locking):
     return combined(var, indices, updates, np.maximum)
@@ -94,11 +176,12 @@ def scatter_min(var, indices, updates, use_locking):
 # Without includeSelf an element starts with the first value that reaches it; one that no value reaches stays (ops-nn:
 # aclnnScatterReduce&aclnnInplaceScatterReduce.md).
 @formula(
+    "aclnnScatterReduce",
     "aclnnInplaceScatterReduce",
     calls=[
-        f"aclnnInplaceScatterReduce selfRef=FLOAT[3,4]:1.5,-2,3.25,-4,5,-1,0.5,8,-9.5,2.25,7,-6 dim={dim} "
-        f"index=INT64[3,3]:2,0,2,0,1,2,0,0,1 src=FLOAT[3,3]:-3.5,2,6.75,-7,8.25,9,10,0.25,-12 reduce={reduce} "
-        f"includeSelf={flag}"
+        f"{name}=FLOAT[3,4]:1.5,-2,3.25,-4,5,-1,0.5,8,-9.5,2.25,7,-6 dim={dim} index=INT64[3,3]:2,0,2,0,1,2,0,0,1 "
+        f"src=FLOAT[3,3]:-3.5,2,6.75,-7,8.25,9,10,0.25,-12 reduce={reduce} includeSelf={flag}{out}"
+        for name, out in (("aclnnScatterReduce self", " out=FLOAT[3,4]"), ("aclnnInplaceScatterReduce selfRef", ""))
         for dim, reduce, flag in (
             *((0, reduce, "true") for reduce in (1, 2, 3, 4, 5)),
             *((-1, reduce, "false") for reduce in (1, 2, 3, 4, 5)),

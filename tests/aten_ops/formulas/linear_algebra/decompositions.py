@@ -76,3 +76,64 @@ def slogdet(self):
 
     values = np.array([determinant(matrix) for matrix in self])
     return np.sign(values), np.log(np.abs(values))
+
+
+# ops-math: aclnnQr.md. Its some is the reduced form.
+@formula(
+    "aclnnQr",
+    calls=[
+        f"aclnnQr self=FLOAT[2,3,3]:{MATRICES} some=true Q=FLOAT[2,3,3] R=FLOAT[2,3,3]",
+        "aclnnQr self=FLOAT[3,2]:4,1,-1,3,5,2 some=false Q=FLOAT[3,3] R=FLOAT[3,2]",
+        "aclnnQr self=FLOAT[3,2]:4,1,-1,3,5,2 some=true Q=FLOAT[3,2] R=FLOAT[2,2]",
+        "aclnnQr self=FLOAT[2,2]:1,2,3,4 some=false Q=FLOAT[2,2] R=FLOAT[2,2]",
+    ],
+    error=STEPS,
+)
+def qr_of_some(self, some):
+    return qr(self, 0 if some else 1)
+
+
+# ops-math: aclnnLogdet.md. A negative determinant has no logarithm.
+@formula(
+    "aclnnLogdet",
+    calls=[
+        f"aclnnLogdet self=FLOAT[2,3,3]:{MATRICES} out=FLOAT[2]",
+        "aclnnLogdet self=FLOAT[4,2,2]:2,0,0,3,1,2,2,4,4,0,0,1,1,2,3,4 out=FLOAT[4]",
+    ],
+    error=STEPS,
+)
+def logdet(self):
+    sign, logarithm = slogdet(self.reshape(-1, *self.shape[-2:]))
+    return (np.log(sign) + logarithm).reshape(self.shape[:-2])
+
+
+# mOut is a copy of A, which may be the same for all batches (ops-math: aclnnTriangularSolve.md).
+@formula(
+    "aclnnTriangularSolve",
+    calls=[
+        f"aclnnTriangularSolve self=FLOAT[2,3,2]:4,6,-1,2,-3.5,1,7,-2.5,0.75,3,5,-4 A=FLOAT[{shape}]:{MATRICES} "
+        f"upper={upper} transpose={transpose} unitriangular={unit} xOut=FLOAT[2,3,2] mOut=FLOAT[2,3,3]"
+        for shape, upper, transpose, unit in (
+            ("2,3,3", "true", "false", "false"),
+            ("2,3,3", "true", "true", "false"),
+            ("3,3", "false", "false", "true"),
+            ("3,3", "false", "true", "false"),
+        )
+    ],
+    error=STEPS,
+)
+def triangular_solve(self, a, upper, transpose, unit):
+    batch = np.broadcast_shapes(self.shape[:-2], a.shape[:-2])
+    size = a.shape[-1]
+    matrices = np.triu(a) if upper else np.tril(a)
+    if unit:
+        matrices = np.where(np.eye(size) == 1, 1, matrices)
+    matrices = np.swapaxes(matrices, -1, -2) if transpose else matrices
+    matrices = np.broadcast_to(matrices, (*batch, size, size))
+    x = np.broadcast_to(self, (*batch, *self.shape[-2:])).copy()
+    # Rows without unknowns come first.
+    for i in range(size)[:: -1 if upper != transpose else 1]:
+        others = np.arange(size) > i if upper != transpose else np.arange(size) < i
+        x[..., i, :] -= (matrices[..., i, others, None] * x[..., others, :]).sum(-2)
+        x[..., i, :] /= matrices[..., i, i, None]
+    return x, np.broadcast_to(a, (*batch, size, size))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas_helpers_numbers import positive, signed
 
 
 @formula(
@@ -24,3 +25,55 @@ def cdist(x1, x2, p, compute_mode):
     if np.isinf(p):
         return np.max(difference, -1, initial=0)
     return np.sum(difference**p, -1) ** (1 / p)
+
+
+# ops-math: aclnnCdistBackward.md. A distance of 0 has no gradient; the largest difference has that of the maximum.
+@formula(
+    "aclnnCdistBackward",
+    calls=[
+        f"aclnnCdistBackward grad={signed('2,3', 1)} x1={signed('2,2', 2)} x2={signed('3,2', 3)} "
+        f"cdist={positive('2,3', 4)} p={p} out=FLOAT[2,2]"
+        for p in (0, 0.5, 1, 1.5, 2, 3)
+    ]
+    + [
+        f"aclnnCdistBackward grad={signed('2,3', 1)} x1=FLOAT[2,2]:1,0.25,-3,2 x2=FLOAT[3,2]:-0.5,4,1,-2,0.5,0.125 "
+        "cdist=FLOAT[2,3]:3.75,2.25,0.5,2.5,4,3.5 p=Infinity out=FLOAT[2,2]",
+    ]
+    + [
+        "aclnnCdistBackward grad=BFLOAT16[2,2]:1,2,3,4 x1=BFLOAT16[2,1]:1,2 x2=BFLOAT16[2,1]:0,2 "
+        f"cdist=BFLOAT16[2,2]:1,1,2,0 p={p} out=BFLOAT16[2,1]"
+        for p in (2, "Infinity")
+    ]
+    + [
+        "aclnnCdistBackward grad=FLOAT16[1,1]:2 x1=FLOAT16[1,2]:1,0.25 x2=FLOAT16[1,2]:-0.50048828125,0 "
+        "cdist=FLOAT16[1,1]:1.5 p=Infinity out=FLOAT16[1,2]"
+    ],
+)
+def cdist_backward(grad, x1, x2, distances, p):
+    difference = x1[..., :, None, :] - x2[..., None, :, :]
+    size, distances = np.abs(difference), distances[..., None]
+    if p == 0:
+        shares = np.zeros(size.shape)
+    elif np.isinf(p):
+        shares = np.sign(difference) * (size == size.max(-1, keepdims=True, initial=0))
+    else:
+        powers = np.sign(difference) * np.where(size == 0, 0, size ** (p - 1))
+        shares = np.where(distances == 0, 0, powers / distances ** (p - 1))
+    return (grad[..., None] * shares).sum(-2)
+
+
+# ops-math: aclnnPdist.md, aclnnPdistForward.md. The pairs are those above the diagonal, row by row.
+@formula(
+    "aclnnPdist",
+    "aclnnPdistForward",
+    calls=[
+        call
+        for p in (0, 1, 2, 3.5, "Infinity")
+        for call in (
+            f"aclnnPdist self={signed('4,3', 1)} p={p} out=FLOAT[6]",
+            f"aclnnPdistForward self={signed('4,3', 2)} pScalar=FLOAT({p}) out=FLOAT[6]",
+        )
+    ],
+)
+def pdist(self, p):
+    return cdist(self, self, p, 0)[np.triu_indices(len(self), 1)]

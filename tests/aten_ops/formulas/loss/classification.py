@@ -218,3 +218,49 @@ def softmax_cross_entropy(features, labels):
 )
 def hinge_loss_grad(predict, target, grad):
     return np.where(1 - target * predict > 0, -target * grad, 0)
+
+
+# The derivative by target of the loss -weight (p target log(s) + (1 - target) log(1 - s)), where s = sigmoid(self), and
+# p weighs the positive class (ops-nn: aclnnBinaryCrossEntropyWithLogitsTargetBackward.md).
+@formula(
+    "aclnnBinaryCrossEntropyWithLogitsTargetBackward",
+    calls=[
+        f"aclnnBinaryCrossEntropyWithLogitsTargetBackward gradOutput={grad} self={LOGITS} target={TARGET} "
+        f"weightOptional={weight} posWeightOptional={positive} reduction={r} gradTarget=FLOAT[2,4]"
+        for r, grad, weight, positive in (
+            (0, GRAD, "null", "null"),
+            (1, "FLOAT[1]:3", WEIGHT, "FLOAT[1]:4"),
+            (2, GRAD, CLASSES, CLASSES),
+        )
+    ],
+)
+def cross_entropy_with_logits_of_target(grad, self, target, weight, positive, reduction):
+    of_one, of_zero = -np.log1p(np.exp(-self)), -np.log1p(np.exp(self))
+    derivative = (1 if weight is None else weight) * (of_zero - (1 if positive is None else positive) * of_one)
+    return gradient(derivative, grad, reduction)
+
+
+@formula("aclnnHingeLoss", calls=[f"aclnnHingeLoss predict={LOGITS} target={SIGNS} loss=FLOAT[2,4]"])
+def hinge_loss(predict, target):
+    """ops-nn: aclnnHingeLoss.md."""
+    return np.maximum(0, 1 - target * predict)
+
+
+# ops-nn: aclnnHingeEmbeddingLoss.md.
+@formula(
+    "aclnnHingeEmbeddingLoss",
+    calls=[
+        f"aclnnHingeEmbeddingLoss input={LOGITS} target={SIGNS} margin=1.5 reduction={reduction} loss={out}"
+        for reduction, out in (
+            ('"none"', "FLOAT[2,4]"),
+            ('"sum"', "FLOAT[1]"),
+            ('"mean"', "FLOAT[1]"),
+            ("null", "FLOAT[1]"),
+        )
+    ],
+)
+def hinge_embedding_loss(x, target, margin, reduction):
+    losses = np.where(target == 1, x, np.maximum(0, margin - x))
+    if reduction == "none":
+        return losses
+    return np.reshape(losses.sum() if reduction == "sum" else losses.mean(), 1)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas_helpers_numbers import signed
 
 
 @formula(
@@ -19,3 +20,46 @@ def add_rms_norm_cast(x1, x2, gamma, epsilon):
     rstd = 1 / np.sqrt((x**2).mean(axes, keepdims=True) + epsilon)
     y = x * rstd * gamma
     return y, y, rstd, x
+
+
+def rms_norm(x, gamma, epsilon):
+    axes = tuple(range(x.ndim - gamma.ndim, x.ndim))
+    rstd = 1 / np.sqrt((x**2).mean(axes, keepdims=True) + epsilon)
+    return x * rstd * gamma, rstd
+
+
+@formula(
+    "aclnnFusedAddRmsNorm",
+    calls=[
+        f"aclnnFusedAddRmsNorm x1={signed('2,3', 1)} x2={signed('2,3', 2)} gamma={signed('3', 3)} epsilon=0.25 "
+        "scale=0.5 yOut=FLOAT[2,3] rstdOut=FLOAT[2,1] xOut=FLOAT[2,3]"
+    ],
+)
+def fused_add_rms_norm(x1, x2, gamma, epsilon, scale):
+    """ops-nn: aclnnFusedAddRmsNorm.md."""
+    x = x1 * scale + x2
+    return *rms_norm(x, gamma, epsilon), x
+
+
+@formula(
+    "aclnnInplaceAddRmsNorm",
+    calls=[
+        f"aclnnInplaceAddRmsNorm x1Ref={signed('2,2,3', 1)} x2Ref={signed('2,2,3', 2)} gamma={signed('2,3', 3)} "
+        "epsilon=12.5 rstdOut=FLOAT[2,1,1]"
+    ],
+)
+def inplace_add_rms_norm(x1, x2, gamma, epsilon):
+    """ops-nn: aclnnInplaceAddRmsNorm.md, whose sum goes to x2Ref."""
+    y, rstd = rms_norm(x1 + x2, gamma, epsilon)
+    return y, x1 + x2, rstd
+
+
+@formula(
+    "aclnnGemmaRmsNorm",
+    calls=[
+        f"aclnnGemmaRmsNorm x={signed('2,3', 1)} gamma={signed('3', 2)} epsilon=12.5 yOut=FLOAT[2,3] rstdOut=FLOAT[2,1]"
+    ],
+)
+def gemma_rms_norm(x, gamma, epsilon):
+    """ops-nn: aclnnGemmaRmsNorm.md."""
+    return rms_norm(x, 1 + gamma, epsilon)

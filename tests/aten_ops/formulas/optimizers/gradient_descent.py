@@ -94,3 +94,29 @@ def adamax(var, mean, largest, power1, lr, beta1, beta2, epsilon, grad):
     new_mean = beta1 * mean + (1 - beta1) * grad
     new_largest = np.maximum(beta2 * largest, np.abs(grad))
     return var - lr / (1 - power1) * new_mean / (new_largest + epsilon), new_mean, new_largest
+
+
+# ops-nn: aclnnApplyFtrl.md. var is 0 where the new linear is not above l1.
+@formula(
+    "aclnnApplyFtrl",
+    calls=[
+        "aclnnApplyFtrl varRef=FLOAT[2,2]:-2.5,0.75,-0.5,1.5 accumRef=FLOAT[2,2]:9,0.25,4,2.5 "
+        f"linearRef=FLOAT[2,2]:1,-2,0.5,-1.5 {GRAD} lr=FLOAT[1]:0.5 l1=FLOAT[]:{l1} l2=FLOAT[1]:0.25 "
+        f"lrPower=FLOAT[1]:{power} useLocking=false"
+        for l1, power in ((1, -0.5), (2, -0.75), (0, 0))
+    ],
+)
+def ftrl(var, accum, linear, grad, lr, l1, l2, power, _use_locking):
+    new_accum = accum + grad**2
+    new_linear = linear + grad - (new_accum**-power - accum**-power) / lr * var
+    new_var = (l1 * np.sign(new_linear) - new_linear) / (new_accum**-power / lr + 2 * l2)
+    return np.where(np.abs(new_linear) > l1, new_var, 0), new_accum, new_linear
+
+
+@formula(
+    "aclnnApplyGradientDescent",
+    calls=[f"aclnnApplyGradientDescent {VAR} alpha=FLOAT[1]:0.75 delta=FLOAT[2,2]:1.25,-0.375,-3,2"],
+)
+def gradient_descent(var, alpha, delta):
+    """ops-nn: aclnnApplyGradientDescent.md."""
+    return var - alpha * delta

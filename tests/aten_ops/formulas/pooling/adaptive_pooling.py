@@ -98,3 +98,20 @@ def max_pool_2d_backward(grad, self, indices):
 )
 def max_pool_3d_backward(grad, self, indices):
     return add_at_indices(grad, self, indices, 3)
+
+
+# ops-math: aclnnGlobalAveragePool.md, aclnnGlobalMaxPool.md.
+@formula(
+    "aclnnGlobalAveragePool",
+    calls=["aclnnGlobalAveragePool self=FLOAT[2,2,3,2]:1.5,-2,3,4.5,-6,7,9 out=FLOAT[2,2,1,1]"],
+)
+def global_average_pool(self):
+    return self.mean(tuple(range(2, self.ndim)), keepdims=True)
+
+
+@formula(
+    "aclnnGlobalMaxPool",
+    calls=["aclnnGlobalMaxPool self=FLOAT[2,2,3,2]:-1.5,-2,-3,4.5,-6,-7,-9 out=FLOAT[2,2,1,1]"],
+)
+def global_max_pool(self):
+    return self.max(tuple(range(2, self.ndim)), keepdims=True)

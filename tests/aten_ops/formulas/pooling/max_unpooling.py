@@ -19,3 +19,53 @@ def max_unpool_2d(self, indices, output_size):
     for place in np.ndindex(self.shape):
         result[(*place[:-2], indices[place])] = self[place]
     return result.reshape(*self.shape[:-2], *output_size)
+
+
+OF_3D = "indices=INT32[2,1,1,2]:5,0,2,3 outputSize=[2,1,3] stride=[1,1,1] padding=[0,0,0]"
+
+
+# ops-nn: aclnnMaxUnpool3d.md.
+@formula(
+    "aclnnMaxUnpool3d",
+    calls=[
+        f"aclnnMaxUnpool3d self=FLOAT[2,1,1,2]:1.5,-2,3.25,-4 {OF_3D} outRef=FLOAT[2,2,1,3]",
+        f"aclnnMaxUnpool3d self=FLOAT[1,2,1,1,2]:1.5,-2,3.25,-4 {OF_3D.replace('2[2', '2[1,2')} "
+        "outRef=FLOAT[1,2,2,1,3]",
+    ],
+)
+def max_unpool_3d(self, indices, output_size, _stride, _padding):
+    result = np.zeros((*self.shape[:-3], int(np.prod(output_size))), self.dtype)
+    for place in np.ndindex(self.shape):
+        result[(*place[:-3], indices[place])] = self[place]
+    return result.reshape(*self.shape[:-3], *output_size)
+
+
+def gathered(grad, indices, dims):
+    """The gradients at the indices in each plane or volume."""
+    planes = grad.reshape(*grad.shape[:-dims], -1)
+    places = indices.reshape(*indices.shape[:-dims], -1)
+    return np.take_along_axis(planes, places, -1).reshape(indices.shape)
+
+
+@formula(
+    "aclnnMaxUnpool2dBackward",
+    calls=[
+        "aclnnMaxUnpool2dBackward gradOutput=FLOAT[1,2,2,3]:0,-3,-5,-8,1,2,0,7,7,-6,1,2 self=FLOAT[1,2,1,2] "
+        "indices=INT32[1,2,1,2]:5,1,2,3 outputSize=[2,3] out=FLOAT[1,2,1,2]"
+    ],
+)
+def max_unpool_2d_backward(grad, _self, indices, _output_size):
+    """ops-nn: aclnnMaxUnpool2dBackward.md."""
+    return gathered(grad, indices, 2)
+
+
+@formula(
+    "aclnnMaxUnpool3dBackward",
+    calls=[
+        "aclnnMaxUnpool3dBackward gradOutput=FLOAT[2,2,1,3]:-5,-4,-1,4,-4,3,2,-6,-3,5,6,2 self=FLOAT[2,1,1,2] "
+        f"{OF_3D} out=FLOAT[2,1,1,2]"
+    ],
+)
+def max_unpool_3d_backward(grad, _self, indices, _output_size, _stride, _padding):
+    """ops-nn: aclnnMaxUnpool3dBackward.md."""
+    return gathered(grad, indices, 3)

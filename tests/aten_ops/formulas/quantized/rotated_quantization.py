@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas_helpers_quantized import blocks_of_minifloat, call, packed_int4, to_integers
 
 VALUES = "1.5,-2,0.25,3.75,-0.5,0.875,4.25,-1.25,2,0.5,-3.5,7,0.125"
 BLOCK = 32
@@ -10,21 +11,6 @@ BLOCK = 32
 
 def half(values):
     return values.astype(np.float16).astype(np.float64)
-
-
-def packed(values):
-    """Eight numbers of 4 bits in an INT32, the first one in the lowest bits."""
-    codes = (values.astype(np.int64) & 15).reshape(*values.shape[:-1], -1, 8)
-    return np.sum(codes << 4 * np.arange(8), -1).astype(np.uint32).view(np.int32)
-
-
-def blocks_of_float4(rows):
-    """Elements of FLOAT4_E2M1, and a power of two for each 32 of them, which FLOAT8_E8M0 holds."""
-    blocks = rows.reshape(len(rows), -1, BLOCK)
-    exponents = np.floor(np.log2(np.abs(blocks).max(-1, keepdims=True))) - 2
-    values = blocks / 2.0**exponents
-    unit = 2.0 ** (np.maximum(np.frexp(values)[1] - 1, 0) - 1)
-    return np.clip(np.rint(values / unit) * unit, -6, 6).reshape(rows.shape), 2.0 ** exponents.reshape(len(rows), -1, 2)
 
 
 @formula(
@@ -37,11 +23,72 @@ def blocks_of_float4(rows):
 def flat_quant(x, left, right, clip_ratio):
     product = half(left @ (half(x @ right) if right.size else x))
     scale = np.abs(product).max((1, 2)) / (7 / clip_ratio)
-    return packed(np.clip(np.rint(product / scale[:, None, None]), -8, 7)), scale
+    return packed_int4(to_integers(product / scale[:, None, None], bits=4)), scale
 
 
 @formula("aclnnFlatQuantV3")
 def flat_quant_v3(x, left, right, groups, clip_ratio, largest, list_type):
     if groups is not None:
         return flat_quant(x, left, right, clip_ratio)
-    return blocks_of_float4(half(left @ x).reshape(len(x), -1))
+    return blocks_of_minifloat(half(left @ x).reshape(len(x), -1), "FLOAT4_E2M1")
+
+
+# ops-nn: aclnnFlatQuantV2.md. With a dstTypeMax the result is FLOAT4_E2M1.
+@formula(
+    "aclnnFlatQuantV2",
+    calls=[
+        f"aclnnFlatQuantV2 x=FLOAT16[2,4,16]:{VALUES},{VALUES},90 kroneckerP1=FLOAT16[4,4]:1,0.5,-2,0.25,3,1,0,0,8"
+        f" kroneckerP2=FLOAT16[16,16]:1,-0.5,2,0.25,-1.5,0.75,0.125 clipRatio=1.0 dstTypeMax={largest}"
+        " out=FLOAT4_E2M1[2,64] quantScale=FLOAT8_E8M0[2,1,2]"
+        for largest in (6.5, 7.5, 12)
+    ],
+)
+def flat_quant_v2(x, left, right, _clip_ratio, largest):
+    product = half(left @ half(x @ right)).reshape(len(x), -1)
+    return blocks_of_minifloat(product, "FLOAT4_E2M1", algorithm=2, largest=largest)
+
+
+def bfloat16(values):
+    unit = 2.0 ** (np.frexp(values)[1] - 8)
+    return np.rint(values / unit) * unit
+
+
+ROUNDINGS = {
+    "": np.rint,
+    "rint": np.rint,
+    "floor": np.floor,
+    "round": lambda values: np.copysign(np.floor(np.abs(values) + 0.5), values),
+}
+ROTATE = "x rotation alpha axis=-1 roundMode scaleAlg=0 dstTypeMax=0.0 trans=false yOut scaleOut"
+ROTATION = ":1,-0.5,2,0.25,-1.5,0.75,0.125,-2,0.375"
+
+
+def calls_of_rotate():
+    name, x = "aclnnRotateQuant", f"BFLOAT16[2,128]:{VALUES}"
+    float4 = {"yOut": "FLOAT4_E2M1[2,128]", "scaleOut": "FLOAT8_E8M0[2,2,2]", "scaleAlg": 2, "dstTypeMax": 6.5}
+    for rotation, alpha in (("BFLOAT16[4,32,32]", "BFLOAT16[1]:0.75"), ("BFLOAT16[64,64]", "BFLOAT16[1]:1")):
+        yield call(name, ROTATE, x=x, rotation=f"{rotation}{ROTATION}", alpha=alpha, roundMode='"rint"', **float4)
+    rotation = f"BFLOAT16[32,32]{ROTATION}"
+    for mode in ("rint", "round", "floor"):
+        integers = {"yOut": "INT8[2,128]", "scaleOut": "FLOAT[2]", "roundMode": f'"{mode}"'}
+        yield call(name, ROTATE, x=x, rotation=rotation, **integers)
+    # The products of these FLOAT16 are exact in BFLOAT16, too.
+    float8 = {"yOut": "FLOAT8_E4M3FN[2,32]", "scaleOut": "FLOAT8_E8M0[2,1,2]", "scaleAlg": 1}
+    operands = {"x": f"FLOAT16[2,32]:{VALUES}", "rotation": f"FLOAT16[32,32]:2,-1{31 * ',0'}", "axis": 1}
+    yield call(name, ROTATE, **operands, roundMode='"rint"', **float8)
+
+
+# ops-nn: aclnnRotateQuant.md. The matrix units round products to the type of x, which is BFLOAT16 in these calls. The
+# algorithm tells what is no argument, the type of yOut: 2 is for FLOAT4, 1 for FLOAT8, and 0 is INT8 in these calls.
+@formula("aclnnRotateQuant", calls=[*calls_of_rotate()])
+def rotate_quant(x, rotation, alpha, _axis, mode, algorithm, largest, _transposes):
+    k = rotation.shape[-1]
+    product = bfloat16(x.reshape(-1, x.shape[-1] // k, 1, k) @ rotation).reshape(x.shape)
+    if algorithm == 0:
+        scale = np.abs(product).max(-1) / 127
+        return ROUNDINGS[mode or ""](product / scale[:, None]), scale
+    if alpha is not None and 0 < alpha[0] < 1:
+        blocks = product.reshape(*x.shape[:-1], -1, BLOCK)
+        limit = alpha[0] * np.abs(blocks).max(-1, keepdims=True)
+        product = bfloat16(np.clip(blocks, -limit, limit)).reshape(x.shape)
+    return blocks_of_minifloat(product, "FLOAT4_E2M1" if algorithm == 2 else "FLOAT8_E4M3FN", algorithm, largest)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas_helpers_mx import TYPES, cast, halves, numbers, sigmoid, single
+from tests.aten_ops.formulas_helpers_quantized import unwritten
 
 
 def gradients(grad, x, weight, origin, group_index, limit, masks_weight):
@@ -46,3 +48,67 @@ def swiglu_group_grad(*arguments):
 @formula("aclnnSwigluGroupQuantGrad", calls=calls_of("aclnnSwigluGroupQuantGrad", "FLOAT[3]", -1))
 def swiglu_group_quant_grad(*arguments):
     return gradients(*arguments, masks_weight=True)
+
+
+def weighted_swiglu(x, weight, limit):
+    gate, up = halves(x, gate_is_left=True)
+    if limit > 0:
+        gate, up = np.minimum(gate, limit), np.clip(up, -limit, limit)
+    result = gate * sigmoid(gate) * up
+    return result if weight is None else result * weight.reshape(*x.shape[:-1], 1)
+
+
+# ops-nn: aclnnSwigluGroup.md. Only as many rows are processed as the groups have.
+@formula(
+    "aclnnSwigluGroup",
+    calls=[
+        f"aclnnSwigluGroup x=FLOAT[{shape},6]:{numbers(37)} weightOptional={weight} groupIndexOptional={groups}"
+        f" clampLimit={limit} out=FLOAT[{shape},3]"
+        for shape, weight, groups, limit in (
+            ("2,2", "null", "null", -1.0),
+            ("2,2", "FLOAT[2,2]:0.75,-1.25,2,3", "INT64[2]:1,3", 0.6),
+            ("3", "FLOAT[3]:0.75,-1.25,2", "INT64[2]:1,1", 20.5),
+            ("3", "FLOAT[3,1]:0.75,-1.25,2", "INT64[1]:5", 1.5),
+        )
+    ]
+    + ["aclnnSwigluGroup x=FLOAT16[2,4] weightOptional=null groupIndexOptional=null clampLimit=-1.0 out=FLOAT16[2,2]"],
+)
+def swiglu_group(x, weight, groups, limit):
+    result = weighted_swiglu(x, weight, limit)
+    if groups is not None:
+        outside = result.reshape(-1, result.shape[-1])[int(groups.sum()) :]
+        outside[...] = unwritten(outside.shape, np.float32)
+    return result
+
+
+# ops-nn: aclnnSwigluGroupQuant.md. The document leaves the rows after those of the groups open; here they are computed
+# like the others. yOriginOut is not written in the modes 0 and 1; the calls have it in FLOAT16. The document has no
+# formula for FLOAT4.
+@formula(
+    "aclnnSwigluGroupQuant",
+    calls=[
+        f"aclnnSwigluGroupQuant x=FLOAT16[3,512]:{x} weightOptional={weight} groupIndexOptional=null scaleOptional=null"
+        f" dstType={dtype} quantMode={mode} blockSize={block} roundScale={rounds} clampLimit={limit} dstTypeMax=448.0"
+        f" outputOrigin=false yOut={out}[3,256] yScaleOut={scale} yOriginOut=FLOAT16[3,256]"
+        for x, weight, dtype, mode, block, rounds, limit, out, scale in (
+            (numbers(311), "null", 36, 0, 0, "false", 30.5, "FLOAT8_E4M3FN", "FLOAT[3,2]"),
+            (numbers(311), "FLOAT[3]:0.75,-1.25,100", 36, 0, 128, "true", -1.0, "FLOAT8_E4M3FN", "FLOAT[3,2]"),
+            (numbers(311), "FLOAT[3]:0.75,-1.25,2", 35, 0, 0, "false", 2.5, "FLOAT8_E5M2", "FLOAT[3,2]"),
+            (numbers(311), "FLOAT[3,1]:0.75,-1.25,2", 36, 1, 0, "true", 60.5, "FLOAT8_E4M3FN", "FLOAT8_E8M0[3,4,2]"),
+            (numbers(311), "FLOAT[3]:1e-6,1e-5,1e-4", 35, 1, 32, "true", -1.0, "FLOAT8_E5M2", "FLOAT8_E8M0[3,4,2]"),
+            ("0.001,-0.0015,0.0005", "null", 36, 0, 0, "false", -1.0, "FLOAT8_E4M3FN", "FLOAT[3,2]"),
+        )
+    ],
+)
+def swiglu_group_quant(x, weight, groups, scale, dtype, mode, block_size, rounds_scale, limit, largest, has_origin):
+    result = weighted_swiglu(x, weight, limit)
+    *outer, columns = result.shape
+    size = 128 if mode == 0 else 32
+    blocks = result.reshape(*outer, columns // size, size)
+    # inf and nan do not count in mode 0.
+    magnitude = np.abs(blocks) if mode == 1 else np.where(np.isfinite(blocks), np.abs(blocks), 0)
+    exact = single(np.maximum(magnitude.max(-1), 1e-4) / TYPES[dtype][-1])
+    scale = 2.0 ** np.ceil(np.log2(exact)) if rounds_scale else exact
+    y = cast(blocks / scale[..., None], dtype).reshape(result.shape)
+    of_blocks = scale if mode == 0 else scale.reshape(*outer, columns // size // 2, 2)
+    return y, of_blocks, unwritten(result.shape, np.float16)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas_helpers_mx import E2M1, cast
+from tests.aten_ops.formulas_helpers_quantized import packed_int4
 
 
 def packed(scale, offset, rounds):
@@ -42,3 +44,16 @@ def trans_quant_param_v2(scale, offset):
 )
 def trans_quant_param_v3(scale, offset, round_mode):
     return packed(scale, offset, rounds=round_mode == 1)
+
+
+# ops-nn: aclnnConvertWeightToINT4Pack.md. INT32 becomes INT4, packed in INT32; FLOAT becomes FLOAT4_E2M1.
+@formula(
+    "aclnnConvertWeightToINT4Pack",
+    calls=[
+        "aclnnConvertWeightToINT4Pack weight=INT32[2,16]:2,0,1,-5,0,0,-8,-3,5,-5,2,3,1,1,2,-3,7,-1,4"
+        " weightInt4Pack=INT32[2,2]",
+        "aclnnConvertWeightToINT4Pack weight=FLOAT[2,6]:0.5,-1,1.5,2,-3,6,0,-4,1 weightInt4Pack=FLOAT4_E2M1[2,6]",
+    ],
+)
+def convert_weight_to_int4_pack(weight):
+    return packed_int4(weight) if weight.dtype == np.int64 else cast(weight, E2M1)

@@ -14,6 +14,15 @@ def kept(mask, like):
     return bits[: like.size].reshape(like.shape)
 
 
+# ops-math: aclnnDropoutBackward.md. The gradient is unchanged where the scale is 1, and 0 where it is 0.
+@formula(
+    "aclnnDropoutBackward",
+    calls=[f"aclnnDropoutBackward gradOutput={X} mask={MASK} scale={scale} out=FLOAT[3,5]" for scale in (0, 1, 1.25)],
+)
+def dropout_backward(grad, mask, scale):
+    return grad if scale == 1 else dropout_grad(grad, mask, scale)
+
+
 @formula("aclnnDropoutV3Grad", calls=[f"aclnnDropoutV3Grad gradOutput={X} mask={MASK} scale=1.25 gradInput=FLOAT[3,5]"])
 def dropout_grad(grad, mask, scale):
     return grad * kept(mask, grad) * scale

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas_helpers_numbers import signed
 
 X = "FLOAT[2,5]:-2.5,0.75,-3,1.5,-0.5,1.25,-4,3,2,-1.75"
 INTEGERS = "INT32[5]:-3,2,5,-1,4"
@@ -89,3 +90,28 @@ def cumsum_v2(self, dim, exclusive, reverse):
 )
 def inplace_cumprod(self, dim):
     return running(lambda part: part.prod(0), self, int(dim))
+
+
+def filled(matrices, value, *, above_only):
+    """A value above the diagonal, or above and on it."""
+    return np.where(np.triu(np.ones(matrices.shape[-2:]), int(above_only)) == 1, value, matrices)
+
+
+# ops-math: aclnnExpSegsum.md, aclnnExpSegsumBackward.md
+@formula("aclnnExpSegsum", calls=["aclnnExpSegsum self=FLOAT[2,1,3]:0.5,1,-2,0.25,-0.75,1.5 out=FLOAT[2,1,3,3]"])
+def exp_segsum(self):
+    rows = np.broadcast_to(self[..., None], (*self.shape, self.shape[-1]))
+    return np.exp(filled(np.cumsum(filled(rows, 0, above_only=False), -2), -np.inf, above_only=True))
+
+
+@formula(
+    "aclnnExpSegsumBackward",
+    calls=[
+        f"aclnnExpSegsumBackward gradOutput={signed('2,1,3,3', 1)} gradSelf={signed('2,1,3,3', 2)} "
+        "gradInput=FLOAT[2,1,3]"
+    ],
+)
+def exp_segsum_backward(grad, result):
+    products = filled(grad * result, 0, above_only=False)
+    sums = np.flip(np.cumsum(np.flip(products, -2), -2), -2)
+    return filled(sums, 0, above_only=False).sum(-1)

@@ -139,3 +139,15 @@ def argmin(self, dim, keep):
 )
 def max_v2(self, dims, keep, noop_with_empty_dims):
     return self if noop_with_empty_dims and not dims else self.max(over(dims), keepdims=keep)
+
+
+# ops-math: aclnnReduceMinV2.md
+@formula(
+    "aclnnReduceMinV2",
+    calls=[
+        f"aclnnReduceMinV2 x=FLOAT[2,3]:3,1,2,-1,5,0 axes={axis} keepdims={keep} y=FLOAT{out}"
+        for axis, keep, out in ((0, 1, "[1,3]"), (0, 0, "[3]"), (1, 0, "[2]"), (1, 1, "[2,1]"))
+    ],
+)
+def reduce_min(x, axis, keep):
+    return x.min(axis, keepdims=bool(keep))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas_helpers_numbers import positive, signed
 
 X = "FLOAT[2,3,2]:-2.5,0.75,-3,1.5,-0.5,1.25,-4,3,2,-1.75,0.25,-1.5"
 INTEGERS = "INT32[2,3]:-3,2,5,-1,4,-6"
@@ -46,6 +47,47 @@ def reduce_nansum(self, dims, keep, _dtype):
 )
 def mean(self, dims, keep, _dtype):
     return self.mean(over(dims), keepdims=keep)
+
+
+# ops-math: aclnnMeanV2.md. Means of integers are truncated (the row's note).
+@formula(
+    "aclnnMeanV2",
+    calls=[
+        f"aclnnMeanV2 self={X} dim={dim} keepDim={keep} noopWithEmptyAxes={noop} out=FLOAT{out}"
+        for dim, keep, noop, out in (
+            *(("[1]", "true", "true", "[2,1,2]"), ("[0,-1]", "false", "false", "[3]")),
+            *(("[]", "false", "false", "[]"), ("[]", "true", "true", "[2,3,2]")),
+        )
+    ]
+    + [
+        f"aclnnMeanV2 self={INTEGERS} dim=[0] keepDim=false noopWithEmptyAxes=false out=INT32[3]",
+        "aclnnMeanV2 self=INT8[3]:127,127,126 dim=[0] keepDim=false noopWithEmptyAxes=false out=INT8[]",
+    ],
+)
+def mean_v2(self, dims, keep, is_left):
+    if is_left and not dims:
+        return self
+    result = self.mean(over(dims), keepdims=keep)
+    return np.trunc(result) if self.dtype == np.int64 else result
+
+
+# ops-math: aclnnReduceLogSum.md, and the row's note on data without elements
+@formula(
+    "aclnnReduceLogSum",
+    calls=[
+        f"aclnnReduceLogSum data={positive('2,3,2', 1)} axes={axes} keepDims={keep} noopWithEmptyAxes={noop} "
+        f"reduce=FLOAT{out}"
+        for axes, keep, noop, out in (
+            *(("[0]", "false", "true", "[3,2]"), ("[-1,0]", "true", "false", "[1,3,1]")),
+            *(("[]", "true", "false", "[1,1,1]"), ("[]", "true", "true", "[2,3,2]")),
+        )
+    ],
+)
+def reduce_log_sum(data, axes, keep, is_left):
+    if is_left and not axes:
+        return data
+    sums = data.sum(over(axes), keepdims=keep)
+    return np.log(sums) if data.size else np.zeros(sums.shape)
 
 
 @formula(
@@ -113,6 +155,22 @@ def variance(self, dims, correction, keep):
     sums = (distances**2).sum(over(dims), keepdims=keep)
     count = np.ones(self.shape).sum(over(dims), keepdims=keep)
     return sums / np.maximum(count - correction, 0)
+
+
+# ops-math: aclnnVar.md
+@formula(
+    "aclnnVar",
+    calls=[
+        f"aclnnVar self={X} dim={dim} unbiased={unbiased} keepdim={keep} out=FLOAT{out}"
+        for dim, unbiased, keep, out in (
+            *(("[1]", "true", "true", "[2,1,2]"), ("[0,2]", "false", "false", "[3]")),
+            *(("null", "false", "true", "[1,1,1]"), ("[]", "true", "false", "[]")),
+        )
+    ]
+    + ["aclnnVar self=FLOAT16[2,2]:1,2,3,6.5 dim=[0] unbiased=false keepdim=false out=FLOAT[2]"],
+)
+def var(self, dims, unbiased, keep):
+    return variance(self, dims, int(unbiased), keep)
 
 
 @formula(
@@ -191,3 +249,24 @@ def norm(self, p, dims, keep, _dtype=None):
 def renorm(self, p, dim, most):
     norms = norm_of(self, p, tuple(i for i in range(self.ndim) if i != dim % self.ndim), True)
     return np.where(norms > most, self / norms * most, self)
+
+
+# ops-math: aclnnGroupedBiasAddGrad.md, aclnnGroupedBiasAddGradV2.md. groupIdx has the ends of the groups, or with
+# type 1 their sizes.
+@formula(
+    "aclnnGroupedBiasAddGrad",
+    "aclnnGroupedBiasAddGradV2",
+    calls=[
+        f"aclnnGroupedBiasAddGrad gradY={signed('3,2,4', 1)} groupIdxOptional=null out=FLOAT[3,4]",
+        f"aclnnGroupedBiasAddGrad gradY={signed('6,2', 1)} groupIdxOptional=INT64[4]:1,1,4,6 out=FLOAT[4,2]",
+        f"aclnnGroupedBiasAddGradV2 gradY={signed('6,2', 1)} groupIdxOptional=INT32[3]:2,3,6 groupIdxType=0 "
+        "out=FLOAT[3,2]",
+        f"aclnnGroupedBiasAddGradV2 gradY={signed('6,2', 1)} groupIdxOptional=INT32[3]:2,1,3 groupIdxType=1 "
+        "out=FLOAT[3,2]",
+    ],
+)
+def grouped_bias_add_grad(grad, groups, group_type=0):
+    if groups is None:
+        return grad.sum(1)
+    ends = np.cumsum(groups) if group_type else groups
+    return np.stack([grad[start:end].sum(0) for start, end in zip([0, *ends[:-1]], ends, strict=True)])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.formulas_helpers_mx import E2M1, E4M3, E5M2, TYPES, cast
 
 
 @formula(
@@ -58,3 +59,36 @@ INT32 = 3
 )
 def cast_v3(x, dtype):
     return np.trunc(x) if dtype == INT32 else x
+
+
+# Codes of aclDataType.
+INT8, INT16, INT64 = 2, 6, 9
+
+
+def low_precision(x, dtype):
+    """Rounded to FLOAT8 or FLOAT4: what exceeds FLOAT8 by half a step is inf or nan; FLOAT4 is limited."""
+    half_step = {E5M2: 4096, E4M3: 16, E2M1: np.inf}[dtype]
+    excess, largest = np.abs(x) - TYPES[dtype][3], cast(x, dtype)
+    if dtype == E5M2:
+        return np.where(excess >= half_step, np.copysign(np.inf, x), largest)
+    return np.where(excess > half_step, np.nan, largest)
+
+
+# ops-math: aclnnCast.md, and the types' definitions
+@formula(
+    "aclnnCast",
+    calls=[
+        "aclnnCast self=FLOAT[2,4]:-1.75,2.5,3.25,-7.5,8,0.99,11,-0.5 dtype=3 out=INT32[2,4]",
+        "aclnnCast self=INT32[2,3]:-1,20,3,-7,8,-1234 dtype=0 out=FLOAT[2,3]",
+        "aclnnCast self=FLOAT16[4]:1.0,0.3,70000,-2.75 dtype=35 out=FLOAT8_E5M2[4]",
+        "aclnnCast self=FLOAT8_E4M3FN[3]:1.125,-448,0.5 dtype=0 out=FLOAT[3]",
+        "aclnnCast self=FLOAT[4]:0.25,1.5,-6,2.4 dtype=40 out=FLOAT4_E2M1[4]",
+        "aclnnCast self=FLOAT[4]:464,465,-448,-inf dtype=36 out=FLOAT8_E4M3FN[4]",
+        "aclnnCast self=FLOAT[6]:1.0,0.3,500,-2.25,1e-5,nan dtype=36 out=FLOAT8_E4M3FN[6]",
+        "aclnnCast self=INT32[4]:-8,7,0,3 dtype=29 out=INT4[4]",
+    ],
+)
+def to_type(x, dtype):
+    if dtype in (E5M2, E4M3, E2M1):
+        return low_precision(x, dtype)
+    return np.trunc(x) if dtype in (INT8, INT16, INT32, INT64) else x

@@ -79,3 +79,12 @@ def diag(self, diagonal):
 )
 def diag_flat(self, diagonal):
     return np.diag(self.reshape(-1), diagonal)
+
+
+# ops-math: aclnnDiagPart.md
+@formula(
+    "aclnnDiagPart",
+    calls=["aclnnDiagPart x=INT32[3,3]:5,-4,3,-2,1,8,-9,4,7 y=INT32[3]", "aclnnDiagPart x=INT32[0,0] y=INT32[0]"],
+)
+def diag_part(x):
+    return np.array([x[i, i] for i in range(len(x))])

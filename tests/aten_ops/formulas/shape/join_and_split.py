@@ -49,3 +49,22 @@ def split_tensor(self, size, dim):
     count = self.shape[dim]
     starts = range(0, max(count, 1), max(size, 1))
     return [np.take(self, np.arange(start, min(start + size, count)), dim) for start in starts]
+
+
+# ops-math: aclnnChunkCat.md. The last chunks are filled up with zeros.
+@formula(
+    "aclnnChunkCat",
+    calls=[
+        "aclnnChunkCat tensors={FLOAT[3,2]:1,2,3,4,5,6 FLOAT[2]:-4,5.5} dim=0 numChunks=2 out=FLOAT[2,5]",
+        "aclnnChunkCat tensors={FLOAT[5,2] FLOAT[3]:-1,2,3 FLOAT[4,1]:7,-8,9,6.5} dim=0 numChunks=3 out=FLOAT[3,7]",
+        "aclnnChunkCat tensors={FLOAT16[1]:1 FLOAT16[0]} dim=0 numChunks=2 out=FLOAT[2,1]",
+    ],
+)
+def chunk_cat(tensors, dim, count):
+    parts = []
+    for tensor in tensors:
+        missing = -tensor.shape[dim] % count
+        whole = np.pad(tensor, [(0, missing if d == dim % tensor.ndim else 0) for d in range(tensor.ndim)])
+        before = whole.shape[: dim % tensor.ndim]
+        parts.append(whole.reshape(*before, count, whole.size // max(int(np.prod(before)) * count, 1)))
+    return np.concatenate(parts, -1)

@@ -75,13 +75,36 @@ def replication_pad_backward(grad, self, padding):
     return summed(grad, self, padding, replicated)
 
 
+def wrapped(position, size):
+    return position % size
+
+
+# ops-math: aclnnCircularPad2d.md, aclnnCircularPad2dBackward.md, aclnnCircularPad3dBackward.md
 @formula(
+    "aclnnCircularPad2d",
     "aclnnCircularPad3d",
     calls=[
+        "aclnnCircularPad2d self=FLOAT[1,1,3,3]:0,1,2,3,4,5,6,7,8 padding=[2,2,1,2] out=FLOAT[1,1,6,7]",
+        "aclnnCircularPad2d self=INT32[2,2,3]:5,-4,3,-2,1,9,8,-7,6,10,-11,12 padding=[1,0,0,1] out=INT32[2,3,4]",
+    ]
+    + [
         f"aclnnCircularPad3d self={dtype}[1,2,2,3]:5,-4,3,-2,1,9,8,-7,6,10,-11,12 padding=[2,1,1,0,0,1] "
         f"out={dtype}[1,3,3,6]"
         for dtype in ("FLOAT", "INT32")
     ],
 )
 def circular_pad(self, padding):
-    return padded(self, padding, lambda position, size: position % size)
+    return padded(self, padding, wrapped)
+
+
+@formula(
+    "aclnnCircularPad2dBackward",
+    "aclnnCircularPad3dBackward",
+    calls=[
+        "aclnnCircularPad2dBackward gradOutput=FLOAT[2,4,7] self=FLOAT[2,3,5] padding=[1,1,0,1] gradInput=FLOAT[2,3,5]",
+        "aclnnCircularPad3dBackward gradOutput=FLOAT[1,3,3,3] self=FLOAT[1,2,2,2] padding=[1,0,0,1,0,1] "
+        "gradInput=FLOAT[1,2,2,2]",
+    ],
+)
+def circular_pad_backward(grad, self, padding):
+    return summed(grad, self, padding, wrapped)

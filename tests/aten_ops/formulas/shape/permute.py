@@ -65,3 +65,17 @@ def confusion_transpose(x, perm, shape, transpose_first):
 @formula("aclnnFlatten", calls=[f"aclnnFlatten self=FLOAT[2,3,2]:{X} axis=2 out=FLOAT[6,2]"])
 def flatten(self, axis):
     return self.reshape(np.prod(self.shape[:axis], dtype=int), np.prod(self.shape[axis:], dtype=int))
+
+
+# ops-nn: index/data_format_dim_map/README.md. A negative index counts from the end.
+@formula(
+    "aclnnDataFormatDimMap",
+    calls=[
+        'aclnnDataFormatDimMap x=INT32[6]:0,1,2,3,-1,-4 srcFormat="NHWC" dstFormat="NCHW" y=INT32[6]',
+        'aclnnDataFormatDimMap x=INT64[1,5]:0,1,2,3,4 srcFormat="NDHWC" dstFormat="CDHWN" y=INT64[1,5]',
+        'aclnnDataFormatDimMap x=INT32[0] srcFormat="A" dstFormat="A" y=INT32[0]',
+        'aclnnDataFormatDimMap x=INT32[1]:0 srcFormat="A" dstFormat="A" y=INT32[1]',
+    ],
+)
+def data_format_dim_map(x, source, target):
+    return np.array([target.index(source[i]) for i in x.flat], np.int64).reshape(x.shape)

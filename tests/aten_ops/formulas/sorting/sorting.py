@@ -6,6 +6,8 @@ from tests.aten_ops.formulas import formula
 
 X = "FLOAT[2,4]:-2.5,0.75,-0.5,1.5,3,-4,0.25,1"
 WITH_NAN = "FLOAT[2,4]:-2.5,nan,-0.5,1.5,3,-4,nan,1"
+# Values that differ along all dimensions, of made-up sizes too: the order of equal elements is open.
+DISTINCT = "-2.5,0.75,-0.5,1.5,3,-4,0.25,1,-6,7,2.25,-8,5"
 INTEGERS = "INT32[2,4]:-3,2,-7,5,0,-1,4,-6"
 
 
@@ -34,6 +36,47 @@ def of_sorted(self, k, dim, keep):
 def sort(self, _stable, dim, descending):
     values, order = ordered(self, dim)
     return (np.flip(values, dim), np.flip(order, dim)) if descending else (values, order)
+
+
+# ops-math: aclnnArgsort.md. The order of equal elements is open.
+@formula(
+    "aclnnArgsort",
+    calls=[
+        f"aclnnArgsort self=FLOAT[2,4]:{DISTINCT} dim={dim} descending={descending} out=INT64[2,4]"
+        for dim, descending in ((-1, "false"), (1, "true"), (0, "true"))
+    ]
+    + ["aclnnArgsort self=UINT16[3]:1,65535,2,300,40,7,5,60,9,8,1000,11 dim=0 descending=true out=INT64[3]"],
+)
+def argsort(self, dim, descending):
+    return sort(self, True, dim, descending)[1]
+
+
+# ops-math: aclnnSortWithIndex.md. NaN is first in both orders, and equal elements keep their order.
+@formula(
+    "aclnnSortWithIndex",
+    calls=[
+        f"aclnnSortWithIndex x={x} index=INT32[{shape}]:9,8,7,6,5,4,3,2 axis={axis} descending={descending} "
+        f"stable=true valuesOut={x[: x.find('[')]}[{shape}] indicesOut=INT32[{shape}]"
+        for x, shape, axis, descending in (
+            ("FLOAT[5]:3,1,4,1.5,2", "5", -1, "false"),
+            ("FLOAT[5]:2,nan,1,nan,-inf", "5", 0, "false"),
+            ("FLOAT[4]:2,nan,1,nan", "4", 0, "true"),
+            ("INT32[2,3]:3,1,3,5,6,4", "2,3", 1, "true"),
+            ("FLOAT[2,4]:3,1,3,5,6,4,2.5,4", "2,4", -1, "false"),
+            ("FLOAT[2,0]", "2,0", 1, "true"),
+        )
+    ]
+    + [
+        "aclnnSortWithIndex x=FLOAT[]:2 index=INT32[]:7 axis=-1 descending=true stable=true valuesOut=FLOAT[] "
+        "indicesOut=INT32[]"
+    ],
+)
+def sort_with_index(x, index, axis, descending, _stable):
+    if x.ndim == 0:
+        return x, index
+    keys = np.where(np.isnan(x), -np.inf, -x if descending else x)
+    order = np.lexsort((keys, ~np.isnan(x)), axis)
+    return np.take_along_axis(x, order, axis), np.take_along_axis(index, order, axis)
 
 
 @formula(
@@ -91,10 +134,6 @@ def nan_median(self):
 )
 def nan_median_dim(self, dim, keep):
     return of_sorted(self, ((~np.isnan(self)).sum(dim) - 1) // 2, dim, keep)
-
-
-# Values that differ along all dimensions, of made-up sizes too: the order of equal elements is open.
-DISTINCT = "-2.5,0.75,-0.5,1.5,3,-4,0.25,1,-6,7,2.25,-8,5"
 
 
 @formula(

@@ -54,3 +54,22 @@ def unique_consecutive(self, _return_inverse, _return_counts, dim):
     inverse = np.cumsum(is_first) - 1
     values = rows[is_first] if dim == 1000 else np.moveaxis(rows[is_first], 0, dim)
     return values, inverse.reshape(self.shape if dim == 1000 else -1), np.bincount(inverse)
+
+
+# ops-math: conversion/coalesce_sparse/README.md. The kernel adds to newValuesOut, which the caller fills with zeros.
+@formula(
+    "aclnnCoalesceSparse",
+    calls=[
+        "aclnnCoalesceSparse uniqueLen=INT32[3] uniqueIndices=INT32[4]:0,1,0,2 indices=INT64[4,2]:0,1,2,2,0,1,3,0 "
+        "values=FLOAT[4,2]:-0.125,-0.25,0.75,-1.5,1.5,-0.625,0.25,1.875 newIndicesOut=INT64[3,2]:0 "
+        "newValuesOut=FLOAT[3,2]:0",
+        "aclnnCoalesceSparse uniqueLen=INT64[4] uniqueIndices=INT64[4]:3,0,2,1 indices=INT32[4,2]:0,1,2,2,0,1,3,0 "
+        "values=INT32[4]:5,6,7,8 newIndicesOut=INT32[4,2]:0 newValuesOut=INT32[4]:1,0,0,0",
+    ],
+)
+def coalesce(_count, places, indices, values, new_indices, new_values):
+    new_indices, new_values = new_indices.copy(), new_values.copy()
+    for place, index, value in zip(places, indices, values, strict=True):
+        new_indices[place] = index
+        new_values[place] += value
+    return new_indices, new_values

@@ -59,6 +59,23 @@ def antialiased_linear(size, out, scale, align_corners):
     return weights(size, rows)
 
 
+def antialiased_cubic(size, out, scale, align_corners):
+    # As wide as antialiased_linear, for a kernel of 2 elements on both sides.
+    def weight(distance, a=-0.5):
+        x = abs(distance)
+        if x <= 1:
+            return (a + 2) * x**3 - (a + 3) * x**2 + 1
+        return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0
+
+    rows = []
+    for i in range(out):
+        by = step(size, out, scale, align_corners)
+        pairs = [(j, weight((j + 0.5 - by * (i + 0.5)) / max(by, 1))) for j in range(size)]
+        total = sum(weight for _, weight in pairs)
+        rows.append([(j, weight / total) for j, weight in pairs])
+    return weights(size, rows)
+
+
 def weights(size, rows):
     """A matrix with weights for elements; those outside are the element at the border."""
     matrix = np.zeros((len(rows), size))
@@ -212,3 +229,54 @@ def upsample_antialiased(self, output_size, align_corners, *scales):
 )
 def upsample_antialiased_backward(grad, output_size, input_size, align_corners, *scales):
     return backward(antialiased_linear, grad, output_size, input_size, align_corners, *scales)
+
+
+# ops-cv: aclnnUpsampleNearest1d.md, aclnnUpsampleNearest2d.md.
+@formula(
+    "aclnnUpsampleNearest1d",
+    "aclnnUpsampleNearest2d",
+    calls=[
+        f"aclnnUpsampleNearest1d self=FLOAT[2,1,3]:{VALUES} outputSize=[5] out=FLOAT[2,1,5]",
+        "aclnnUpsampleNearest1d self=UINT8[2,1,4]:1,2,3,4,5,6,7,8 outputSize=[2] out=UINT8[2,1,2]",
+        f"aclnnUpsampleNearest2d self=FLOAT[2,1,2,2]:{VALUES} outputSize=[3,1] out=FLOAT[2,1,3,1]",
+    ],
+)
+def upsample_nearest(self, output_size):
+    return forward(nearest, self, output_size, False, *[0] * len(output_size))
+
+
+OF_CUBIC_AA = (
+    ("6,4", "3,7", "false", "0.0", "0.0"),
+    ("5,4", "4,3", "true", "0.0", "0.0"),
+    ("6,4", "3,2", "false", "0.5", "0.5"),
+)
+
+
+# ops-cv: aclnnUpsampleBicubic2dAA.md.
+@formula(
+    "aclnnUpsampleBicubic2dAA",
+    calls=[
+        f"aclnnUpsampleBicubic2dAA x={dtype}[1,2,{size}]:{VALUES} outputSize=[{out}] alignCorners={corners} "
+        f"scalesH={scale_h} scalesW={scale_w} out={dtype}[1,2,{out}]"
+        for dtype in ("DOUBLE", "FLOAT")
+        for size, out, corners, scale_h, scale_w in OF_CUBIC_AA
+    ],
+    error=5e-6,  # sums of terms of both signs, with weights in FLOAT
+)
+def upsample_bicubic_2d_aa(self, output_size, align_corners, *scales):
+    return forward(antialiased_cubic, self, output_size, align_corners, *scales)
+
+
+# ops-cv: aclnnUpsampleBicubic2dAAGrad.md.
+@formula(
+    "aclnnUpsampleBicubic2dAAGrad",
+    calls=[
+        f"aclnnUpsampleBicubic2dAAGrad gradOutput={dtype}[1,2,{out}]:{VALUES} outputSize=[{out}] inputSize=[1,2,{size}] "
+        f"alignCorners={corners} scalesH={scale_h} scalesW={scale_w} out={dtype}[1,2,{size}]"
+        for dtype in ("DOUBLE", "FLOAT")
+        for size, out, corners, scale_h, scale_w in OF_CUBIC_AA
+    ],
+    error=5e-6,  # as above
+)
+def upsample_bicubic_2d_aa_grad(grad, output_size, input_size, align_corners, *scales):
+    return backward(antialiased_cubic, grad, output_size, input_size, align_corners, *scales)

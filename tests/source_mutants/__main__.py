@@ -1,0 +1,165 @@
+"""See the package's docstring."""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import collections
+import difflib
+import fnmatch
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tests import source_mutants
+from tests.source_mutants import ROOT, Mutant, copy_tree, cpp, environment, python
+
+# Rows have mutants of their own (make mutants); sessions of torch_npu take minutes each.
+LEFT_OUT = ("tests/test_aten_*", "tests/test_npu.py", "tests/test_mutants.py", "tests/test_workflows.py")
+# These test C++ alone.
+OF_CPP = ("tests/test_cpp*", "tests/test_binaries.py", "tests/test_build.py", "tests/test_fuzz.py")
+OF_CPP += ("tests/test_operator_headers.py", "tests/test_aot_inductor.py", "tests/conformance", "tests/reliability")
+PARTS = (20.0, 120.0)  # seconds of tests that run together; the most specific ones are first
+Lines = dict[str, list[tuple[int, set[str]]]]
+
+
+def fails(tree: Path, tests: list[str], limit: float) -> bool:
+    """Whether a test fails, or they take longer than a limit."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not deep",
+        *tests,
+    ]
+    with subprocess.Popen(
+        command,
+        cwd=tree,
+        env=environment(tree) | {"PYTHONDONTWRITEBYTECODE": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            return process.wait(limit) != 0
+        except subprocess.TimeoutExpired:
+            return True
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def tests_of(mutant: Mutant, lines: Lines) -> set[str]:
+    """The tests of the last recorded line that is not after the mutant's; all of the file if it is run by an import."""
+    recorded = lines.get(mutant.file, [])
+    position = bisect.bisect([line for line, _ in recorded], mutant.line)
+    found = recorded[position - 1][1] if position else set()
+    return found or set().union(*(tests for _, tests in recorded))
+
+
+def parts_of(tests: Iterable[str], seconds: dict[str, float]) -> list[list[str]]:
+    """Tests in parts that take as long as PARTS says; those that take longer than that are left out."""
+    parts: list[list[str]] = [[] for _ in PARTS]
+    spent = 0.0
+    for test in tests:
+        spent += seconds[test]
+        for part, until in zip(parts, itertools.accumulate(PARTS), strict=True):
+            if spent <= until or not part:
+                part.append(test)
+                break
+    return [part for part in parts if part]
+
+
+def try_mutants(
+    tree: Path,
+    mutants: Iterable[Mutant],
+    count: int,
+    lines: Lines,
+    seconds: dict[str, float],
+    apply: Callable[[Mutant], bool | None],
+) -> dict[Mutant, bool]:
+    """Whether each of so many mutants is killed; those for which `apply` returns False are none."""
+    breadth = collections.Counter(test for recorded in lines.values() for _, tests in recorded for test in tests)
+    killed: dict[Mutant, bool] = {}
+    for mutant in mutants:
+        path = tree / mutant.file
+        source = path.read_text()
+        try:
+            path.write_text(mutant.source)
+            if not apply(mutant):
+                continue
+            tests = sorted(tests_of(mutant, lines) & set(seconds), key=lambda test: (breadth[test], test))
+            parts = parts_of(tests, seconds)
+            killed[mutant] = any(fails(tree, part, 60 + 5 * sum(map(seconds.__getitem__, part))) for part in parts)
+        finally:
+            path.write_text(source)
+        if not killed[mutant]:
+            changed = difflib.unified_diff(source.splitlines(), mutant.source.splitlines(), lineterm="", n=0)
+            print(
+                f"{len(killed)}: {mutant.file}:{mutant.line}, {len(tests)} tests",
+                *list(changed)[3:],
+                sep="\n",
+                flush=True,
+            )
+        if len(killed) == count:
+            break
+    return killed
+
+
+def main() -> int:
+    """Prints the survivors and the score."""
+    parser = argparse.ArgumentParser(prog="make source-mutants", description=source_mutants.__doc__)
+    parser.add_argument("language", choices=("python", "cpp"))
+    parser.add_argument("files", nargs="?", default="*", help="a pattern of their paths")
+    parser.add_argument("--sample", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--recorded", action="store_true", help="use the tree and the record of the last run")
+    options = parser.parse_args()
+
+    tree = ROOT / "build" / "source_mutants" / options.language
+    record = tree.parent / f"{options.language}.json"
+    build = cpp.Build(tree) if options.language == "cpp" else None
+    if not options.recorded:
+        copy_tree(tree, binaries=build is None)
+        tests = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests").glob("test_*.py"))]
+        tests += ["tests/conformance", "tests/distributed", "tests/reliability"]
+        left_out = LEFT_OUT if build else LEFT_OUT + OF_CPP
+        tests = [test for test in tests if not any(fnmatch.fnmatch(test, pattern) for pattern in left_out)]
+        if build:
+            build.configure()
+        by_line, seconds = build.record(tests) if build else python.record(tree, tests)
+        kept = [[file, line, sorted(of)] for (file, line), of in sorted(by_line.items())]
+        record.write_text(json.dumps({"lines": kept, "seconds": seconds}))
+    stored = json.loads(record.read_text())
+    lines: Lines = collections.defaultdict(list)
+    for file, line, of in stored["lines"]:
+        lines[file].append((line, set(of)))
+
+    start = time.monotonic()
+    mutants = (cpp if build else python).mutants(tree, options.files, options.seed)
+    killed = try_mutants(
+        tree, mutants, options.sample, lines, stored["seconds"], build.is_changed if build else lambda mutant: True
+    )
+    by_file = collections.defaultdict(list)
+    for mutant, is_killed in killed.items():
+        by_file[mutant.file].append(is_killed)
+    for file, of in sorted(by_file.items()):
+        print(f"{file}: {sum(of)} of {len(of)} killed")
+    print(f"{sum(killed.values())} of {len(killed)} killed in {time.monotonic() - start:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

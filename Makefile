@@ -35,7 +35,7 @@ remake = $(if $(wildcard $(1)/made_for),$(shell test "$$(cat $(1)/made_for)" = "
 .NOTPARALLEL:
 
 .PHONY: remake tidy tidy-rows demo demo-npu test test-all test-rest test-deep reliability properties clients commands soak stock build build-cost cann npu \
-  sanitize mutants fuzz clang test-aarch64 wheel-test wheels conformance bench bench-quick bench-check docs matrix lint clean
+  sanitize mutants source-mutants fuzz clang test-aarch64 wheel-test wheels conformance bench bench-quick bench-check docs matrix lint clean
 
 demo: build
 	$(RUN) examples/train_digits.py
@@ -143,6 +143,16 @@ sanitize: build
 # detects; tests/mutants. All of it takes an hour or two; ARGS="aclnnIndex* --kinds sign" selects a part.
 mutants: build
 	$(RUN) -m tests.mutants $(ARGS)
+
+# Changes one place of a source file at a time, of a sample, and reports the changes that no test detects;
+# tests/source_mutants. ARGS are python or cpp, a pattern of paths, and --sample; hours for the whole sample.
+source-mutants: npu $(VENV)/source_mutants
+	$(CPP_TESTS)
+	$(RUN) -m tests.source_mutants $(ARGS)
+
+$(VENV)/source_mutants: $(VENV)/installed
+	$(PIP) cosmic-ray coverage universalmutator
+	@touch $@
 
 # The C++ tests built by clang 16 or newer, with its OpenMP (libomp): make clang CLANG=clang++-16. Leaves out
 # test_faults, whose injected failures also hit the start of libomp, which then hangs.

@@ -1,13 +1,15 @@
-"""tests/mutants: its parsing of a run, and that the released build is unaffected."""
+"""tests/mutants: its parsing of a run, and that the released build is unaffected; and tests/source_mutants."""
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
 from aclnn_torch import host
+from tests import source_mutants
 from tests.aten_ops.files import ROWS
 from tests.mutants import __main__
 from tests.mutants.__main__ import (
@@ -29,6 +31,7 @@ from tests.mutants.__main__ import (
     scores,
     untried,
 )
+from tests.source_mutants.__main__ import covering, parts_of, try_mutants
 
 # Two calls of a test, one with a changed result, and one call of another test.
 LOG = """\
@@ -129,3 +132,70 @@ def test_what_is_released_cannot_be_changed() -> None:
     libraries = [*host.PREFIX.glob("lib64/*.so"), *(ROOT / "aclnn_torch" / "lib").glob("*.so")]
     assert len(libraries) > 2
     assert [path for path in libraries if b"ACLNN_TEST_MUTANT" in path.read_bytes()] == []
+
+
+# ---- Mutants of sources
+
+
+def test_annotations_are_no_mutants() -> None:
+    assert source_mutants.evaluated("def f(x: int | None) -> int: return x") == source_mutants.evaluated(
+        "def f(x: int - None) -> str:\n    return x  # changed"
+    )
+    assert source_mutants.evaluated("y: int = 1 + 2") != source_mutants.evaluated("y: int = 1 - 2")
+    assert source_mutants.evaluated("if not x := 1: pass") == ""
+
+
+@pytest.mark.parametrize(
+    ("context", "test"),
+    [
+        ("|tests.test_elu.test_values", "tests/test_elu.py::test_values"),
+        ("tests.test_elu.TestAll.test_values", "tests/test_elu.py::TestAll::test_values"),
+        ("tests/test_cli.py::test_check[a-b] (call)|test_of_a_program", "tests/test_cli.py::test_check"),
+        ("", ""),
+        ("|benchmarks.cases.test_speed", ""),
+    ],
+)
+def test_contexts_of_coverage(context: str, test: str) -> None:
+    assert source_mutants.test_of(context) == test
+
+
+def test_results_of_tests() -> None:
+    found = source_mutants.read_results(
+        """<testsuites><testsuite>
+        <testcase classname="tests.test_a" name="test_one[1]" time="1.5"/>
+        <testcase classname="tests.test_a" name="test_one[2]" time="2"/>
+        <testcase classname="tests.test_a" name="test_two[1]" time="1"><failure/></testcase>
+        <testcase classname="tests.test_a" name="test_two[2]" time="1"/>
+        <testcase classname="tests.test_cpp" name="test_program[test_b]" time="0.5"/>
+        </testsuite></testsuites>"""
+    )
+    assert found == {"tests/test_a.py::test_one": 3.5, "tests/test_cpp.py::test_program[test_b]": 0.5}
+
+
+def test_tests_of_a_source_mutant() -> None:
+    """Those of the last recorded line that is not after it; all of the file where no test runs the line itself."""
+    lines = {"a.py": [(1, set()), (10, {"f"}), (20, {"g"})]}
+    chosen = [covering(source_mutants.Mutant("a.py", line, ""), lines) for line in (5, 10, 12, 25)]
+    assert chosen == [{"f", "g"}, {"f"}, {"f"}, {"g"}]
+    assert covering(source_mutants.Mutant("b.py", 1, ""), lines) == set()
+
+
+def test_specific_tests_run_first() -> None:
+    seconds = {"a": 1.0, "b": 30.0, "c": 5.0, "d": 500.0}
+    assert parts_of("abcd", seconds) == [["a"], ["b", "c"]]
+    assert parts_of("d", seconds) == [["d"]]
+
+
+@pytest.mark.parametrize(("test", "is_killed"), [("assert f() == 2", True), ("assert f()", False)])
+def test_a_source_mutant_is_killed_by_a_test(test: str, is_killed: bool, tmp_path: Path) -> None:
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    module, tests = tmp_path / "module.py", tmp_path / "test_module.py"
+    module.write_text("def f():\n    return 1 + 1\n")
+    tests.write_text(f"from module import f\n\ndef test_f():\n    {test}\n")
+    mutants = [source_mutants.Mutant("module.py", 2, f"def f():\n    return {value}\n") for value in ("1 - -1", "3")]
+    lines = {"module.py": [(2, {"test_module.py::test_f"})]}
+    found = try_mutants(
+        tmp_path, mutants, 9, lines, {"test_module.py::test_f": 0.1}, lambda mutant: mutant != mutants[0]
+    )
+    assert found == {mutants[1]: is_killed}
+    assert module.read_text() == "def f():\n    return 1 + 1\n"

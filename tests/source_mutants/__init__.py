@@ -7,6 +7,7 @@ tests that run its line, the most specific ones first, and is killed if one fail
 
 from __future__ import annotations
 
+import ast
 import collections
 import os
 import re
@@ -29,6 +30,30 @@ class Mutant(NamedTuple):
     file: str  # in the tree
     line: int
     source: str  # the whole text
+
+
+def evaluated(source: str) -> str:
+    """What of a module is evaluated: annotations are not. Empty if it has no syntax."""
+
+    class Strip(ast.NodeTransformer):
+        def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+            self.generic_visit(node)
+            node.returns = None
+            return node
+
+        def visit_arg(self, node: ast.arg) -> ast.AST:
+            node.annotation = None
+            return node
+
+        def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+            self.generic_visit(node)
+            node.annotation = ast.Constant(None)
+            return node
+
+    try:
+        return ast.dump(Strip().visit(ast.parse(source)))
+    except SyntaxError:
+        return ""
 
 
 def copy_tree(folder: Path, binaries: bool) -> None:
@@ -55,9 +80,7 @@ def environment(tree: Path) -> dict[str, str]:
     return kept | {"PYTHONPATH": str(tree)}
 
 
-def run_tests(
-    tree: Path, tests: list[str], extra: dict[str, str], interpreter: list[str] | None = None
-) -> dict[str, float]:
+def run_tests(tree: Path, tests: list[str], extra: dict[str, str], *interpreter: str) -> dict[str, float]:
     """Runs all tests; returns the seconds of those that pass or are skipped."""
     results = tree / "results.xml"
     results.unlink(missing_ok=True)

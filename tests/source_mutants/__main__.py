@@ -7,6 +7,7 @@ import bisect
 import collections
 import difflib
 import fnmatch
+import importlib
 import itertools
 import json
 import os
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tests import source_mutants
-from tests.source_mutants import ROOT, Mutant, copy_tree, cpp, environment, python
+from tests.source_mutants import ROOT, Mutant, copy_tree, environment
 
 # Rows have mutants of their own (make mutants); sessions of torch_npu take minutes each.
 LEFT_OUT = ("tests/test_aten_*", "tests/test_npu.py", "tests/test_mutants.py", "tests/test_workflows.py")
@@ -61,7 +62,7 @@ def fails(tree: Path, tests: list[str], limit: float) -> bool:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def tests_of(mutant: Mutant, lines: Lines) -> set[str]:
+def covering(mutant: Mutant, lines: Lines) -> set[str]:
     """The tests of the last recorded line that is not after the mutant's; all of the file if it is run by an import."""
     recorded = lines.get(mutant.file, [])
     position = bisect.bisect([line for line, _ in recorded], mutant.line)
@@ -100,7 +101,7 @@ def try_mutants(
             path.write_text(mutant.source)
             if not apply(mutant):
                 continue
-            tests = sorted(tests_of(mutant, lines) & set(seconds), key=lambda test: (breadth[test], test))
+            tests = sorted(covering(mutant, lines) & set(seconds), key=lambda test: (breadth[test], test))
             parts = parts_of(tests, seconds)
             killed[mutant] = any(fails(tree, part, 60 + 5 * sum(map(seconds.__getitem__, part))) for part in parts)
         finally:
@@ -128,9 +129,11 @@ def main() -> int:
     parser.add_argument("--recorded", action="store_true", help="use the tree and the record of the last run")
     options = parser.parse_args()
 
+    # Their tools are installed by `make source-mutants` alone.
+    module = importlib.import_module(f"tests.source_mutants.{options.language}")
     tree = ROOT / "build" / "source_mutants" / options.language
     record = tree.parent / f"{options.language}.json"
-    build = cpp.Build(tree) if options.language == "cpp" else None
+    build = module.Build(tree) if options.language == "cpp" else None
     if not options.recorded:
         copy_tree(tree, binaries=build is None)
         tests = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "tests").glob("test_*.py"))]
@@ -139,7 +142,7 @@ def main() -> int:
         tests = [test for test in tests if not any(fnmatch.fnmatch(test, pattern) for pattern in left_out)]
         if build:
             build.configure()
-        by_line, seconds = build.record(tests) if build else python.record(tree, tests)
+        by_line, seconds = build.record(tests) if build else module.record(tree, tests)
         kept = [[file, line, sorted(of)] for (file, line), of in sorted(by_line.items())]
         record.write_text(json.dumps({"lines": kept, "seconds": seconds}))
     stored = json.loads(record.read_text())
@@ -148,7 +151,7 @@ def main() -> int:
         lines[file].append((line, set(of)))
 
     start = time.monotonic()
-    mutants = (cpp if build else python).mutants(tree, options.files, options.seed)
+    mutants = module.mutants(tree, options.files, options.seed)
     killed = try_mutants(
         tree, mutants, options.sample, lines, stored["seconds"], build.is_changed if build else lambda mutant: True
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import collections
 import fnmatch
 import random
@@ -16,7 +15,7 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from coverage.numbits import numbits_to_nums
 
-from tests.source_mutants import PYTHON, Mutant, run_tests, test_of
+from tests.source_mutants import PYTHON, Mutant, evaluated, run_tests, test_of
 
 PACKAGE = "aclnn_torch"
 COVERAGE = """\
@@ -27,30 +26,6 @@ context = ${{PYTEST_CURRENT_TEST-}}
 dynamic_context = test_function
 data_file = {data}
 """
-
-
-def evaluated(source: str) -> str:
-    """What of a module is evaluated: annotations are not. Empty if it has no syntax."""
-
-    class Strip(ast.NodeTransformer):
-        def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-            self.generic_visit(node)
-            node.returns = None
-            return node
-
-        def visit_arg(self, node: ast.arg) -> ast.AST:
-            node.annotation = None
-            return node
-
-        def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-            self.generic_visit(node)
-            node.annotation = ast.Constant(None)
-            return node
-
-    try:
-        return ast.dump(Strip().visit(ast.parse(source)))
-    except SyntaxError:
-        return ""
 
 
 def mutants(tree: Path, pattern: str, seed: int) -> Iterator[Mutant]:

@@ -88,6 +88,8 @@ EXPECTED = {
     f"aclnnInplaceUniform selfRef=DOUBLE[{N}] from=0 to=1": lambda: np.floor(wide_units() * 2**52) / 2**52,
     f"aclnnInplaceNormal selfRef=FLOAT[{N}] mean=0 std=1": lambda: stats.norm.ppf(units(SEED, OFFSET, N)),
     f"aclnnInplaceNormal selfRef=DOUBLE[{N}] mean=0.5 std=2": lambda: 0.5 + 2 * stats.norm.ppf(wide_units()),
+    f"aclnnInplaceUniform selfRef=FLOAT[{N}] from=0.5 to=0.5": lambda: np.full(N, 0.5),
+    f"aclnnInplaceNormal selfRef=FLOAT[{N}] mean=2.5 std=0": lambda: np.full(N, 2.5),
     f"aclnnNormalFloatFloat mean=2 std=3 out=FLOAT[{N}]": lambda: 2 + 3 * stats.norm.ppf(units(SEED, OFFSET, N)),
     f"aclnnNormalFloatTensor mean=2 std=FLOAT[{N}]:3,0.5 out=FLOAT[{N}]": lambda: (
         2 + np.where(np.arange(N) % 2, 0.5, 3) * stats.norm.ppf(units(SEED, OFFSET, N))
@@ -188,6 +190,11 @@ def test_categories() -> None:
     assert stats.chisquare([found[pair] for pair in expected], list(expected.values())).pvalue > 0.01
 
 
+def test_each_row_has_its_own_categories() -> None:
+    text = call("aclnnMultinomial self=FLOAT[2,3]:0,1,0,0,0,2 numsamples=2 replacement=true out=INT64[2,2]")
+    assert run_call(text)[3] == [[[1, 1], [2, 2]]]
+
+
 def test_dropout_masks() -> None:
     """A bit is 1 with the probability of keeping, and the bits of a byte are independent."""
     outcomes = run_calls(
@@ -205,6 +212,70 @@ def test_dropout_masks() -> None:
     assert np.abs(np.corrcoef(bits.T) - np.eye(8)).max() < 5 / 8000**0.5
 
 
+@pytest.mark.parametrize(("prob", "byte"), [(0, 255), (1, 0)])
+def test_dropout_masks_of_all_or_no_elements(prob: int, byte: int) -> None:
+    """The bits after the last element, too."""
+    seed = "seedTensor=INT64[1]:3 offsetTensor=INT64[1]:8 offset=4"
+    calls = [
+        f"aclnnDropoutGenMask shape=[130] prob={prob} seed=1 offset=0 out=UINT8[32]",
+        f"aclnnDropoutGenMaskV2Tensor shape=[2,65] prob={prob} {seed} probDataType=0 out=UINT8[32]",
+    ]
+    assert [outcome[3] for outcome in run_calls(calls)] == [[[byte] * 32]] * 2
+
+
+IN_TENSORS = "seedTensor=INT64[1]:7 offsetTensor=INT64[1]:6 offset=2"
+DROPOUT = {
+    "aclnnDropout": "input={} p={} train={} seed=7 offset=8",
+    "aclnnDropoutV3": "input={} optionalNoiseShape=null p={} seed=7 offset=8",
+    "aclnnDropoutV3Tensor": f"input={{}} optionalNoiseShape=null p={{}} {IN_TENSORS}",
+}
+
+
+@pytest.mark.parametrize("function", DROPOUT)
+@pytest.mark.parametrize("p", [0, 0.25, 1])
+def test_dropout_of_the_written_mask(function: str, p: float) -> None:
+    """aclnnDropout does not write the mask of all or no elements."""
+    given = DROPOUT[function].format("FLOAT[77,3]:1,-2.5,3,0.75", p, "true")
+    *statuses, _, (out, mask) = run_call(f"{function} {given} out=FLOAT[77,3] maskOut=UINT8[32]")
+    assert statuses == [SUCCESS, SUCCESS]
+    bits = np.unpackbits(np.array(mask, np.uint8), bitorder="little")[:231].reshape(77, 3)
+    if p in (0, 1):
+        assert mask == [{0: 255, 1: 0}[p] if "V3" in function else 165] * 32
+        bits = np.full((77, 3), 1 - p)
+    elements = np.resize([1, -2.5, 3, 0.75], (77, 3))
+    np.testing.assert_allclose(out, elements * bits / (1 - p) if p < 1 else elements * 0, rtol=2.0**-23)
+
+
+def test_dropout_without_training() -> None:
+    call = f"aclnnDropout {DROPOUT['aclnnDropout'].format('FLOAT[2,2]:1,2,3,4', 0.5, 'false')}"
+    assert run_call(f"{call} out=FLOAT[2,2] maskOut=UINT8[16]")[3] == [[[1, 2], [3, 4]], [165] * 16]
+
+
+def test_leaky_relu_of_noise() -> None:
+    """The noise is the slope; in training it is drawn for elements up to 0, and 1 for others.
+
+    Otherwise the slope is the mean of the bounds, and the noise is not written. Its elements after those of self are
+    not, either.
+    """
+    text = "aclnnRReluWithNoise self=FLOAT[40]:1,-2,0,-3 noise=FLOAT[42]:4,3 lower=FLOAT(0.25) upper=FLOAT({}) "
+    text += "training={} seed=3 offset=0 out=FLOAT[40]"
+    calls = [text.format(0.75, "true"), text.format(0.25, "true"), text.format(0.75, "false")]
+    elements = np.resize([1, -2, 0, -3], 40)
+    (_, _, _, trained), (_, _, _, of_one), (_, _, _, applied) = run_calls(calls)
+    noise, out = map(np.array, trained)
+    np.testing.assert_allclose(out, noise[:40] * elements, rtol=2.0**-23)
+    assert (noise[:40][elements > 0] == 1).all()
+    drawn = noise[:40][elements <= 0]
+    assert drawn.min() >= 0.25
+    assert drawn.max() < 0.75
+    assert len(set(drawn)) == 30
+    assert noise[40:].tolist() == [4, 3]
+    np.testing.assert_array_equal(of_one[0][:40], np.where(elements > 0, 1, 0.25))
+    np.testing.assert_array_equal(of_one[1], np.where(elements > 0, elements, 0.25 * elements))
+    np.testing.assert_array_equal(applied[0], np.resize([4, 3], 42))
+    np.testing.assert_array_equal(applied[1], np.where(elements > 0, elements, 0.5 * elements))
+
+
 def test_calls_and_seeds_have_nothing_in_common() -> None:
     text = "aclnnInplaceNormal selfRef=FLOAT[20000] mean=0 std=1"
     sources = [(0, 0), (0, 1), (1, 0), (0, 4), (2**32, 0), (0, 2**32)]
@@ -218,6 +289,11 @@ PAIRS = {
     "aclnnInplaceUniform": ("selfRef=FLOAT[50] from=-1 to=3", "aclnnInplaceUniformTensor", ""),
     "aclnnInplaceRandom": ("selfRef=FLOAT[50] from=3 to=900", "aclnnInplaceRandomTensor", ""),
     "aclnnInplaceRandomWithoutFromTo": ("selfRef=FLOAT[50]", "aclnnInplaceRandomWithoutFromToTensor", ""),
+    "aclnnMultinomial": (
+        "self=FLOAT[2,3]:1,2,3,4,5,6 numsamples=25 replacement=true",
+        "aclnnMultinomialTensor",
+        " out=INT64[2,25]",
+    ),
     "aclnnDropoutV3": (
         "input=FLOAT[50] optionalNoiseShape=null p=0.25",
         "aclnnDropoutV3Tensor",

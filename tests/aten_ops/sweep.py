@@ -150,9 +150,13 @@ def _values(tensor: Tensor, dtype: Dtype, fill: int) -> np.ndarray:
     return ((129 + places * 74 % 127) / 256 * np.where(places % 3 == 1, 0.5, 1)).reshape(tensor.shape)
 
 
+def dtype_of(tensor: Tensor) -> Dtype:
+    return Dtype[tensor.dtype.replace("BFLOAT16", "BF16")]
+
+
 def contents(tensor: Tensor) -> np.ndarray:
     """What a tensor of a call holds before it runs: in the values of its dtype, integers as int64."""
-    dtype = Dtype[tensor.dtype.replace("BFLOAT16", "BF16")]
+    dtype = dtype_of(tensor)
     values = _values(tensor, dtype, 0)
     if is_stored_apart(dtype, "") and dtype not in cabi.INTEGER:
         memory = StoredMemory(dtype, tensor.shape)
@@ -190,7 +194,7 @@ class Caller:
 
     def tensor(self, value: Tensor, kind: str, strided: bool, memories: list[tuple[cabi.Memory, str]]) -> int:
         """A new aclTensor, whose memory is added to the memories."""
-        dtype = Dtype[value.dtype.replace("BFLOAT16", "BF16")]
+        dtype = dtype_of(value)
         layout = value.format if value.format in FORMATS else ""
         apart = is_stored_apart(dtype, layout)
         gaps = strided and not apart

@@ -56,9 +56,9 @@ def by_name(*names: str, calls: Sequence[str] = (), error: float = 1e-6) -> Call
 
     def declare(function: Callable[[Arguments], Any]) -> Callable[[Arguments], Any]:
         def of(name: str) -> Callable[..., Any]:
-            def call(*values: Any) -> Any:
+            def call(*values: Any, outputs: dict[str, Any]) -> Any:
                 inputs = [name_of(argument) for kind, argument in rows(LIBRARY)[name] if not is_output(kind)]
-                return function(Arguments(**dict(zip(inputs, values, strict=True))))
+                return function(Arguments(**dict(zip(inputs, values, strict=True)), outputs=outputs))
 
             call.__module__ = function.__module__
             return call

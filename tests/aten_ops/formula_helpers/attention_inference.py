@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.aten_ops.formulas_helpers_attention import Arguments, from_heads, hidden_scores, to_heads
+from tests.aten_ops.formula_helpers.attention import Arguments, from_heads, hidden_scores, to_heads
+from tests.aten_ops.formula_helpers.types import decoded, to_integers
 
 TRIANGLE = 2048  # the size of a mask from which the modes 2 to 4 are made
 
@@ -34,16 +35,6 @@ def write(result: Any, layout: str) -> Any:
     if layout in ("TND", "NTD"):
         return result[0].swapaxes(0, 1) if layout == "TND" else result[0]
     return result.swapaxes(0, 1) if layout == "NBSD" else from_heads(result, layout)
-
-
-def number(scale: Any) -> float:
-    """A scale for all elements. One of UINT64 has the bits of a FLOAT."""
-    one = scale.reshape(-1)[0]
-    return float(np.uint32(int(one) & 0xFFFFFFFF).view(np.float32)) if scale.dtype.kind == "i" else float(one)
-
-
-def to_int8(x: Any) -> Any:
-    return np.clip(np.rint(x), -128, 127)
 
 
 class Cache:
@@ -199,7 +190,7 @@ def infer(a: Arguments, one_sees_all: bool = False, **other: Any) -> Any:
         part = np.s_[first:last, start : start + count]
         scores = query[b, :, first:last] @ key.swapaxes(1, 2)
         if query.dtype.kind == "i":
-            scores = scores * number(a.deq_scale1)
+            scores = scores * decoded(a.deq_scale1).item()
         scores = scores * a.scale_value
         if shift is not None:
             scores = scores + shift[b if len(shift) > 1 else 0][(..., *part)]
@@ -210,11 +201,11 @@ def infer(a: Arguments, one_sees_all: bool = False, **other: Any) -> Any:
         weights = np.nan_to_num(np.exp(scores - largest))  # 0 for a query that sees no key
         total = weights.sum(-1, keepdims=True)
         if query.dtype.kind == "i":
-            weights = to_int8(weights * number(a.quant_scale1)) * number(a.deq_scale2)
+            weights = to_integers(weights * decoded(a.quant_scale1).item()) * decoded(a.deq_scale2).item()
         result[b, :, first:last] = weights @ value / np.where(total, total, 1)
         sums[b, :, first:last] = np.where(total, np.log(total) + largest, np.inf)
     if a.quant_scale2 is not None:
         scale, offset = a.quant_scale2, np.zeros(1) if a.quant_offset2 is None else a.quant_offset2
         scale, offset = (x if x.size == 1 else x.reshape(heads, 1, -1) for x in (scale, offset))
-        result = to_int8(result * scale + offset)
+        result = to_integers(result * scale + offset)
     return write(result, target or layout), sums[0].swapaxes(0, 1) if packed else sums

@@ -9,10 +9,8 @@ import random
 
 import numpy as np
 
-# Codes of aclDataType. A type has its emax, the exponent of its least normal number, its bits after the point, and its
-# largest number.
-E5M2, E4M3, E2M1 = 35, 36, 40
-TYPES = {E5M2: (15, -14, 2, 57344.0), E4M3: (8, -6, 3, 448.0), E2M1: (2, 0, 1, 6.0)}
+from tests.aten_ops.formula_helpers.types import TYPES, cast, single
+
 BLOCK = 32
 
 
@@ -21,33 +19,6 @@ def numbers(count=127, seed=0):
     draw = random.Random(seed)
     bits = [draw.getrandbits(8) | 256 for _ in range(count)]
     return ",".join(str(draw.choice((-1, 1)) * draw.randrange(64, 128) / 128 * (each & -each)) for each in bits)
-
-
-def single(values):
-    """Rounded to FLOAT."""
-    with np.errstate(over="ignore"):
-        return np.asarray(values, np.float32).astype(np.float64)
-
-
-def half(values):
-    """Rounded to FLOAT16."""
-    with np.errstate(over="ignore"):
-        return np.asarray(values, np.float16).astype(np.float64)
-
-
-def bfloat16(values):
-    """Rounded to BFLOAT16, of which FLOAT has 16 more bits."""
-    unit = 2.0 ** (np.maximum(np.frexp(values)[1], -125) - 8)
-    return np.rint(values / unit) * unit
-
-
-def cast(values, dtype, mode="rint"):
-    """Rounded to a type and limited to its range."""
-    _, least, bits, largest = TYPES[dtype]
-    unit = 2.0 ** (np.maximum(np.frexp(values)[1] - 1, least) - bits)
-    steps = values / unit
-    rounded = {"rint": np.rint, "floor": np.floor, "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x)}
-    return np.clip(rounded[mode or "rint"](steps) * unit, -largest, largest)
 
 
 def scales(maximum, dtype, algorithm, largest=0, least=0):
@@ -129,7 +100,3 @@ def halves(x, gate_is_left, axis=-1):
     """The halves of a tensor, that of the gate first."""
     left, right = np.split(x, 2, axis)
     return (left, right) if gate_is_left else (right, left)
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))

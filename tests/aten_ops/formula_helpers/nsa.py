@@ -10,8 +10,6 @@ import numpy as np
 # Small numbers of both signs for queries, keys, values and the gradient of the result, in lists whose lengths do not
 # fit the sizes of heads.
 QUERY = "0.5,-0.75,0.25,1,-0.375,-1,0.625,0.125,-0.875,0.75,-0.25"
-KEY = "-0.25,1,-0.5,0.75,0.375,-1,-0.625,0.875,0.25,-0.125,0.5,-0.875,0.625"
-VALUE = "0.5,-1,0.75,-0.375,0.25,-0.5,1,-0.75,0.875,-0.125,-0.625,0.375,0.125,-0.25,0.625,-0.875,1.25"
 GRADIENT = "-0.875,0.5,0.25,-1,1,-0.625,0.125,0.375,-0.25,0.875,0.75,-0.5,0.625,-0.375,-0.75,1.125,-0.125,0.0625"
 # The score of a hidden key. It is finite: a query that sees no key weights all keys equally.
 HIDDEN = float(np.finfo(np.float32).min)

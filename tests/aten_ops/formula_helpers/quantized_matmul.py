@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formulas_helpers_quantized import decoded, spread, to_integers, unpacked_float4, unpacked_int4
+from tests.aten_ops.formula_helpers.quantized import spread
+from tests.aten_ops.formula_helpers.types import decoded, to_integers, unpacked_float4, unpacked_int4
 
 OF_256 = 256
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formulas_helpers_numbers import signed
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
+from tests.aten_ops.formula_helpers.numbers import signed
 
 
 def parameters(layers, directions, gates, inputs, hidden, has_bias):

@@ -6,15 +6,18 @@ The formulas of the rows in csrc/cann/rows/<folder>/<file>.cpp are in <folder>/<
     def add(self, other, alpha):
         return self + alpha * other
 
-A formula gets the arguments that a call reads, in the order of the signature: tensors as arrays of float64 (integers
-as int64, complex numbers as complex128), lists of them, and other arguments as Python's. It returns the outputs in the
-order of the signature, as a tuple if there are several. It calls no function of torch, which would compare a kernel
-with itself. The calls are the function's samples (samples.txt) and those given with `calls`.
+A formula gets the arguments that a call reads, in the order of the signature: tensors as arrays of float64 (integers as
+int64, complex numbers as complex128), lists of them, and other arguments as Python's. One with a keyword argument
+`outputs` also gets the outputs by name, those that are read among them, of which it may use the dtype and the shape,
+and whether they are None. It returns the outputs that are not None in the order of the signature, as a tuple if there
+are several. It calls no function of torch, which would compare a kernel with itself. The calls are the function's
+samples (samples.txt) and those given with `calls`.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,10 @@ class Formula:
     function: Callable[..., Any]
     calls: Sequence[str]
     error: float
+
+    @property
+    def reads_outputs(self) -> bool:
+        return "outputs" in inspect.signature(self.function).parameters
 
     @property
     def file(self) -> str:

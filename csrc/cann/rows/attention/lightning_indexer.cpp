@@ -95,7 +95,11 @@ ACLNN(LightningIndexerGrad, (Floating<In>, query), (Floating<In>, key), (Floatin
       (Unused<bool>, deterministic, "chooses an order of sums; the host has one order"),
       (Out, dQuery), (Out, dKey), (Out, dWeights)) {
   constexpr int64_t kMostKeys = 2048;
-  if (query.numel() == 0) return;
+  if (query.numel() == 0) {
+    dKey = at::zeros(dKey->sizes());
+    dWeights = at::zeros(dWeights->sizes());
+    return;
+  }
   Indexer indexer({"query", "key", "layout", "actualSeqLengthsQuery", "actualSeqLengthsKey"}, query,
                   key, weights, layout, actualSeqLengthsQuery, actualSeqLengthsKey);
   expect_dtype("dy", dy, query);

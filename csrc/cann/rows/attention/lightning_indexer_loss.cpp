@@ -112,7 +112,11 @@ ACLNN(DenseLightningIndexerSoftmaxLse, (Floating<In>, queryIndex), (Floating<In>
       (Floating<In>, weight), (Optional<Ints>, actualSeqLengthsQueryOptional),
       (Optional<Ints>, actualSeqLengthsKeyOptional), (char*, layoutOptional), (int64_t, sparseMode),
       (int64_t, preTokens), (int64_t, nextTokens), (Out, softmaxMaxOut), (Out, softmaxSumOut)) {
-  if (queryIndex.numel() == 0) return;
+  if (queryIndex.numel() == 0) {
+    EXPECT(softmaxMaxOut->numel() == 0 && softmaxSumOut->numel() == 0, "queryIndex has shape ",
+           queryIndex.sizes(), ", expected elements, as softmaxMaxOut or softmaxSumOut has");
+    return;
+  }
   const Indexer indexer =
       indexer_of({"queryIndex", "keyIndex", "layoutOptional", "actualSeqLengthsQueryOptional",
                   "actualSeqLengthsKeyOptional"},
@@ -206,7 +210,12 @@ ACLNN(SparseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, ke
       (Unused<bool>, deterministic, "has no effect in CANN either"), (Out, dQueryIndex),
       (Out, dKeyIndex), (Out, dWeights), (Out, loss)) {
   constexpr int64_t kSize = 512, kStep = 1024, kMostKeys = 8192;
-  if (query.numel() == 0) return;
+  if (query.numel() == 0) {
+    for (Output* out : {&dQueryIndex, &dKeyIndex, &dWeights, &loss}) {
+      *out = at::zeros((*out)->sizes());
+    }
+    return;
+  }
   const Indexer indexer = indexer_of(kLossNames, queryIndex, keyIndex, weights, layout,
                                      actualSeqLengthsQuery, actualSeqLengthsKey, sparseMode);
   expect_dims("query", query, queryIndex.dim());

@@ -265,7 +265,13 @@ ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Opt
       (Like<Optional<Out>>, dValueOut, "value"),
       (Like<Optional<Out>>, dQueryRopeOutOptional, "queryRopeOptional"),
       (Like<Optional<Out>>, dKeyRopeOutOptional, "keyRopeOptional")) {
-  if (query.numel() == 0) return;
+  if (query.numel() == 0) {
+    dKeyOut = at::zeros(dKeyOut->sizes());
+    for (OptionalOutput* out : {&dValueOut, &dQueryRopeOutOptional, &dKeyRopeOutOptional}) {
+      if (*out) *out = at::zeros((**out)->sizes());
+    }
+    return;
+  }
   expect_dtype("query", query, {at::kHalf, at::kBFloat16});
   expect_text("layoutOptional", layoutOptional, {"BSND", "TND"});
   Sequences sequences(

@@ -157,6 +157,13 @@ at::Tensor divisors(const Direction& height, const Direction& width, bool counts
   return element_counts(height, like).unsqueeze(1) * element_counts(width, like);
 }
 
+// Whether there is nothing to compute.
+bool is_empty(const at::Tensor& x, const Output& out) {
+  EXPECT(x.numel() != 0 || out->numel() == 0, "out has shape ", out->sizes(),
+         ", expected no elements as x has shape ", x.sizes());
+  return out->numel() == 0;
+}
+
 }  // namespace
 
 // Without strides they are 1. The padding has one number for both directions, one for each (top and
@@ -210,7 +217,7 @@ ACLNN(MaxPoolV3, (Image<Floating<In>>, x), (Ints, ksize), (Ints, strides), (Opti
   EXPECT(strides.size() == 4 && strides[0] == 1 && strides[1] == 1, "strides is ", strides,
          ", expected 1, 1 and two strides");
   EXPECT(!pads || pads->empty() || pads->size() == 4, "pads is ", *pads, ", expected four numbers");
-  if (x.numel() == 0 || out->numel() == 0) return;
+  if (is_empty(x, out)) return;
   check_values("ksize", ksize, 1, kMost);
   check_values("strides", strides, 1, kMost);
   Directions directions;
@@ -224,7 +231,7 @@ ACLNN(MaxPoolV3, (Image<Floating<In>>, x), (Ints, ksize), (Ints, strides), (Opti
 }
 
 // Depth, height and width precede the channels, or follow them with NCDHW. padsOptional and
-// ceilMode are read with CALCULATED padding only. A tensor without elements leaves out unchanged.
+// ceilMode are read with CALCULATED padding only.
 ACLNN(MaxPool3D, (Floating<In>, x), (Ints, ksize), (Ints, strides), (const char*, padding),
       (Optional<Ints>, padsOptional), (Optional<Ints>, dilationOptional), (int64_t, ceilMode),
       (char*, dataFormatOptional), (SameDtype<Out>, out, "x")) {
@@ -237,7 +244,7 @@ ACLNN(MaxPool3D, (Floating<In>, x), (Ints, ksize), (Ints, strides), (const char*
   const auto dilation =
       spatial("dilationOptional", dilationOptional ? *dilationOptional : at::IntArrayRef(1),
               channels_last, false);
-  if (x.numel() == 0 || out->numel() == 0) return;
+  if (is_empty(x, out)) return;
   const at::Tensor image = channels_last ? x.permute({0, 4, 1, 2, 3}) : x;
   Directions directions;
   for (size_t i = 0; i < directions.size(); ++i) {

@@ -330,6 +330,9 @@ ACLNN(LstmBackward, (Floating<In>, input), (SameDtype<Ins>, hx, "input"), (Ins, 
 }
 
 // The part of an LSTM cell after its matrix products.
+// Behaviour of ThnnFusedLstmCell: The gates are input, forget, candidate and output, in the inputs
+// and in storageOut, as in CANN's kernel and the document of the gradient. Its own document has
+// input, candidate, forget and output.
 ACLNN(ThnnFusedLstmCell, (Floating<In>, inputGates), (Like<In>, hiddenGates, "inputGates"),
       (SameDtype<In>, cx, "inputGates"), (SameDtype<Optional<In>>, inputBiasOptional, "inputGates"),
       (SameDtype<Optional<In>>, hiddenBiasOptional, "inputGates"),

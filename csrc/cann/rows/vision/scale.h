@@ -1,5 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include <c10/util/ArrayRef.h>
@@ -17,13 +21,31 @@ inline std::optional<double> scale(const char* name, double factor) {
   return factor;
 }
 
-// The same for interpolation with antialiasing, where the reciprocal is the number of elements of
-// `size` from which one is computed.
-inline std::optional<double> scale(const char* name, double factor, int64_t size) {
-  if (!(factor > 0)) return std::nullopt;
-  EXPECT(1 / factor <= static_cast<double>(size) + 1, name, " is ", factor, " for ", size,
-         " elements, expected at least their reciprocal, or 0 for none");
-  return factor;
+// The scales of height and width for interpolation with antialiasing, where the reciprocal is the
+// number of elements from which one is computed; `input` is the image's height and width. ATen
+// reads elements around every position, which must not lie beyond the image.
+inline std::array<std::optional<double>, 2> antialiased_scales(double height, double width,
+                                                               c10::IntArrayRef input,
+                                                               c10::IntArrayRef output_size,
+                                                               bool align_corners) {
+  EXPECT(output_size.size() == 2, "outputSize is ", output_size, ", expected two sizes");
+  std::array<std::optional<double>, 2> result;
+  for (size_t i = 0; i < 2; ++i) {
+    const double factor = i == 0 ? height : width;
+    if (!(factor > 0)) continue;
+    const char* name = i == 0 ? "scalesH" : "scalesW";
+    const auto size = static_cast<double>(input[i]);
+    const double step = 1 / factor;
+    EXPECT(step <= size + 1, name, " is ", factor, " for ", input[i],
+           " elements, expected at least their reciprocal, or 0 for none");
+    const double first_read =
+        (static_cast<double>(output_size[i]) - 0.5) * step - std::max(step, 1.0) + 0.5;
+    EXPECT(align_corners || first_read < size, name, " is ", factor, " and outputSize is ",
+           output_size, ", expected results that lie within the ", input[i],
+           " elements of the input");
+    result[i] = factor;
+  }
+  return result;
 }
 
 // Requires four sizes: batch, channels, height, width.

@@ -59,9 +59,9 @@ ACLNN(UpsampleBilinear2dBackwardV2, (Image<In>, gradOut), (Ints, outputSize), (I
 ACLNN(UpsampleBicubic2dAA, (Image<Floating<In>>, x), (Ints, outputSize), (bool, alignCorners),
       (double, scalesH), (double, scalesW), (SameDtype<Image<Out>>, out, "x")) {
   expect_dims("x", x, 4);
-  out = at::_upsample_bicubic2d_aa(wide(x), outputSize, alignCorners,
-                                   scale("scalesH", scalesH, x.size(2)),
-                                   scale("scalesW", scalesW, x.size(3)));
+  const auto [height, width] =
+      antialiased_scales(scalesH, scalesW, x.sizes().slice(2), outputSize, alignCorners);
+  out = at::_upsample_bicubic2d_aa(wide(x), outputSize, alignCorners, height, width);
 }
 ACLNN(UpsampleBicubic2dAAGrad, (Image<Floating<In>>, gradOutput), (Ints, outputSize),
       (Ints, inputSize), (bool, alignCorners), (double, scalesH), (double, scalesW),
@@ -69,9 +69,10 @@ ACLNN(UpsampleBicubic2dAAGrad, (Image<Floating<In>>, gradOutput), (Ints, outputS
   EXPECT(!(scalesH < 0.0) && !(scalesW < 0.0), "scalesH is ", scalesH.value(), " and scalesW is ",
          scalesW.value(), ", expected 0 or more");
   expect_image(inputSize);
+  const auto [height, width] =
+      antialiased_scales(scalesH, scalesW, inputSize.slice(2), outputSize, alignCorners);
   out = at::_upsample_bicubic2d_aa_backward(wide(gradOutput), outputSize, inputSize, alignCorners,
-                                            scale("scalesH", scalesH, inputSize[2]),
-                                            scale("scalesW", scalesW, inputSize[3]));
+                                            height, width);
 }
 
 ACLNN(UpsampleNearest3d, (Image<In>, self), (Ints, outputSize), (double, scalesD),
@@ -152,16 +153,17 @@ ACLNN(UpsampleTrilinear3dBackward, (Image<In>, gradOut), (Ints, outputSize), (In
 ACLNN(UpsampleBilinear2dAA, (Image<In>, input), (Ints, outputSize), (bool, alignCorners),
       (double, scalesH), (double, scalesW), (Image<Out>, output)) {
   expect_dims("input", input, 4);
-  output = at::_upsample_bilinear2d_aa(wide(input), outputSize, alignCorners,
-                                       scale("scalesH", scalesH, input.size(2)),
-                                       scale("scalesW", scalesW, input.size(3)));
+  const auto [height, width] =
+      antialiased_scales(scalesH, scalesW, input.sizes().slice(2), outputSize, alignCorners);
+  output = at::_upsample_bilinear2d_aa(wide(input), outputSize, alignCorners, height, width);
 }
 ACLNN(UpsampleBilinear2dAABackward, (Image<In>, gradOutput), (Ints, outputSize), (Ints, inputSize),
       (bool, alignCorners), (double, scalesH), (double, scalesW), (Image<Out>, gradInput)) {
   expect_image(inputSize);
-  gradInput = at::_upsample_bilinear2d_aa_backward(
-      wide(gradOutput), outputSize, inputSize, alignCorners,
-      scale("scalesH", scalesH, inputSize[2]), scale("scalesW", scalesW, inputSize[3]));
+  const auto [height, width] =
+      antialiased_scales(scalesH, scalesW, inputSize.slice(2), outputSize, alignCorners);
+  gradInput = at::_upsample_bilinear2d_aa_backward(wide(gradOutput), outputSize, inputSize,
+                                                   alignCorners, height, width);
 }
 
 }  // namespace aclnn_host::vision_upsampling_rows

@@ -4,17 +4,16 @@ import math
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import erf, sigmoid
+from tests.aten_ops.formula_helpers.numbers import signed
+from tests.aten_ops.formula_helpers.types import unwritten
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas.activation.sigmoid import sigmoid
-from tests.aten_ops.formulas_helpers_grouped_matmul import unwritten
-from tests.aten_ops.formulas_helpers_numbers import signed
 
 X = "FLOAT[2,6]:-2.5,0.75,1.5,-0.25,3,-1.125,0.5,-0.625,2.25,1.75,-3.5,0.125"
 SMALL = signed("2,6", 2)
 DY = "FLOAT[2,3]:0.5,-1.25,2,-0.75,1.5,3"
 GELU = "FLOAT[2,3]:1.25,-0.5,0.375,2.5,-0.125,0.875"
 GELUS = ('"none"', '"tanh"', "null")
-erf = np.vectorize(math.erf, [float])
 
 
 def gelu_and_derivative(x, approximate):
@@ -195,14 +194,14 @@ def halves(x, dim, interleaved):
         )
     ],
 )
-def clipped_swiglu(x, group_index, dim, alpha, limit, bias, interleaved, clamp_mode=0):
+def clipped_swiglu(x, group_index, dim, alpha, limit, bias, interleaved, clamp_mode=0, *, outputs):
     a, b = halves(x, dim, interleaved)
     up = np.clip(b, -limit, limit)
     gate = np.minimum(a, limit)
     result = gate * sigmoid(alpha * gate) * (up + bias) if clamp_mode == 0 else np.minimum(a * sigmoid(a), limit) * up
     if group_index is not None:
-        outside = result[group_index.sum() :]
-        outside[...] = unwritten(outside.shape, np.float32)
+        rest = np.s_[group_index.sum() :]
+        result[rest] = unwritten(outputs["out"]).reshape(result.shape)[rest]
     return result.reshape(*x.shape[: dim % x.ndim], x.shape[dim] // 2, *x.shape[dim % x.ndim + 1 :])
 
 
@@ -217,6 +216,12 @@ def clipped_swiglu(x, group_index, dim, alpha, limit, bias, interleaved, clamp_m
     + [
         "aclnnClippedSwigluGrad gradY=FLOAT[4,1]:0.5,-1.25,2,-0.75 x=FLOAT[4,2]:-2.5,0.75,1.5,-0.25,3,-1.125,0.5,2 "
         "groupIndexOptional=INT64[2]:1,2 dim=1 alpha=1.5 limit=1.75 bias=0.5 interleaved=false gradXOut=FLOAT[4,2]"
+    ]
+    + [
+        "aclnnClippedSwigluGrad gradY=FLOAT[3,2] x=FLOAT[3,4] groupIndexOptional=INT64[2]:1,1 dim=-1 alpha=1.2 "
+        "limit=0.6 bias=1.7 interleaved=false gradXOut=FLOAT[3,4]",
+        "aclnnClippedSwigluGrad gradY=FLOAT[3,2] x=FLOAT[3,4] groupIndexOptional=INT64[2]:1,1 dim=-1 alpha=1.2 "
+        "limit=0.6 bias=1.7 interleaved=true gradXOut=FLOAT[3,4]",
     ],
 )
 def clipped_swiglu_grad(grad, x, group_index, dim, alpha, limit, bias, interleaved):

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import sigmoid
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas.activation.sigmoid import sigmoid
 
 X = "FLOAT[2,3]:-2.5,0.75,-0.5,1.5,-4,3"
 GRAD = "FLOAT[2,3]:0.5,-1.25,2,0.75,-1.5,3"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.numbers import signed
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import signed
 
 X = "FLOAT[2,4]:-2.5,0.75,-0.5,1.5,0.5,-4,3,0"
 INTEGERS = "INT32[6]:-3,2,5,-1,3,0"
@@ -103,7 +103,10 @@ def prelu_backward(grad, self, weight):
 
 @formula(
     "aclnnReluGradV4",
-    calls=[f"aclnnReluGradV4 gradOutput={GRAD} self=UINT8[2,4]:1,0,1,1,1,0,1,1 threshold=INT32(0) out=FLOAT[2,4]"],
+    calls=[
+        f"aclnnReluGradV4 gradOutput={GRAD} self=UINT8[2,4]:1,0,1,1,1,0,1,1 threshold=INT32(0) out=FLOAT[2,4]",
+        "aclnnReluGradV4 gradOutput=INT32[3]:7,8,9 self=UINT8[3]:1,0,1 threshold=INT32(0) out=INT32[3]",
+    ],
 )
 def relu_grad_v4(grad, is_positive, threshold):
     return np.where(is_positive != 0, grad, 0)
@@ -136,8 +139,8 @@ def relu_grad_v3(x, gradient):
     return np.where(x > 0, gradient, 0)
 
 
-# ops-nn: aclnnReluV3.md. The mask has the shape of x (here with INT8), or as in the document's example a byte for eight
-# bits, the first the lowest.
+# ops-nn: aclnnReluV3.md. The mask has the shape of x, or as in the document's example a byte for eight bits, the first
+# the lowest.
 @formula(
     "aclnnReluV3",
     calls=[
@@ -146,9 +149,10 @@ def relu_grad_v3(x, gradient):
         "maskOut=UINT8[1,1,1,2,16]",
     ],
 )
-def relu_v3(x):
+def relu_v3(x, outputs):
     mask = (x > 0).astype(np.uint8)
-    return np.maximum(x, 0), mask if x.dtype == np.int64 else np.packbits(mask, -1, "little")
+    is_whole = outputs["maskOut"].shape == x.shape
+    return np.maximum(x, 0), mask if is_whole else np.packbits(mask, -1, "little")
 
 
 # ops-nn: aclnnRReluWithNoise&aclnnInplaceRReluWithNoise.md. In training there is chance unless the bounds are equal;

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers import functions
+from tests.aten_ops.formula_helpers.types import unwritten
 from tests.aten_ops.formulas import formula
 
 X = "FLOAT[2,3]:-2.5,0.75,-0.5,1.5,-4,3"
@@ -20,7 +22,7 @@ SAVED = "FLOAT[2,3]:-0.75,0.125,0.625,-0.25,0.875,0.375"
     ],
 )
 def sigmoid(self):
-    return 1 / (1 + np.exp(-self))
+    return functions.sigmoid(self)
 
 
 @formula("aclnnSigmoidBackward", calls=[f"aclnnSigmoidBackward gradOutput={GRAD} output={SAVED} gradInput=FLOAT[2,3]"])
@@ -51,10 +53,10 @@ def log_sigmoid(self):
     return np.log(sigmoid(self))
 
 
-# The buffer, whatever its size, is not written.
+# The buffer is not written.
 @formula("aclnnLogSigmoidForward", calls=[f"aclnnLogSigmoidForward self={X} out=FLOAT[2,3] buffer=FLOAT[0]"])
-def log_sigmoid_forward(self):
-    return log_sigmoid(self), np.zeros(0)
+def log_sigmoid_forward(self, outputs):
+    return log_sigmoid(self), unwritten(outputs["buffer"])
 
 
 @formula(
@@ -65,12 +67,24 @@ def log_sigmoid_backward(grad, self, _buffer):
     return grad * (1 - sigmoid(self))
 
 
-@formula("aclnnSoftsign", calls=[f"aclnnSoftsign self={X} out=FLOAT[2,3]"])
+@formula(
+    "aclnnSoftsign",
+    calls=[
+        f"aclnnSoftsign self={X} out=FLOAT[2,3]",
+        "aclnnSoftsign self=FLOAT[3]:1,-3,0 out=FLOAT[3]",
+    ],
+)
 def softsign(self):
     return self / (1 + np.abs(self))
 
 
-@formula("aclnnTanhGrad", calls=[f"aclnnTanhGrad y={SAVED} dy={GRAD} dx=FLOAT[2,3]"])
+@formula(
+    "aclnnTanhGrad",
+    calls=[
+        f"aclnnTanhGrad y={SAVED} dy={GRAD} dx=FLOAT[2,3]",
+        "aclnnTanhGrad y=FLOAT[2]:0.5,-1 dy=FLOAT[2]:4,3 dx=FLOAT[2]",
+    ],
+)
 def tanh_grad(y, dy):
     return tanh_backward(dy, y)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.aten_ops.formulas_helpers_attention import KEY, QUERY, VALUE, by_name, call_of
-from tests.aten_ops.formulas_helpers_attention_inference import infer
+from tests.aten_ops.formula_helpers.attention import KEY, QUERY, VALUE, by_name, call_of
+from tests.aten_ops.formula_helpers.attention_inference import infer
+from tests.aten_ops.formula_helpers.types import unwritten
 
 NAME, INNER = "aclnnFusedInferAttentionScore", "aclnnInnerFusedInferAttentionScore"
 
@@ -79,6 +80,7 @@ OTHER_LAYOUT = "1,2,2,2", "1,3,2,2", "1,3,2,2", "2,1,2,2"
         in_blocks(NAME + "V4"),
         call(NAME + "V4", NO_KEYS, input_layout='"BSND"'),
         call(NAME + "V5", NO_KEYS, input_layout='"BSND"', pse_type=0),
+        call(NAME + "V4", OTHER_LAYOUT, input_layout='"BSND_NBSD"', softmax_lse="FLOAT[0]"),
         call(NAME + "V5", OTHER_LAYOUT, input_layout='"BSND_NBSD"', pse_type=0),
         call(
             *(NAME + "V5", ("2,2,3,4", "2,2,5,4", "2,2,5,4", "2,2,3,4")),
@@ -95,4 +97,7 @@ OTHER_LAYOUT = "1,2,2,2", "1,3,2,2", "1,3,2,2", "2,1,2,2"
 )
 def fused_attention(a):
     result, sums = infer(a, True)
-    return (result, sums) if a.softmax_lse_flag else result
+    lse = a.outputs["softmaxLse"]
+    if lse is None:
+        return result
+    return result, sums if a.softmax_lse_flag else unwritten(lse)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formulas_helpers_attention import KEY, QUERY, Tokens, by_name, call_of
+from tests.aten_ops.formula_helpers.attention import KEY, QUERY, Tokens, by_name, call_of
 
 NAME = "aclnnLightningIndexer"
 INPUTS = {

@@ -45,7 +45,11 @@ OTHERS = "0.25,-0.1875,0.09375,0.28125,-0.125,0.0625,0.15625,-0.21875,0.1875,0.1
         f"aclnnDenseLightningIndexerSoftmaxLse queryIndex=FLOAT16[5,8,128]:{VALUES} keyIndex=FLOAT16[7,1,128]:{OTHERS}"
         " weight=FLOAT[5,8]:0.5,-0.75,1.25,2,0.625,0.875,1.5 actualSeqLengthsQueryOptional=[2,5]"
         ' actualSeqLengthsKeyOptional=[3,7] layoutOptional="TND" sparseMode=3 preTokens=9223372036854775807'
-        " nextTokens=9223372036854775807 softmaxMaxOut=FLOAT[1,5] softmaxSumOut=FLOAT[1,5]"
+        " nextTokens=9223372036854775807 softmaxMaxOut=FLOAT[1,5] softmaxSumOut=FLOAT[1,5]",
+        "aclnnDenseLightningIndexerSoftmaxLse queryIndex=FLOAT16[1,2,8,128]:0 keyIndex=FLOAT16[1,3,1,128] "
+        "weight=FLOAT[1,2,8] actualSeqLengthsQueryOptional=null actualSeqLengthsKeyOptional=null "
+        'layoutOptional="BSND" sparseMode=3 preTokens=9223372036854775807 nextTokens=9223372036854775807 '
+        "softmaxMaxOut=FLOAT[1,1,2] softmaxSumOut=FLOAT[1,1,2]",
     ],
     error=SUMS,
 )

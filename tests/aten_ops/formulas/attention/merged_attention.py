@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.attention import KEY, QUERY, VALUE, by_name, call_of, eight
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_attention import KEY, QUERY, VALUE, by_name, call_of, eight
 
 LARGEST = (0.5, -1.25, 2, 0.75, -0.375, 1.5, 0.125), (1.25, 0.25, -0.5, 2.5, 0.625, -1, -0.125, 0.875)
 SUMS = (1.5, 2.25, 3, 1.125, 2.75), (2, 1.25, 3.5, 1.75, 2.5, 1, 3.25)

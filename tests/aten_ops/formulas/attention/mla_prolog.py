@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formulas_helpers_attention import by_name, call_of
+from tests.aten_ops.formula_helpers.attention import by_name, call_of
 
 # Small numbers of both signs, in lists whose lengths do not fit the sizes of heads.
 QUERY = "0.5,-0.75,0.25,1,-0.375,-1,0.625,0.125,-0.875,0.75,-0.25"

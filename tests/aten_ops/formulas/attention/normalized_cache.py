@@ -62,22 +62,36 @@ def qkv_rms_norm_rope_cache(
         "cos=FLOAT16[2,1,2,32]:0.5,-0.75,1,0.125,0.25 sin=FLOAT16[2,1,2,32]:0.25,-0.5,0.75,1,-0.125,-0.25 "
         "index=INT64[4]:31,-1,2,15 kCacheRef=FLOAT16[2,16,1,32] ckvCacheRef=FLOAT16[2,16,1,32] kRopeScaleOptional=null "
         "cKvScaleOptional=null kRopeOffsetOptional=null cKvOffsetOptional=null epsilon=0.5 "
-        'cacheModeOptional="PA_NZ" isOutputKv=true kRopeOut=FLOAT16[2,1,2,32] cKvOut=FLOAT16[2,1,2,32]'
+        'cacheModeOptional="PA_NZ" isOutputKv=true kRopeOut=FLOAT16[2,1,2,32] cKvOut=FLOAT16[2,1,2,32]',
+        "aclnnKvRmsNormRopeCache kv=FLOAT16[2,1,2,6]:4,-1.625,-1.125,3.625,-3,2.5,-3.5,1.375,2.25,-2.25,-1.25 "
+        "gamma=FLOAT16[4]:1,1.125,-0.125,-1.25 cos=FLOAT16[2,1,1,2]:1.625,-0.25,1.5,0.5 "
+        "sin=FLOAT16[2,1,1,2]:-0.75,2,-0.625,0.625 index=INT64[2,2]:2,-1,0,1 "
+        "kCacheRef=FLOAT16[3,1,3,2]:0.625,1.625,0.75 "
+        "ckvCacheRef=FLOAT16[3,1,3,4]:-1.5,-0.75,1.5,1.625,-2 kRopeScaleOptional=null cKvScaleOptional=null "
+        'kRopeOffsetOptional=null cKvOffsetOptional=null epsilon=1e-05 cacheModeOptional="Norm" isOutputKv=false '
+        "kRopeOut=null cKvOut=null",
     ],
 )
 def kv_rms_norm_rope_cache(kv, gamma, cos, sin, index, k_cache, v_cache, *others):
-    epsilon = others[4]
+    epsilon, mode, returns_tokens = others[4:]
     values, x = np.split(kv, [gamma.size], -1)
     even, odd = x[..., ::2], x[..., 1::2]
     keys = np.concatenate([even, odd], -1) * cos + np.concatenate([-odd, even], -1) * sin
     values = values / np.sqrt(np.mean(values**2, -1, keepdims=True) + epsilon) * gamma
 
     def written(cache, tokens):
+        if mode == "Norm":  # a cache for each sequence
+            result = cache.copy()
+            for (b, s), place in np.ndenumerate(index):
+                if place >= 0:
+                    result[b, :, place] = tokens[b, :, s]
+            return result
         pages, page, _, size = cache.shape
         parts = cache.reshape(pages, size // 16, page, 16)  # of 32 bytes
         return with_tokens(parts, index, tokens.reshape(-1, size), None, None).reshape(cache.shape)
 
-    return written(k_cache, keys), written(v_cache, values), keys, values
+    caches = written(k_cache, keys), written(v_cache, values)
+    return (*caches, keys, values) if returns_tokens else caches
 
 
 # Heads of 8 elements, of which 4 are rotated, beside values of 6.

@@ -4,9 +4,8 @@ import itertools
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.attention import KEY, VALUE, by_name, call_of
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_attention import by_name, call_of
-from tests.aten_ops.formulas_helpers_nsa import KEY, VALUE
 
 
 def windows(lengths, size, stride):
@@ -30,7 +29,20 @@ def nsa_compress(x, weight, lengths, _layout, size, stride, _type):
     return np.reshape(sums, (-1, *x.shape[1:]))
 
 
-@formula("aclnnNsaCompressGrad")
+@formula(
+    "aclnnNsaCompressGrad",
+    calls=[
+        "aclnnNsaCompressGrad "
+        "outputGrad=FLOAT[2,1,16]:0.75,0.125,0.125,0.75,0,-0.25,1,0.25,-0.875,-0.5,-0.25,0.875,0.75,-0.5,-0.25,0,"
+        "0.75,1,0.25,-0.125,0.875,0.5,-0.5 "
+        "input=FLOAT[80,1,16]:0.125,-0.5,0.5,-0.625,-1,-1,0,-0.75,0.875,0.75,-1,-1,0.25,-0.375,-0.375,-0.125,"
+        "-0.375,-1,0.875,0.125,0.5,0.625,-0.75 "
+        "weight=FLOAT[32,1]:-0.5,-0.75,-0.625,-0.625,0,0.25,-0.375,0.375,0,-0.25,-0.875,0.5,0.375,-0.5,-0.25,"
+        "-0.125,0,0.875,1,-0.375,-0.25,1,-0.625 actSeqLenOptionalOptional=[0,20,80] compressBlockSize=32 "
+        'compressStride=16 actSeqLenType=0 layoutOptionalOptional="TND" inputGradOut=FLOAT[80,1,16] '
+        "weightGradOut=FLOAT[32,1]",
+    ],
+)
 def nsa_compress_grad(grad, x, weight, lengths, size, stride, _type, _layout):
     of_x, of_weight = np.zeros(x.shape), np.zeros(weight.shape)
     for dy, start in zip(grad, windows(lengths, size, stride), strict=True):

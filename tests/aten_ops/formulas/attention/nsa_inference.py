@@ -4,8 +4,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from tests.aten_ops.formulas_helpers_attention import by_name, call_of
-from tests.aten_ops.formulas_helpers_nsa import KEY, QUERY, VALUE, attend, block_scores, most_important
+from tests.aten_ops.formula_helpers.attention import KEY, VALUE, by_name, call_of
+from tests.aten_ops.formula_helpers.nsa import QUERY, attend, block_scores, most_important
 
 
 def paged(cache, table, heads, page):

@@ -2,18 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formulas_helpers_attention import by_name, call_of
-from tests.aten_ops.formulas_helpers_nsa import (
-    GRADIENT,
-    HIDDEN,
-    KEY,
-    QUERY,
-    VALUE,
-    attend,
-    block_scores,
-    most_important,
-    spans,
-)
+from tests.aten_ops.formula_helpers.attention import KEY, VALUE, by_name, call_of
+from tests.aten_ops.formula_helpers.nsa import GRADIENT, HIDDEN, QUERY, attend, block_scores, most_important, spans
 
 COMPRESSED = {
     "query": f"FLOAT[5,4,8]:{QUERY}",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.aten_ops.formulas_helpers_attention import KEY, QUERY, VALUE, by_name, call_of
-from tests.aten_ops.formulas_helpers_attention_inference import infer
+from tests.aten_ops.formula_helpers.attention import KEY, QUERY, VALUE, by_name, call_of
+from tests.aten_ops.formula_helpers.attention_inference import infer
 
 NAME = "aclnnPromptFlashAttention"
 

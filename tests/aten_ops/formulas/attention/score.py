@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formulas_helpers_attention import (
+from tests.aten_ops.formula_helpers.attention import (
     GRADIENT,
     KEY,
     QUERY,
@@ -16,6 +16,7 @@ from tests.aten_ops.formulas_helpers_attention import (
     eight,
     from_heads,
 )
+from tests.aten_ops.formula_helpers.types import unwritten
 
 SCORE, GRAD = "aclnnFlashAttentionScore", "aclnnFlashAttentionScoreGrad"
 SHIFT = "0.75,-0.5,0.25,-0.875,0.625,1,-0.375"
@@ -48,16 +49,16 @@ def score(version, **given):
     shapes = SHAPES[given.get("input_layout", '"BNSD"')]
     softmax = "FLOAT[5,2,8]" if "actual_seq_qlen" in given else "FLOAT[2,2,3,8]"
     outputs = {"softmax_max_out": softmax, "softmax_sum_out": softmax, "attention_out_out": f"FLOAT[{shapes['dy']}]"}
-    reserved = {"softmax_out_out": "FLOAT[0]"} if version in ("", "V4") else {}
-    return call_of(SCORE + version, **inputs(shapes) | outputs | reserved | given)
+    unused = {"softmax_out_out": "FLOAT[0]"} if version in ("", "V4") else {}
+    return call_of(SCORE + version, **inputs(shapes) | outputs | unused | given)
 
 
 def grad(version, **given):
     shapes = SHAPES[given.get("input_layout", '"BNSD"')]
     outputs = {f"d{name[0]}_out": f"FLOAT[{shapes[name]}]" for name in ("query", "key", "value")}
-    reserved = {"dsink_out": "FLOAT[0]"} if version == "V4" else {}
+    unused = {"dsink_out": "FLOAT[0]"} if version == "V4" else {}
     dy = {"dy": f"FLOAT[{shapes['dy']}]:{GRADIENT}"}
-    return call_of(GRAD + version, **inputs(shapes) | dy | outputs | reserved | given)
+    return call_of(GRAD + version, **inputs(shapes) | dy | outputs | unused | given)
 
 
 def shifted(shape):
@@ -80,9 +81,14 @@ def attend(a):
     return largest, total, from_heads(np.stack([x.result() for x in found]), a.input_layout)
 
 
+def reserved(a, name):
+    """An output of some versions, which is not written."""
+    output = a.outputs.get(name)
+    return [] if output is None else [unwritten(output)]
+
+
 @by_name(
-    SCORE + "V2",
-    SCORE + "V3",
+    *(SCORE + version for version in ("", "V2", "V3", "V4")),
     calls=[
         score("V2", shift=f"FLOAT[1,2,3,4]:{SHIFT}", pse_type=0),
         score("V2", shift=f"FLOAT[2,2,1,4]:{SHIFT}", pse_type=1),
@@ -95,17 +101,6 @@ def attend(a):
         score("V2", **DROPPED),
         score("V3", **NONE_SEEN, sink=SINK),
         score("V3", **NONE_SEEN, pre_tokens=0, next_tokens=2),
-    ],
-)
-def attention(a):
-    return attend(a)
-
-
-# The samples of these versions have an empty softmaxOutOut, which is not written.
-@by_name(
-    SCORE,
-    SCORE + "V4",
-    calls=[
         score("", **OF_EACH),
         score("", **BAND),
         score("", **BAND | {"sparse_mode": 2}),
@@ -119,15 +114,15 @@ def attention(a):
         score("V4", **PACKED, softmax_out_layout='"same_as_input"'),
     ],
 )
-def attention_and_reserved(a):
+def attention(a):
     largest, total, result = attend(a)
-    return largest, total, np.zeros(0), result
+    return largest, total, *reserved(a, "softmaxOutOut"), result
 
 
 def differentiate(a):
     if a.input_layout == "TND":
         of_query, of_key, of_value, _ = Packed(a).gradients()
-        return [of_query, of_key, of_value]
+        return [of_query, of_key, of_value, *reserved(a, "dsinkOut")]
     found, dy, result = batched(a)
     parts = [x.gradients(dy[b], None if result is None else result[b]) for b, x in enumerate(found)]
     *of_inputs, of_shift, of_sink = zip(*parts, strict=True) if parts else [()] * 5
@@ -137,11 +132,11 @@ def differentiate(a):
         for b, each in enumerate(of_shift):
             own = each.sum(1, keepdims=True) if a.shift.shape[2] == 1 else each
             results[-1][b if len(a.shift) > 1 else 0] += own
-    return results if a.sink_in is None else [*results, sum(of_sink, np.zeros(a.head_num))]
+    return [*results, *(reserved(a, "dsinkOut") if a.sink_in is None else [sum(of_sink, np.zeros(a.head_num))])]
 
 
 @by_name(
-    *(GRAD + version for version in ("", "V2", "V3")),
+    *(GRAD + version for version in ("", "V2", "V3", "V4")),
     calls=[
         grad("", **DROPPED, **SOFTMAX, **shifted("2,2,3,4")),
         grad("", **BAND, **SOFTMAX, attention_in=f"FLOAT[3,2,4]:{KEY}"),
@@ -150,20 +145,10 @@ def differentiate(a):
         grad("V2", **slopes(2) | {"dk_out": "FLOAT[2,1,3,4]", "dv_out": "FLOAT[2,1,3,2]"}),
         grad("V3", **NONE_SEEN, sink_in=SINK, dsink_out="FLOAT[2]"),
         grad("V3", **NONE_SEEN),
-    ],
-)
-def gradients(a):
-    return differentiate(a)
-
-
-# The sample of this version has an empty dsinkOut, which is not written.
-@by_name(
-    GRAD + "V4",
-    calls=[
         grad("V4", **shifted("1,2,3,4"), **SOFTMAX, pse_type=0),
         grad("V4", **OF_EACH, **SOFTMAX),
         grad("V4", **PACKED),
     ],
 )
-def gradients_and_reserved(a):
-    return [*differentiate(a), np.zeros(0)]
+def gradients(a):
+    return differentiate(a)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formulas_helpers_attention import KEY, QUERY, VALUE, Attention, Tokens, by_name, call_of
+from tests.aten_ops.formula_helpers.attention import KEY, QUERY, VALUE, Attention, Tokens, by_name, call_of
 
 NAME = "aclnnSparseFlashAttention"
 LAST = {"pre_tokens": 2**63 - 1, "next_tokens": 2**63 - 1}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.aten_ops.formulas_helpers_attention import GRADIENT, KEY, QUERY, VALUE, Packed, by_name, call_of, eight
+from tests.aten_ops.formula_helpers.attention import GRADIENT, KEY, QUERY, VALUE, Packed, by_name, call_of, eight
 
 SCORE, GRAD = "aclnnFlashAttentionVarLenScore", "aclnnFlashAttentionUnpaddingScoreGrad"
 LENGTHS = {"actual_seq_qlen": "[2,2,5]", "actual_seq_kv_len": "[3,3,6]"}

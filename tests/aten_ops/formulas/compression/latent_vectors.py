@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.numbers import signed
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import signed
 
 CENTROIDS = "-0.125,-0.109375,-0.09375,-0.078125,-0.0625,-0.046875,-0.03125,-0.015625"
 CENTROIDS += "," + ",".join(number[1:] for number in reversed(CENTROIDS.split(",")))

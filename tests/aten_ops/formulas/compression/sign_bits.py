@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.numbers import signed
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import signed
 
 
 @formula(

@@ -4,9 +4,10 @@ import functools
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.elementwise import calls_of, calls_on
+from tests.aten_ops.formula_helpers.numbers import signed
+from tests.aten_ops.formula_helpers.types import wrapped
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_elementwise import calls_of, calls_on
-from tests.aten_ops.formulas_helpers_numbers import signed
 
 X = signed("2,3,2", 1)
 SELF = "1,-2.5,3,-0.5,4.25,7,-6,2"
@@ -34,6 +35,7 @@ INTEGER = "self=INT32[2,4]:1,-2,3,-5,4,7,-6,2 other=INT64(-3)"
         f"aclnnAddV3 self=FLOAT(-0.75) other=FLOAT[2,4]:{OTHER} alpha=DOUBLE(1.5) out=FLOAT[2,4]",
         "aclnnAddV3 self=INT64(-7) other=INT32[2,4]:1,-2,3,-5,4,7,-6,2 alpha=INT64(-2) out=INT32[2,4]",
         f"aclnnInplaceAddV3 selfRef=FLOAT(-0.75) other=FLOAT[2,4]:{OTHER} alpha=DOUBLE(1.5)",
+        "aclnnInplaceAddV3 selfRef=INT64(2) other=INT32[2]:1,-4 alpha=INT64(3)",
     ],
 )
 def add(self, other, alpha):
@@ -115,10 +117,15 @@ def absolute(self):
 @formula(
     "aclnnNeg",
     "aclnnInplaceNeg",
-    calls=[*calls_on("Neg", SELF), *calls_on("Neg", "1,-2,3,-5,0,7,-6,2", dtype="INT32", out="INT32")],
+    calls=[
+        *calls_on("Neg", SELF),
+        *calls_on("Neg", "1,-2,3,-5,0,7,-6,2", dtype="INT32", out="INT32"),
+        "aclnnInplaceNeg selfRef=INT8[2]:-128,5",
+    ],
 )
-def negative(self):
-    return -self
+def negative(self, outputs):
+    [output] = outputs.values()
+    return wrapped(-self, output)
 
 
 PRODUCT = f"self=FLOAT[2,4]:{SELF} tensor1=FLOAT[2,4]:{OTHER} tensor2=FLOAT[4]:3,-0.5,1.25,-2 value=FLOAT(-1.5)"
@@ -163,6 +170,7 @@ def lerp(self, end, weight):
     calls=[
         f"aclnnMulNoNan x=FLOAT[2,4]:{SELF} y=FLOAT[2,4]:{OTHER} z=FLOAT[2,4]",
         "aclnnMulNoNan x=FLOAT[2,4]:inf,-2.5,nan,-0.5,4.25,nan,-6,2 y=FLOAT[4]:0,1.5,0,-4 z=FLOAT[2,4]",
+        "aclnnMulNoNan x=FLOAT[3]:2,inf,nan y=FLOAT[3]:4,0,0 z=FLOAT[3]",
     ],
 )
 def mul_no_nan(x, y):
@@ -189,18 +197,26 @@ def calls_on_lists(operator):
         "aclnnSum tensors={FLOAT16[2]:2048,1 FLOAT16[1]:1 FLOAT16[1]:1} out=FLOAT16[2]",
         "aclnnSumV2 tensors={FLOAT[2,2]:1,2,3,4 FLOAT[2]:10,20 FLOAT[2,1]:100,700} out=FLOAT[2,2]",
         "aclnnSumV2 tensors={FLOAT[0,2] FLOAT[2]} out=FLOAT[0,2]",
+        "aclnnSum tensors={INT8[2]:100,1 INT8[1]:100} out=INT8[2]",
+        "aclnnAddN tensors={INT64[2]:1,2 INT64[2]:10,20 INT64[2]:100,200} out=INT64[2]",
     ],
 )
-def add_n(tensors):
-    return sum(tensors)
+def add_n(tensors, outputs):
+    return wrapped(sum(tensors), outputs["out"])
 
 
-@formula("aclnnMaxN", calls=calls_on_lists("MaxN"))
+@formula(
+    "aclnnMaxN",
+    calls=[*calls_on_lists("MaxN"), "aclnnMaxN tensors={INT32[2]:1,5 INT32[2]:3,2 INT32[1]:2} out=INT32[2]"],
+)
 def max_n(tensors):
     return functools.reduce(np.maximum, tensors)
 
 
-@formula("aclnnMinN", calls=calls_on_lists("MinN"))
+@formula(
+    "aclnnMinN",
+    calls=[*calls_on_lists("MinN"), "aclnnMinN tensors={INT32[2]:1,5 INT32[2]:3,2 INT32[1]:4} out=INT32[2]"],
+)
 def min_n(tensors):
     return functools.reduce(np.minimum, tensors)
 
@@ -250,10 +266,11 @@ def bias_add(x, bias, form):
     calls=[
         f"aclnnFusedMulAddN x1={X} x2={signed('2,3,2', 2)} x3=FLOAT[1]:-1.75 y=FLOAT[2,3,2]",
         "aclnnFusedMulAddN x1=INT16[2]:200,2 x2=INT16[2]:1,-8 x3=INT16[1,1]:-3 y=INT16[2]",
+        "aclnnFusedMulAddN x1=INT16[2]:20000,2 x2=INT16[2]:1,1 x3=INT16[1,1]:2 y=INT16[2]",
     ],
 )
-def fused_mul_add(x1, x2, x3):
-    return x1 * x3.item() + x2
+def fused_mul_add(x1, x2, x3, outputs):
+    return wrapped(x1 * x3.item() + x2, outputs["y"])
 
 
 # ops-math: aclnnAxpyV2.md
@@ -309,7 +326,8 @@ def masked_scale(x, mask, scale):
     calls=[
         f"aclnnAssignSub var={X} value={signed('2,3,2', 2)} varOut=FLOAT[2,3,2]",
         "aclnnAssignSub var=INT8[3]:5,-18,7 value=INT8[3]:3,1,70 varOut=INT8[3]",
+        "aclnnAssignSub var=INT8[3]:5,-128,7 value=INT8[3]:3,1,7 varOut=INT8[3]",
     ],
 )
-def assign_sub(var, value):
-    return var - value
+def assign_sub(var, value, outputs):
+    return wrapped(var - value, outputs["varOut"])

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.elementwise import calls_of, calls_on
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_elementwise import calls_of, calls_on
 
 # Both orders: the first pair is equal, and the second and the last are greater in one and less in the other.
 ONE = "2,3,-1,0.5,-4,5,-2,1"

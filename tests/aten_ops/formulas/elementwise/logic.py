@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.elementwise import calls_of, calls_on
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_elementwise import calls_of, calls_on
 
 FLOATS = "self=FLOAT[2,4]:0.5,0,-3,0,2,0,-0.25,0 other=FLOAT[2,4]:-2,0,0,0.125,5,3,-7,0"
 ROW = "self=INT32[2,4]:-1,3,0,2,0,0,-4,0 other=INT32[4]:-5,0,3,6"
@@ -99,7 +99,11 @@ def bitwise_and(self, other):
     "aclnnInplaceBitwiseOrTensor",
     "aclnnBitwiseOrScalar",
     "aclnnInplaceBitwiseOrScalar",
-    calls=calls("BitwiseOr"),
+    calls=[
+        *calls("BitwiseOr"),
+        "aclnnInplaceBitwiseOrScalar selfRef=UINT16[2]:1,6 other=INT64(8)",
+        "aclnnInplaceBitwiseOrTensor selfRef=INT32[2,2]:1,2,4,8 other=INT32[2]:1,16",
+    ],
 )
 def bitwise_or(self, other):
     return self | bits(other)

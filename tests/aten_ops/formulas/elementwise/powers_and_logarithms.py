@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.elementwise import calls_of, calls_on
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_elementwise import calls_of, calls_on
 
 EXPONENTS = ["-2,-0.5,0,0.25,1,2,3,4.5", "inf,-inf,nan,-1,1.5,0.75,-3,2.5"]
 POSITIVE = ["0.25,0.5,0.1,2,3,10,100,7.5", "4,1,0,-1,inf,-inf,nan,1000"]
@@ -112,6 +112,7 @@ ARGUMENTS = "0,3,0.5,nan,0.25,10,-1,2.5"
         *calls_of("XLogYScalarOther", "self=FLOAT[2,2]:0,2,-1.5,-3 other=DOUBLE(0)", "FLOAT[2,2]"),
         f"aclnnXLogYScalarSelf self=DOUBLE(-1.5) other=FLOAT[2,4]:{ARGUMENTS} out=FLOAT[2,4]",
         f"aclnnXLogYScalarSelf self=DOUBLE(0) other=FLOAT[2,4]:{ARGUMENTS} out=FLOAT[2,4]",
+        "aclnnInplaceXLogYTensor selfRef=FLOAT[2,2]:0,1,2,3 other=FLOAT[2]:0,4",
     ],
 )
 def xlogy(self, other):
@@ -136,6 +137,7 @@ def logaddexp(self, other):
     "aclnnXlog1py",
     calls=[
         "aclnnXlog1py x=FLOAT[2,4]:-2.5,0.75,0,1.5,3,0,0.25,7 y=FLOAT[2,4]:0.5,1.25,-1,2,100,-5,-0.625,9 z=FLOAT[2,4]",
+        "aclnnXlog1py x=FLOAT[3]:0,2,1 y=FLOAT[3]:-1,1,0 z=FLOAT[3]",
     ],
 )
 def xlog1py(x, y):
@@ -147,6 +149,7 @@ def xlog1py(x, y):
     calls=[
         "aclnnSquare self=FLOAT[2,4]:1,-2.5,3,-0.5,4.25,7,-6,0.1 out=FLOAT[2,4]",
         "aclnnSquare self=INT32[2,4]:1,-2,3,-5,4,7,-6,9 out=INT32[2,4]",
+        "aclnnSquare self=INT32[2]:-3,4 out=INT32[2]",
     ],
 )
 def square(self):

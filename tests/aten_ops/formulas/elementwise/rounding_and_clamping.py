@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.elementwise import calls_of, calls_on
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_elementwise import calls_of, calls_on
 
 HALVES = "-2.5,-1.25,-0.5,0.75,1.5,2.5,3.25,-4"
 FRACTIONS = "-2.75,-1.25,6.5,0.75,1.625,2.875,3.0625,-4.375"
@@ -28,7 +28,11 @@ def floor(self):
     return np.floor(self)
 
 
-@formula("aclnnTrunc", "aclnnInplaceTrunc", calls=calls("Trunc"))
+@formula(
+    "aclnnTrunc",
+    "aclnnInplaceTrunc",
+    calls=[*calls("Trunc"), "aclnnInplaceTrunc selfRef=FLOAT[3]:-1.7,0.9,2.5"],
+)
 def trunc(self):
     return np.trunc(self)
 
@@ -43,7 +47,11 @@ def frac(self):
 
 
 # Halves are rounded to even.
-@formula("aclnnRound", "aclnnInplaceRound", calls=calls("Round"))
+@formula(
+    "aclnnRound",
+    "aclnnInplaceRound",
+    calls=[*calls("Round"), "aclnnInplaceRound selfRef=FLOAT[4]:0.5,1.5,-2.5,2.6"],
+)
 def round_to_integer(self):
     return np.rint(self)
 

@@ -4,15 +4,16 @@ import math
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers import functions
+from tests.aten_ops.formula_helpers.elementwise import calls_on
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_elementwise import calls_on
 
 ARGUMENTS = ["-1.5,-0.5,0.25,-0.125,0.75,1,1.25,2", "inf,-inf,nan,-2.5,0,0.5,-1,-0.25"]
 
 
 @formula("aclnnErf", "aclnnInplaceErf", calls=calls_on("Erf", *ARGUMENTS))
 def erf(self):
-    return np.vectorize(math.erf, [float])(self)
+    return functions.erf(self)
 
 
 @formula("aclnnErfc", "aclnnInplaceErfc", calls=calls_on("Erfc", *ARGUMENTS))

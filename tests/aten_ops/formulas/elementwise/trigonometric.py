@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.elementwise import calls_of, calls_on
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_elementwise import calls_of, calls_on
 
 ANGLES = "-3,-1.25,-0.5,0.75,1,2,2.5,5"
 LIMITS = "0,inf,-inf,nan,-2,0.25,1.5,-0.75"
@@ -159,6 +159,12 @@ def atanh(self):
     return np.arctanh(self)
 
 
-@formula("aclnnAsinhWithAgent", calls=["aclnnAsinhWithAgent x=FLOAT[2,4]:1,-2.5,3,-0.5,4.25,7,-6,0.125 out=FLOAT[2,4]"])
+@formula(
+    "aclnnAsinhWithAgent",
+    calls=[
+        "aclnnAsinhWithAgent x=FLOAT[2,4]:1,-2.5,3,-0.5,4.25,7,-6,0.125 out=FLOAT[2,4]",
+        "aclnnAsinhWithAgent x=DOUBLE[2]:0.75,0 out=FLOAT[2]",
+    ],
+)
 def asinh_with_agent(x):
     return np.arcsinh(x)

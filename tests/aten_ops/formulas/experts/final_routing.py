@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.experts import rows_at, rows_to
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_experts import rows_at, rows_to
 
 
 class Results:
@@ -64,10 +64,12 @@ SCALES = "[4,2]:2,1.25,1.5,0.25,2,2,-1.5,-1.25"
         ),
         "aclnnMoeFinalizeRoutingV2 expandedX=FLOAT16[4,2] expandedRowIdx=INT32[4]:3,1,2,0 x1Optional=null "
         "x2Optional=null biasOptional=null scalesOptional=null expertIdxOptional=null dropPadMode=0 out=FLOAT16[4,2]",
+        "aclnnMoeFinalizeRoutingV2 expandedX=FLOAT[4,1]:1,2,3,4 expandedRowIdx=INT32[4]:3,2,1,0 x1Optional=null "
+        "x2Optional=null biasOptional=null scalesOptional=null expertIdxOptional=null dropPadMode=0 out=FLOAT[2,1]",
     ],
 )
-def moe_finalize_routing_v2(expanded, positions, x1, x2, bias, scales, experts, mode):
-    tokens = len(positions) if scales is None else len(scales)
+def moe_finalize_routing_v2(expanded, positions, x1, x2, bias, scales, experts, mode, outputs):
+    tokens = outputs["out"].shape[0]
     return Results(expanded, positions, mode, tokens).total(bias, experts, scales, [x1, x2])
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import sigmoid
 from tests.aten_ops.formulas import formula
 
 
@@ -24,7 +25,7 @@ def in_best_groups(values, groups, count, mode):
 
 
 def scores_of(x, norm):
-    return softmax(x) if norm == 0 else 1 / (1 + np.exp(-x)) if norm == 1 else np.sqrt(np.log1p(np.exp(x)))
+    return softmax(x) if norm == 0 else sigmoid(x) if norm == 1 else np.sqrt(np.log1p(np.exp(x)))
 
 
 # ops-transformer: aclnnMoeGatingTopK.md and aclnnMoeGatingTopKV2.md, of which an older one divides by the sum of all

@@ -2,19 +2,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_grouped_matmul import (
+from tests.aten_ops.formula_helpers.experts import (
     INT4_VALUES,
     PACKED_VALUES,
     SCALE_BITS,
     SCALES,
-    decoded,
     groups_of,
     of_rows,
     unblocked,
-    unpacked,
-    unwritten,
 )
+from tests.aten_ops.formula_helpers.types import INT8, decoded, quantised, unpacked_to, unwritten
+from tests.aten_ops.formulas import formula
+from tests.aten_ops.sweep import dtype_of
 
 LARGE_VALUES = "-75,-73,-109,2,-6,72,3,87,123,22,-39,-93,17,-57,64"
 SMALL_BITS = "998244352,989855744,981467136"  # of 1/256, 1/512 and 1/1024 in FLOAT
@@ -54,10 +53,10 @@ def activated(values, act):
 
 
 def product(x, weight, bias, scale, offset, antiquant_scale, antiquant_offset, token_scale):
-    """One product. Types are known from which operands there are: only INT8 by INT4 has both bits and a FLOAT bias."""
+    """One product. Only INT8 by INT4 has both a scale in bits and a FLOAT bias."""
     columns = [each.shape[-1] for each in (scale, antiquant_scale) if each is not None]
-    weight = unpacked(weight, columns[0]) if columns and weight.dtype == np.int64 else weight
-    x = unpacked(x, len(weight)) if x.dtype == np.int64 else x
+    weight = unpacked_to(weight, columns[0]) if columns and weight.dtype == np.int64 else weight
+    x = unpacked_to(x, len(weight)) if x.dtype == np.int64 else x
     k, added = len(weight), 0 if bias is None else bias
     if antiquant_scale is not None:
         weight = (weight + of_rows(antiquant_offset, k)) * of_rows(antiquant_scale, k)
@@ -70,14 +69,14 @@ def product(x, weight, bias, scale, offset, antiquant_scale, antiquant_offset, t
     dequantized = weight * of_rows(decoded(scale), k)
     if bias is None:  # INT4 by INT4
         return x @ dequantized * of_tokens
-    if is_integer:  # INT8 by INT8, quantised to INT8
-        return np.clip(np.rint((x @ weight + bias) * decoded(scale)), -128, 127)
+    if is_integer:  # INT8 by INT8
+        return (x @ weight + bias) * decoded(scale)
     # INT8 by INT4; the offset is that of the weight, times the scale
     result = (x - 8) @ dequantized + bias
     return (result if offset is None else result + x.sum(1, keepdims=True) * offset) * of_tokens
 
 
-def grouped_matmul(x, weight, lists, group_list, split_item, group_type, token_scale=None, list_type=0, act=0):
+def grouped_matmul(x, weight, lists, group_list, split_item, group_type, out, token_scale=None, list_type=0, act=0):
     """`lists` has the operands of matrices: the bias, the scale, the offset, and the two of an antiquantisation."""
     has_many_outputs = split_item < 2
     weight = [unblocked(each) for each in weight]
@@ -104,14 +103,10 @@ def grouped_matmul(x, weight, lists, group_list, split_item, group_type, token_s
     results = [(rows, of_matrix(i, rows, rows_of_x[rows])) for i, rows in groups]
     if has_many_outputs:
         return [result for _, result in results]
-    # Rows after the groups are not written. Sums of INT8 are INT32 without a scale, and INT8 with the bits of one.
-    dtype = np.float32
-    if rows_of_x.dtype == np.int64 and (bias is None or bias[0].dtype == np.int64):
-        dtype = np.int32 if scale is None else np.int8 if bias and scale[0].dtype == np.int64 else np.float32
-    out = unwritten((len(rows_of_x), results[0][1].shape[1]), dtype)
-    for rows, result in results:
-        out[rows] = result
-    return out
+    written, is_int8 = unwritten(out[0]), dtype_of(out[0]) == INT8
+    for rows, result in results:  # rows after the groups are not written
+        written[rows] = quantised(result, INT8) if is_int8 else result
+    return written
 
 
 OF_TWO = "FLOAT16[2,3] FLOAT16[2,4]", "FLOAT16[3,2] FLOAT16[4,3]"
@@ -133,9 +128,11 @@ def calls_of_v1():
 
 # Without a groupType, lists that are not split meet one weight each (ops-transformer: aclnnGroupedMatmul.md).
 @formula("aclnnGroupedMatmul", calls=[*calls_of_v1()])
-def grouped_matmul_v1(x, weight, bias, scale, offset, antiquant_scale, antiquant_offset, group_list, split_item):
+def grouped_matmul_v1(
+    x, weight, bias, scale, offset, antiquant_scale, antiquant_offset, group_list, split_item, *, outputs
+):
     lists = bias, scale, offset, antiquant_scale, antiquant_offset
-    return grouped_matmul(x, weight, lists, group_list, split_item, -1 if group_list is None else 0)
+    return grouped_matmul(x, weight, lists, group_list, split_item, -1 if group_list is None else 0, outputs["y"])
 
 
 def calls_of_v2_and_v3():
@@ -156,9 +153,9 @@ def calls_of_v2_and_v3():
 
 # ops-transformer: aclnnGroupedMatmulV2.md, aclnnGroupedMatmulV3.md.
 @formula("aclnnGroupedMatmulV2", "aclnnGroupedMatmulV3", calls=[*calls_of_v2_and_v3()])
-def grouped_matmul_v2(x, weight, bias, scale, offset, antiquant_scale, antiquant_offset, group_list, split_item, type_):
+def grouped_matmul_v2(x, weight, bias, scale, offset, antiquant_scale, antiquant_offset, *others, outputs):
     lists = bias, scale, offset, antiquant_scale, antiquant_offset
-    return grouped_matmul(x, weight, lists, group_list, split_item, type_)
+    return grouped_matmul(x, weight, lists, *others, outputs["y"])
 
 
 def calls_of_v4():
@@ -191,8 +188,7 @@ def calls_of_int8(name):
     for dtype, out, bias, acts in (
         ("BFLOAT16", "BFLOAT16", INT32_BIAS, (0, 5)),
         ("FLOAT", "BFLOAT16", "BFLOAT16[2,3]:0.75,-1.375,1.75,-1.5", (0,)),
-        # Made-up calls of WeightNz leave rows unwritten, which only in FLOAT16 are not nearly 0.
-        ("FLOAT", "FLOAT16", INT32_BIAS, () if "Nz" in name else (0, 1, 2, 4, 5)),
+        ("FLOAT", "FLOAT16", INT32_BIAS, (0, 1, 2, 4, 5)),
     ):
         scale = f"{dtype}[2,3]:0.00390625,0.00048828125,0.0009765625"
         others = {"scaleOptional": scale, "biasOptional": bias, "perTokenScaleOptional": "FLOAT[5]:1,0.25,0.0625,0.125"}
@@ -254,6 +250,7 @@ def calls_of_weight_nz():
         *calls_of_weight_nz(),
     ],
 )
-def grouped_matmul_v4(x, weight, *others):
+def grouped_matmul_v4(x, weight, *others, outputs):
     *lists, token_scale, group_list, _, _, _, split_item, group_type, list_type, act = others[:14]
-    return grouped_matmul(x, weight, lists, group_list, split_item, group_type, token_scale, list_type, act)
+    results = outputs["out"], token_scale, list_type, act
+    return grouped_matmul(x, weight, lists, group_list, split_item, group_type, *results)

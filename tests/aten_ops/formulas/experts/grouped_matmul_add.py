@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.experts import groups_of
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_grouped_matmul import groups_of
 
 X, WEIGHT = "0.75,-0.875,-0.625,2,-0.5,1.875,1.75,1.625,-1.125", "-1.25,1.375,-0.375,2,0.5,-1.125,1"
 

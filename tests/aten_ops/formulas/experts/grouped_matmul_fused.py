@@ -2,20 +2,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_grouped_matmul import (
+from tests.aten_ops.formula_helpers.experts import (
     INT4_VALUES,
     INT8_VALUES,
     PACKED_VALUES,
     SCALE_BITS,
     SCALES,
-    decoded,
     groups_of,
-    unpacked,
 )
-
-# The rows of the output are in no other argument: how many a call with so many rows of x has.
-ROWS = {4: 3, 8: 8, 12: 6}
+from tests.aten_ops.formula_helpers.types import decoded, unpacked_to
+from tests.aten_ops.formulas import formula
 
 # Arguments that some versions do not have.
 RESERVED = "antiquantScaleOptional=null antiquantOffsetOptional=null"
@@ -73,10 +69,10 @@ def calls_of_int8(version):
 
 
 def finalize_routing(x, weight, scale, bias, offset, token_scale, groups, shared, logit, row_index, *attributes):
-    _, shared_weight, shared_offset, _, _, list_type = attributes
+    _, shared_weight, shared_offset, _, _, list_type, rows_of_result = attributes
     experts, n = len(weight), scale.shape[-1]
-    weight, scale = unpacked(weight, n), decoded(scale).reshape(experts, n)
-    result = np.zeros((ROWS[len(x)], n))
+    weight, scale = unpacked_to(weight, n), decoded(scale).reshape(experts, n)
+    result = np.zeros((rows_of_result, n))
     if shared is not None:
         result[shared_offset : shared_offset + len(shared)] += shared * shared_weight
     for i, rows in groups_of(groups, list_type):
@@ -100,8 +96,9 @@ def finalize_routing(x, weight, scale, bias, offset, token_scale, groups, shared
     "aclnnGroupedMatmulFinalizeRoutingWeightNzV2",
     calls=[*calls_of_int4(), *calls_of_int8("WeightNz"), *calls_of_int8("WeightNzV2")],
 )
-def grouped_matmul_finalize_routing(x, weight, scale, bias, *others):
-    if len(others) == 11:
-        return finalize_routing(x, weight, scale, bias, None, *others)
-    offset, _, _, *others = others  # the others end with a configuration
-    return finalize_routing(x, weight, scale, bias, offset, *others[:11])
+def grouped_matmul_finalize_routing(x, weight, scale, bias, *others, outputs):
+    [out] = outputs.values()
+    offset, _, _, *others = (None, None, None, *others) if len(others) == 11 else others
+    return finalize_routing(
+        x, weight, scale, bias, offset, *others[:11], out.shape[0]
+    )  # after which is a configuration

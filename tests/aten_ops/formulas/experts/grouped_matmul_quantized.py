@@ -2,17 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.experts import INT8_VALUES, SCALE_BITS, SCALES, groups_of, unblocked
+from tests.aten_ops.formula_helpers.mx import of_elements
+from tests.aten_ops.formula_helpers.types import decoded, unwritten
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_grouped_matmul import (
-    INT8_VALUES,
-    SCALE_BITS,
-    SCALES,
-    decoded,
-    groups_of,
-    unblocked,
-    unwritten,
-)
-from tests.aten_ops.formulas_helpers_mx import of_elements
 
 X = "0.5,-1.25,2,0.75,-0.625,1.375,-2.125,0.25,1,-0.875,3"
 
@@ -44,12 +37,12 @@ def calls_of(name, weights):
         *calls_of("aclnnQuantGroupedMatmulDequantWeightNZ", [(48, "INT8@NZ[2,16,48]"), (48, "INT8[2,2,1,16,32]")]),
     ],
 )
-def quant_grouped_matmul_dequant(x, weight, scale, group_list, bias, x_scale, x_offset, smooth, *attributes):
+def quant_grouped_matmul_dequant(x, weight, scale, group_list, bias, x_scale, x_offset, smooth, *attributes, outputs):
     values = x if smooth is None else x * smooth
     x_scale = np.broadcast_to(np.abs(values).max(1) / 127 if x_scale is None else x_scale, len(x))
     quantized = np.clip(np.rint(values / x_scale[:, None]), -128, 127)
     weight = unblocked(weight)[..., : x.shape[1]]
-    result = unwritten((len(x), scale.shape[1]), np.float16)
+    result = unwritten(outputs["out"])
     for i, rows in groups_of(group_list, 0):
         product = quantized[rows] @ weight[i].T * decoded(scale[i])
         result[rows] = product if scale.dtype == np.int64 else product * x_scale[rows, None]

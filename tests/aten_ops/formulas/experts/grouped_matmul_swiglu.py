@@ -2,21 +2,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_grouped_matmul import (
+from tests.aten_ops.formula_helpers.experts import (
     INT4_VALUES,
     INT8_VALUES,
     PACKED_VALUES,
     SCALE_BITS,
     SCALES,
-    decoded,
     groups_of,
     of_rows,
     unblocked,
-    unpacked,
-    unwritten,
 )
-from tests.aten_ops.formulas_helpers_mx import E4M3, bfloat16, cast, half, mx, of_elements, sigmoid
+from tests.aten_ops.formula_helpers.functions import sigmoid
+from tests.aten_ops.formula_helpers.mx import mx, of_elements
+from tests.aten_ops.formula_helpers.types import LARGEST, bfloat16, cast, decoded, half, unpacked_to, unwritten
+from tests.aten_ops.formulas import formula
+from tests.aten_ops.sweep import dtype_of
 
 
 def calls_of(name, is_blocked):
@@ -55,7 +55,7 @@ def activated(x, weight, assist, weight_scale, x_scale, smooth, groups, of_produ
     n = weight_scale.shape[2 if is_mx else -1]
     weight = unblocked(weight)[:, : x.shape[1]] if weight.ndim == 5 else weight
     k = weight.shape[1]
-    weight, x = (weight, x) if x.dtype == float else (unpacked(weight, n), unpacked(x, k))
+    weight, x = (weight, x) if x.dtype == float else (unpacked_to(weight, n), unpacked_to(x, k))
     result = np.zeros((len(x), n // 2))
     for i, rows in groups:
         if is_mx:
@@ -74,10 +74,10 @@ def activated(x, weight, assist, weight_scale, x_scale, smooth, groups, of_produ
     return result
 
 
-def to_int8(values, groups):
+def to_int8(values, groups, outputs):
     """INT8 and a scale for each row; the rows after the groups are not written."""
     written = slice(groups[-1][1].stop)
-    result, scale = unwritten(values.shape, np.int8), unwritten(len(values), np.float32)
+    result, scale = unwritten(outputs["output"]), unwritten(outputs["outputScale"])
     scale[written] = np.abs(values[written]).max(1, initial=0) / 127
     result[written] = np.nan_to_num(np.rint(values[written] / scale[written, None]))  # a row of zeros has results 0
     return result, scale
@@ -90,11 +90,19 @@ def to_int8(values, groups):
     calls=[
         *calls_of("aclnnGroupedMatmulSwigluQuant", is_blocked=False),
         *calls_of("aclnnGroupedMatmulSwigluQuantWeightNZ", is_blocked=True),
+        "aclnnGroupedMatmulSwigluQuant x=INT8[2,6] weight=INT8@NZ[2,6,4]:1,-2,3,4,-5 bias=null offset=null "
+        "weightScale=FLOAT[2,4]:0.5,0.25 xScale=FLOAT[2]:0.5,0.25 groupList=INT64[2]:1,2 output=INT8[2,2] "
+        "outputScale=FLOAT[2] outputOffset=FLOAT[2]",
+        "aclnnGroupedMatmulSwigluQuantWeightNZ x=INT8[2,6] weight=INT8@NZ[2,6,4]:1,-2,3,4,-5 bias=null "
+        "offset=null weightScale=FLOAT[2,4]:0.5,0.25 xScale=FLOAT[2]:0.5,0.25 groupList=INT64[2]:1,2 "
+        "output=INT8[2,2] outputScale=FLOAT[2] outputOffset=FLOAT[2]",
     ],
 )
-def grouped_matmul_swiglu_quant(x, weight, bias, offset, weight_scale, x_scale, group_list):
+def grouped_matmul_swiglu_quant(x, weight, bias, offset, weight_scale, x_scale, group_list, outputs):
     groups = groups_of(group_list, 0)
-    return to_int8(activated(x, weight, bias, weight_scale, x_scale, None, groups), groups)
+    result = to_int8(activated(x, weight, bias, weight_scale, x_scale, None, groups), groups, outputs)
+    offset = outputs["outputOffset"]
+    return result if offset is None else (*result, np.zeros(offset.shape))
 
 
 DEFAULTS = (
@@ -155,25 +163,28 @@ def calls_of_v2():
 
 
 # ops-transformer: aclnnGroupedMatmulSwigluQuantV2.md, aclnnGroupedMatmulSwigluQuantWeightNzV2.md. The exponent of an MX
-# scale is the floor of the logarithm, as in ops-nn: aclnnDynamicMxQuantV3.md. Results in FLOAT8 are E4M3FN here.
+# scale is the floor of the logarithm, as in ops-nn: aclnnDynamicMxQuantV3.md.
 @formula(
     "aclnnGroupedMatmulSwigluQuantV2",
     "aclnnGroupedMatmulSwigluQuantWeightNzV2",
     calls=[*calls_of_v2()],
 )
-def grouped_matmul_swiglu_quant_v2(x, weight, weight_scale, assist, bias, x_scale, smooth, group_list, *attributes):
-    _, dtype, quant_mode, list_type, _ = attributes
+def grouped_matmul_swiglu_quant_v2(
+    x, weight, weight_scale, assist, bias, x_scale, smooth, group_list, *attributes, outputs
+):
+    _, of_dtype, quant_mode, list_type, _ = attributes
     groups = groups_of(group_list, list_type)
     if weight[0].ndim % 2:  # one tensor has the matrices of all experts
         weight, weight_scale = weight[0], weight_scale[0]
         assist = assist and assist[0]
-    of_product = {0: lambda product: product, 1: half, 27: bfloat16}[dtype]
+    of_product = {0: lambda product: product, 1: half, 27: bfloat16}[of_dtype]
     values = activated(x, np.asarray(weight), assist, np.asarray(weight_scale), x_scale, smooth, groups, of_product)
     if quant_mode == 2:
-        return mx(values, 1, E4M3)
+        return mx(values, 1, dtype_of(outputs["output"]))
     if x.dtype == np.int64:
-        return to_int8(values, groups)
-    scale = np.abs(values).max(1, initial=0) / 448
+        return to_int8(values, groups, outputs)
+    dtype = dtype_of(outputs["output"])
+    scale = np.abs(values).max(1, initial=0) / LARGEST[dtype]
     quotient = values / scale[:, None]
     quotient[groups[-1][1].stop :] = 0
-    return cast(quotient, E4M3), scale
+    return cast(quotient, dtype), scale

@@ -2,22 +2,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.experts import rows_at, rows_to, sorted_pairs
+from tests.aten_ops.formula_helpers.types import to_integers, unwritten
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_experts import rows_at, rows_to, sorted_pairs, to_int8
 
 SIGNED = "-200,362.5,-375,-312.5,-237.5,350,143.75,275,-225,162.5,-106.25,-12.5"
-
-
-def unwritten(count, dtype):
-    """The bytes with which the tests fill new memory."""
-    return np.frombuffer(b"\xa5" * np.dtype(dtype).itemsize * count, dtype)
 
 
 def quantized(rows, factors):
     """The rows times their factors, and the scale of each, by which its largest magnitude becomes 127."""
     rows = rows if factors is None else rows * factors
     scale = np.abs(rows).max(1, initial=0) / 127
-    return to_int8(rows / scale[:, None]), scale
+    return to_integers(rows / scale[:, None]), scale
 
 
 def rows_in_capacity(experts, positions, counts, capacity):
@@ -103,20 +99,19 @@ FACTORS = "0.125,0.625,0.875,0.75,0.25,0.625,0.375,1,1,0.25,0.625,1,0.875,0.75,0
         call_quant_v2(f"FLOAT[4,4]:{FACTORS}", "null", (0, 2, 4, 1, 0, 1), "[4,2,4]", dynamic="FLOAT[8]"),
     ],
 )
-def moe_init_routing_quant_v2(x, expert_idx, scale, offset, *attributes):
+def moe_init_routing_quant_v2(x, expert_idx, scale, offset, *attributes, outputs):
+    dynamic_scales = outputs["dynamicQuantScaleOutOptional"]
     *others, quant_mode = attributes
     routing = Routing(expert_idx, *others)
     rows = x.repeat(expert_idx.shape[1], 0)
-    drops = others[3] == 1
     if quant_mode == 0:
-        outputs = [routing.expanded(to_int8(rows * scale + offset)), routing.row_idx, *routing.counts]
-        # The sample that drops tokens has a place for scales, which is not written.
-        return [*outputs, unwritten(routing.rows, np.float32)] if drops else outputs
-    factors = scale[routing.experts] if scale is not None and len(scale) > 1 else scale
-    values, scales = quantized(rows, factors)
-    outputs = [routing.expanded(values), routing.row_idx, *routing.counts]
-    # Only the sample that drops tokens and has no factors leaves the scales away.
-    return outputs if drops and scale is None else [*outputs, routing.expanded(scales).reshape(-1)]
+        values, scales = to_integers(rows * scale + offset), None
+    else:
+        values, scales = quantized(rows, scale[routing.experts] if scale is not None and len(scale) > 1 else scale)
+    results = [routing.expanded(values), routing.row_idx, *routing.counts]
+    if dynamic_scales is None:
+        return results
+    return [*results, unwritten(dynamic_scales) if scales is None else routing.expanded(scales).reshape(-1)]
 
 
 def call_v3(x, out, attributes, counts, scale="null", offset="null", experts="1,2,0,3,0,2,1,3,0,1,3,5", active="[0,6]"):
@@ -168,7 +163,7 @@ ROWS = "0.625,1.75,1.75,0.375,-1.75,-0.6875"
         call_v3(f"FLOAT[3,2]:{ROWS}", "INT8[6,2,2]", (12, 2, 6, 1, 1, 1, 0), "INT64[6]", scale="FLOAT[6,2]"),
     ],
 )
-def moe_init_routing_v3(x, expert_idx, scale, offset, active_num, capacity, expert_num, drop_pad, *attributes):
+def moe_init_routing_v3(x, expert_idx, scale, offset, active_num, capacity, expert_num, drop_pad, *attributes, outputs):
     """aclnnMoeInitRoutingV3.md. Rows that it leaves undefined are 0, and their numbers are those of the sorted pairs.
 
     With factors, dynamic quantisation rounds the row times its factors over the scale, as aclnnMoeInitRoutingQuantV2.md
@@ -190,7 +185,7 @@ def moe_init_routing_v3(x, expert_idx, scale, offset, active_num, capacity, expe
         rows = rows if offset is None else np.trunc(rows)
         scales = scale if scale is None else scale.repeat(expert_idx.shape[1])
     elif quant_mode == 0:
-        rows = to_int8(rows * scale + offset)
+        rows = to_integers(rows * scale + offset)
     else:
         of_experts = np.clip(experts - first, 0, last - first - 1)
         rows, scales = quantized(rows, None if scale is None else scale[of_experts])
@@ -200,8 +195,10 @@ def moe_init_routing_v3(x, expert_idx, scale, offset, active_num, capacity, expe
     return (
         rows_to(rows, row_idx, count).reshape(*((expert_num, capacity) if drops else (count,)), x.shape[1]),
         order if row_idx_type == 1 else row_idx,
-        [np.cumsum(counts), counts, pairs][counts_type] if counts_flag else unwritten(1, np.int64),
-        unwritten(count, np.float32) if scales is None else rows_to(scales, row_idx, count),
+        [np.cumsum(counts), counts, pairs][counts_type]
+        if counts_flag
+        else unwritten(outputs["expertTokensCountOrCumsumOut"]),
+        unwritten(outputs["expandedScaleOut"]) if scales is None else rows_to(scales, row_idx, count),
     )
 
 
@@ -230,7 +227,7 @@ def moe_init_routing(x, row_idx, expert_idx, active_num, scale=None, offset=None
     names = row_idx.reshape(-1)[order]
     expanded_row_idx = np.zeros(len(names), np.int64)
     expanded_row_idx[names] = np.arange(len(names))
-    rows = x if scale is None else to_int8(x * scale + offset)
+    rows = x if scale is None else to_integers(x * scale + offset)
     count = min(len(x), active_num) * expert_idx.shape[1]
     return rows[names[:count] % max(len(x), 1)], expanded_row_idx, expert_idx.reshape(-1)[order]
 

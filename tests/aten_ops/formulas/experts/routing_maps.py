@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.experts import rows_at
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_experts import rows_at
 
 
 def marked(marks, count):

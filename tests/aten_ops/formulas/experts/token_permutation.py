@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.experts import rows_at, rows_to, sorted_pairs
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_experts import rows_at, rows_to, sorted_pairs
 
 # ops-transformer: aclnnMoeTokenPermute.md and the documents of the other functions.
 EIGHT = "sortedIndices=INT32[8]:4,0,2,5,1,6,7,3"

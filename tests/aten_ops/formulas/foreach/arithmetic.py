@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.types import wrapped
 from tests.aten_ops.formulas import formula
 
 A = "{FLOAT[2,2]:-2.5,0.75,-0.5,1.5 FLOAT[3]:0.25,-4,3}"
@@ -69,13 +70,16 @@ declare("Minimum", np.minimum)
         f"aclnnForeachAddList x1={INTEGERS} x2={OTHERS} alpha=INT32[1]:-3 out={{INT32[3] INT32[2]}}",
         # alpha keeps the precision of FLOAT.
         "aclnnForeachAddList x1={BFLOAT16[2]:1,2} x2={BFLOAT16[2]:-1,-2} alpha=FLOAT[1]:1.0039 out={BFLOAT16[2]}",
+        "aclnnForeachAddList x1={INT8[2]:1,100} x2={INT8[2]:2,20} alpha=INT32[1]:3 out={INT8[2]}",
         f"aclnnForeachAddListInplace x1={A} x2={B} alpha=FLOAT[]:-1.5",
         f"aclnnForeachAddListV2 x1={A} x2={B} alpha=DOUBLE(-1.5) {OUT}",
         f"aclnnForeachAddListV2 x1={INTEGERS} x2={OTHERS} alpha=INT64(-3) out={{INT32[3] INT32[2]}}",
     ],
 )
-def add_list(first, second, alpha):
-    return [x + np.asarray(alpha).item() * y for x, y in zip(first, second, strict=True)]
+def add_list(first, second, alpha, outputs):
+    [out] = outputs.values()
+    number = np.asarray(alpha).item()
+    return [wrapped(x + number * y, each) for x, y, each in zip(first, second, out, strict=True)]
 
 
 @formula(

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import erf, sigmoid
 from tests.aten_ops.formulas import formula
 
 VALUES = "{FLOAT[2,2]:-2.5,0.75,-0.5,1.5 FLOAT[3]:0.25,-3.75,3}"
@@ -39,7 +40,7 @@ declare("Atan", np.arctan)
 declare("Copy", lambda x: x, integers=True)
 declare("Cos", np.cos)
 declare("Cosh", np.cosh)
-declare("Erf", np.vectorize(math.erf, [float]))
+declare("Erf", erf)
 declare("Erfc", np.vectorize(math.erfc, [float]))
 declare("Exp", np.exp)
 declare("Expm1", np.expm1)
@@ -49,7 +50,7 @@ declare("Log1p", np.log1p, FRACTIONS)
 declare("Log2", np.log2, POSITIVE)
 declare("Neg", np.negative, integers=True)
 declare("Reciprocal", lambda x: 1 / x)
-declare("Sigmoid", lambda x: 1 / (1 + np.exp(-x)))
+declare("Sigmoid", sigmoid)
 declare("Sign", np.sign)
 declare("Sin", np.sin)
 declare("Sinh", np.sinh)

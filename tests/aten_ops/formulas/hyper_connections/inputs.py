@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import sigmoid
 from tests.aten_ops.formulas import formula
 
 # Sums over 64 elements of both signs, and their products.
@@ -9,10 +10,6 @@ _X = "1.625,-0.875,1.25,2,0.5,1.875,-0.375,-1.75,-1.25,0.125,-0.5,0.75,-2"
 _PHI = "-0.09375,0.0625,-0.0625,-0.109375,0.03125,0.078125,0.015625,-0.125,0.140625,0.046875,-0.15625"
 _BIAS = "-1,0.625,0.75,0.25,-0.5,0.375,-0.25"
 _GAMMA = "-1.625,0.5,1.125,-1,0.75,1.25,-0.375"
-
-
-def _sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 # ops-transformer: aclnnMhcPre.md, aclnnMhcPreV2.md
@@ -25,22 +22,28 @@ def _sigmoid(x):
         "hPost=FLOAT[3,4] hRes=FLOAT[3,4,4] invRmsOptional=FLOAT[3] hMixOptional=FLOAT[3,24] hPreOptional=FLOAT[3,4]"
         for version, precise in (("", ""), ("V2", " innerPrecise=0"))
         for gamma in ("null", f"FLOAT[4,16]:{_GAMMA}")
+    ]
+    + [
+        f"aclnnMhcPreV2 x=FLOAT16[1,4,16]:{_X} phi=FLOAT[8,64]:{_PHI} alpha=FLOAT[2]:0.5,-1 bias=FLOAT[8]:{_BIAS} "
+        "gammaOptional=null normEps=0.25 hcEps=0.125 innerPrecise=0 hIn=FLOAT16[1,16] hPost=FLOAT[1,4] hRes=FLOAT[1] "
+        "invRmsOptional=null hMixOptional=null hPreOptional=null"
     ],
     error=2e-6,  # sums in FLOAT
 )
-def pre(x, phi, alpha, bias, gamma, norm_eps, eps, *_precise):
+def pre(x, phi, alpha, bias, gamma, norm_eps, eps, *_precise, outputs):
     n, leading = x.shape[-2], x.shape[:-2]
     flat = x.reshape(*leading, -1)
     inverse = ((flat**2).mean(-1) + norm_eps) ** -0.5
     mix = (flat if gamma is None else flat * gamma.reshape(-1)) @ phi.T
     w = mix * inverse[..., None]
-    of_pre = _sigmoid(w[..., :n] * alpha[0] + bias[:n]) + eps
-    of_post = 2 * _sigmoid(w[..., n : 2 * n] * alpha[1] + bias[n : 2 * n])
+    of_pre = sigmoid(w[..., :n] * alpha[0] + bias[:n]) + eps
+    of_post = 2 * sigmoid(w[..., n : 2 * n] * alpha[1] + bias[n : 2 * n])
     of_in = (of_pre[..., None] * x).sum(-2)
-    if len(alpha) == 2:  # the sample's outputs, which are not saved
-        return of_in, of_post + eps, np.zeros(1)
-    residual = (w[..., 2 * n :] * alpha[2] + bias[2 * n :]).reshape(*leading, n, n)
-    return of_in, of_post, residual, inverse, mix, of_pre
+    residual = np.zeros(1)
+    if len(alpha) == 3:
+        residual = (w[..., 2 * n :] * alpha[2] + bias[2 * n :]).reshape(*leading, n, n)
+    results = of_in, of_post, residual, inverse, mix, of_pre
+    return [result for result, output in zip(results, outputs.values(), strict=True) if output is not None]
 
 
 # ops-transformer: aclnnMhcPreBackward.md; the row does not scale x by gamma once more, as the document does in the
@@ -64,9 +67,9 @@ def pre_gradient(x, phi, alpha, of_in, of_post, of_residual, inverse, mix, pre, 
     inverse, mix = inverse.reshape(-1, 1), mix.reshape(-1, mix.shape[-1])
     pre, post, of_post, of_residual = (each.reshape(len(flat), -1) for each in (pre, post, of_post, of_residual))
     scale = np.ones(n * size) if gamma is None else gamma.reshape(-1)
-    sigmoid = pre - eps
+    s = pre - eps
     of_pre = (of_in * x.reshape(-1, n, size)).sum(-1)
-    sums = of_pre * sigmoid * (1 - sigmoid), of_post * post * (1 - post / 2), of_residual
+    sums = of_pre * s * (1 - s), of_post * post * (1 - post / 2), of_residual
     parts = np.split(mix * inverse, [n, 2 * n], -1)
     of_w = np.concatenate([of_sum * alpha[i] for i, of_sum in enumerate(sums)], -1)
     of_scaled = of_w * inverse @ phi

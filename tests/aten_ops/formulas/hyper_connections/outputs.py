@@ -44,6 +44,8 @@ def post_gradient(gradient, x, residual, h_out, h_post):
     calls=[
         "aclnnMhcSinkhorn x=FLOAT[2,4,4]:-0.875,-0.625,-1.25,0.875,0.5,2,-3,1.5,0.25,-0.125,0.75 eps=0.125 numIters=2 "
         "output=FLOAT[2,4,4] normOut=FLOAT[256] sumOut=FLOAT[64]",
+        "aclnnMhcSinkhorn x=FLOAT[1,4,4]:-0.875,-0.625,-1.25,0.875,0.5,2,-3,1.5,0.25 eps=0.125 numIters=2 "
+        "output=FLOAT[1,4,4] normOut=null sumOut=null",
     ]
     + [
         f"aclnnMhcSinkhorn x=FLOAT[1,2,{n},{n}] eps=0.25 numIters=1 output=FLOAT[1,2,{n},{n}] normOut=FLOAT[{32 * n}] "
@@ -51,7 +53,7 @@ def post_gradient(gradient, x, residual, h_out, h_post):
         for n in (6, 8)
     ],
 )
-def sinkhorn(x, eps, iterations):
+def sinkhorn(x, eps, iterations, outputs):
     powers = np.exp(x - x.max(-1, keepdims=True))
     norms = [powers / powers.sum(-1, keepdims=True) + eps]
     sums = [norms[0].sum(-1)]
@@ -60,15 +62,18 @@ def sinkhorn(x, eps, iterations):
         sums.append(norms[-1].sum(dim) + eps)
         norms.append(norms[-1] / np.expand_dims(sums[-1], dim))
     kept = (np.pad(each := np.stack(of), [(0, 0)] * (each.ndim - 1) + [(0, 8 - x.shape[-1])]) for of in (norms, sums))
-    return norms[-1], *(each.flatten() for each in kept)
+    results = norms[-1], *(each.flatten() for each in kept)
+    return [result for result, output in zip(results, outputs.values(), strict=True) if output is not None]
 
 
 # ops-transformer: aclnnMhcSinkhornBackward.md. Odd steps divided columns, even ones rows; the first was softmax + eps.
 @formula(
     "aclnnMhcSinkhornBackward",
     calls=[
-        "aclnnMhcSinkhornBackward gradY=FLOAT[2,4,4]:3,-5,2,-7,6,-1,4 norm=FLOAT[256] sum=FLOAT[64]:0.5,1.25,2,0.75,1 out=FLOAT[2,4,4]",
-        "aclnnMhcSinkhornBackward gradY=FLOAT[1,1,6,6]:3,-5,2,-7,6,-1,4 norm=FLOAT[192] sum=FLOAT[32]:0.5,1.25,2 out=FLOAT[1,1,6,6]",
+        "aclnnMhcSinkhornBackward gradY=FLOAT[2,4,4]:3,-5,2,-7,6,-1,4 norm=FLOAT[256] "
+        "sum=FLOAT[64]:0.5,1.25,2,0.75,1 out=FLOAT[2,4,4]",
+        "aclnnMhcSinkhornBackward gradY=FLOAT[1,1,6,6]:3,-5,2,-7,6,-1,4 norm=FLOAT[192] "
+        "sum=FLOAT[32]:0.5,1.25,2 out=FLOAT[1,1,6,6]",
     ],
     error=5e-6,  # differences of gradients cancel
 )

@@ -15,7 +15,8 @@ def embedding(weight, indices):
 WEIGHT = "FLOAT[5,2]:0.5,-1,2,-3.5,4,-5,6,-7,8.25,-9"
 
 
-# ops-nn: aclnnEmbeddingBag.md, the shapes of Atlas A2. The numbers in paddingIdx are left out of a bag.
+# ops-nn: aclnnEmbeddingBag.md, the shapes of Atlas A2. The numbers in paddingIdx are left out of a bag. Modes other than 0 and
+# 1 are the maximum.
 @formula(
     "aclnnEmbeddingBag",
     calls=[
@@ -33,13 +34,27 @@ WEIGHT = "FLOAT[5,2]:0.5,-1,2,-3.5,4,-5,6,-7,8.25,-9"
         f"aclnnEmbeddingBag weight={WEIGHT} indices=INT64[0] offsets=INT64[2]:0,0 scaleGradByFreq=false mode=0 "
         "sparse=false perSampleWeights=null includeLastOffset=false paddingIdx=-1 output=FLOAT[2,2] "
         "offset2bag=INT64[0] bagSize=INT64[2] maxIndices=INT64[2]"
+    ]
+    + [
+        "aclnnEmbeddingBag weight=FLOAT[3,2]:1,2,3,4,5,6 indices=INT64[3]:2,0,1 offsets=INT64[2]:0,2 "
+        "scaleGradByFreq=false mode=0 sparse=false perSampleWeights=null includeLastOffset=false paddingIdx=-1 "
+        "output=FLOAT[2,2] offset2bag=INT64[0] bagSize=INT64[2] maxIndices=INT64[2]",
+        "aclnnEmbeddingBag weight=FLOAT[5,2]:0,-1,2,-3,4,-5,6,-7,8,-9 indices=INT32[5]:0,4,2,1,2 "
+        "offsets=INT32[3]:0,2,5 scaleGradByFreq=false mode=1 sparse=false perSampleWeights=null "
+        "includeLastOffset=true paddingIdx=2 output=FLOAT[2,2] offset2bag=INT32[5] bagSize=INT32[3] "
+        "maxIndices=INT32[0]",
+        "aclnnEmbeddingBag weight=FLOAT[5,2]:0,-1,2,-3,4,-5,6,-7,8,-9 indices=INT32[5]:0,4,2,1,2 "
+        "offsets=INT32[3]:0,2,5 scaleGradByFreq=false mode=2 sparse=false perSampleWeights=null "
+        "includeLastOffset=true paddingIdx=2 output=FLOAT[2,2] offset2bag=INT32[5] bagSize=INT32[3] "
+        "maxIndices=INT32[2,2]",
     ],
 )
-def embedding_bag(weight, indices, offsets, _scale, mode, _sparse, weights, has_last, padding):
+def embedding_bag(weight, indices, offsets, _scale, mode, _sparse, weights, has_last, padding, outputs):
+    mode = mode if mode in (0, 1) else 2
     starts = offsets[:-1] if has_last else offsets
-    ends = offsets[1:] if has_last else [*offsets[1:], len(indices)]
+    ends = offsets[1:] if has_last else [*offsets[1:], len(indices)][: len(starts)]
     output = np.zeros((len(starts), weight.shape[1]))
-    largest = np.zeros(output.shape if mode == 2 else len(starts), np.int64)
+    largest = np.zeros(output.shape, np.int64)
     bags, sizes = np.zeros(len(indices), np.int64), np.zeros(len(starts), np.int64)
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
         bags[start:end] = i
@@ -50,7 +65,9 @@ def embedding_bag(weight, indices, offsets, _scale, mode, _sparse, weights, has_
             output[i] = (rows.sum(0), rows.mean(0), rows.max(0))[mode]
             if mode == 2:
                 largest[i] = indices[places][rows.argmax(0)]
-    return output, bags, sizes, largest
+    shapes = [outputs[name].shape for name in ("offset2bag", "bagSize", "maxIndices")]
+    largest = largest if mode == 2 else np.zeros(shapes[2], np.int64)
+    return output, bags[: shapes[0][0]], np.append(sizes, 0)[: shapes[1][0]], largest
 
 
 # ops-nn: aclnnEmbeddingDenseGrad.md

@@ -70,6 +70,10 @@ def gather_v3(self, dim, index, batch, _mode):
         f"aclnnGatherNd self=FLOAT[3,4]:{X} indices=INT64[2,1]:-1,1 negativeIndexSupport=true out=FLOAT[2,4]",
         f"aclnnGatherNd self=INT32[3,4]:{INTEGERS} indices=INT64[3,2]:2,3,0,1,1,0 negativeIndexSupport=false "
         "out=INT32[3]",
+        "aclnnGatherNd self=INT64[2,2]:0,1,2,3 indices=INT32[2,1]:-1,0 negativeIndexSupport=true out=INT64[2,2]",
+        "aclnnGatherNd self=INT64[2,2]:0,1,2,3 indices=INT64[2,2]:0,0,1,1 negativeIndexSupport=false out=INT64[2]",
+        "aclnnGatherNd self=UINT16[2,2,2]:0,1,2,3,4,5,6,7 indices=INT64[2,1,2]:0,1,1,0 "
+        "negativeIndexSupport=false out=UINT16[2,1,2]",
     ],
 )
 def gather_nd(self, indices, _negative_index_support):

@@ -73,10 +73,13 @@ def index_copy(self, dim, index, source):
     calls=[
         f"aclnnIndexFill self=INT32[3,4]:{INTEGERS} dim=1 index=INT64[2]:3,0 value=INT64(-20) out=INT32[3,4]",
         f"aclnnIndexFillTensor self=INT32[3,4]:{INTEGERS} dim=1 index=[2,1] value=INT64(-20) out=INT32[3,4]",
+        "aclnnInplaceIndexFillTensor selfRef=FLOAT[2,3]:1,2,3,4,5,6 dim=1 index=[2,0] value=FLOAT(9)",
+        "aclnnInplaceIndexFillTensor selfRef=INT32[3]:1,2,3 dim=0 index=[-1] value=INT32(7)",
     ],
 )
 def index_fill(self, dim, index, value):
-    is_filled = np.isin(np.arange(self.shape[dim]), index)
+    count, index = self.shape[dim], np.asarray(index, np.int64)
+    is_filled = np.isin(np.arange(count), np.where(index < 0, index + count, index))
     return np.moveaxis(np.where(is_filled, value, np.moveaxis(self, dim, -1)), -1, dim)
 
 

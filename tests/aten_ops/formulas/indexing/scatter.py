@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.types import wrapped
 from tests.aten_ops.formulas import formula
 
 REPLACE, ADD, MULTIPLY = 0, 1, 2
@@ -59,6 +60,7 @@ def scatter_add(self, dim, index, src):
         " useLocking=false",
         f"aclnnScatterMul varRef=INT32[3,2]:{INTEGERS} indices=INT64[2]:2,0 updates=INT32[2,2]:-7,8,10,-11"
         " useLocking=false",
+        "aclnnScatterMul varRef=UINT8[3]:1,2,3 indices=INT64[2]:2,2 updates=UINT8[2]:3,2 useLocking=false",
     ],
 )
 def scatter_multiply(var, indices, updates, use_locking):
@@ -81,7 +83,7 @@ EXTREMES = (
 )
 
 
-# ops-nn: aclnnScatterDiv.md. Quotients of integers are truncated.
+# ops-nn: aclnnScatterDiv.md. Quotients of integers are truncated, and wrap around.
 @formula(
     "aclnnScatterDiv",
     calls=[
@@ -89,11 +91,14 @@ EXTREMES = (
         "updates=FLOAT[2,2,2]:3,2,-2,4,5,-0.5,0.75,9 useLocking=false",
         "aclnnScatterDiv varRef=INT32[4]:-99,-7,3,13 indices=INT64[4]:0,1,1,3 updates=INT32[4]:4,2,-1,-5 "
         "useLocking=false",
+        "aclnnScatterDiv varRef=INT32[3]:-2147483648,-7,3 indices=INT64[3]:0,1,1 updates=INT32[3]:-1,2,-1 "
+        "useLocking=false",
         "aclnnScatterDiv varRef=FLOAT[2]:1,2 indices=INT64[0] updates=FLOAT[0] useLocking=false",
     ],
 )
-def scatter_divide(var, indices, updates, use_locking):
-    return combined(var, indices, updates, lambda x, y: x / y if var.dtype == float else np.trunc(x / y))
+def scatter_divide(var, indices, updates, use_locking, outputs):
+    quotients = combined(var, indices, updates, lambda x, y: x / y if var.dtype == float else np.trunc(x / y))
+    return wrapped(quotients, outputs["varRef"])
 
 
 # ops-nn: aclnnTfScatterAdd.md. The updates are for indices of the first dimension, or else for coordinates.
@@ -163,12 +168,25 @@ def scatter_update(data, indices, updates, axis):
     return result
 
 
-@formula("aclnnScatterMax", calls=[f"aclnnScatterMax {EXTREMES}"])
+@formula(
+    "aclnnScatterMax",
+    calls=[
+        f"aclnnScatterMax {EXTREMES}",
+        "aclnnScatterMax varRef=FLOAT[3,2]:1,2,3,4,5,6 indices=INT64[2]:0,0 updates=FLOAT[2,2]:3,1,2,7 "
+        "useLocking=false",
+    ],
+)
 def scatter_max(var, indices, updates, use_locking):
     return combined(var, indices, updates, np.maximum)
 
 
-@formula("aclnnScatterMin", calls=[f"aclnnScatterMin {EXTREMES}"])
+@formula(
+    "aclnnScatterMin",
+    calls=[
+        f"aclnnScatterMin {EXTREMES}",
+        "aclnnScatterMin varRef=INT32[3]:1,2,3 indices=INT64[2,1]:2,2 updates=INT32[2,1]:-3,1 useLocking=true",
+    ],
+)
 def scatter_min(var, indices, updates, use_locking):
     return combined(var, indices, updates, np.minimum)
 
@@ -190,6 +208,10 @@ def scatter_min(var, indices, updates, use_locking):
     + [
         "aclnnInplaceScatterReduce selfRef=FLOAT[3,4] dim=1 index=INT64[3,2]:3,0,0,1,2,3 src=FLOAT[3,2]:-3,2,6,-7,8,9 "
         "reduce=0 includeSelf=true"
+    ]
+    + [
+        "aclnnInplaceScatterReduce selfRef=INT32[2,2]:1,2,3,4 dim=1 index=INT64[2,2]:0,0,1,0 "
+        "src=INT32[2,2]:5,6,7,8 reduce=1 includeSelf=true",
     ],
 )
 def scatter_reduce(self, dim, index, src, reduce, include_self):

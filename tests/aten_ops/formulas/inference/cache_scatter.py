@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.types import E4M3, cast
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_mx import E4M3, cast
 
 UPDATES = "-1.5,2.25,-3,4,-5,6,-7,8,-9,10,-11,12,-13,14,-15,16,-17,18.5"
 
@@ -17,6 +17,10 @@ UPDATES = "-1.5,2.25,-3,4,-5,6,-7,8,-9,10,-11,12,-13,14,-15,16,-17,18.5"
         f"aclnnScatterList varRef={{FLOAT[2,4,2] FLOAT[2,4,2]}} indice=INT64[2,2]:1,1,2,2 "
         f"updates=FLOAT[2,2,3,2]:{UPDATES} "
         'maskOptional=null reduceOptional="update" axis=2',
+        "aclnnScatterList varRef={INT8[2,3]:1,2,3,4,5,6 INT8[2,3]:1,2,3,4,5,6} indice=INT64[2,2]:1,1,0,2 "
+        "updates=INT8[2,2,2]:10,11,12,13,20,21,22,23 maskOptional=null reduceOptional=null axis=-1",
+        "aclnnScatterList varRef={UINT16[2,1]:1,2 UINT16[2,1]:1,2} indice=INT32[2]:1,0 updates=UINT16[2,1,1]:7,8 "
+        'maskOptional=UINT8[2]:1,0 reduceOptional="update" axis=-2',
     ],
 )
 def scatter_list(variables, indices, updates, mask, _reduce, axis):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from tests.aten_ops.formula_helpers.numbers import signed
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import signed
 
 
 # ops-math: aclnnAddLora.md. The weights are (pairs, layers, size of the product, size of what is multiplied). A row

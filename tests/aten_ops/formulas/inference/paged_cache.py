@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.numbers import signed
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import signed
 
 UNCOMPRESSED = "compressLensOptional=null compressSeqOffsetOptional=null seqLensOptional=null"
 KEYS = f"key={signed('3,2,2', 1, 'FLOAT16')} keyCacheRef={signed('2,2,2,2', 2, 'FLOAT16')}"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.types import unwritten
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_grouped_matmul import unwritten
 
 LOGITS = "FLOAT[4,6]:1,3.5,2,3,-1,2.5,2,2,5,4,4.5,0,0,1,3,2.5,3.25,-2,0.5,4,4,1,2,3"
 SHARES = (
@@ -59,9 +59,9 @@ def selected(tokens, shares, q, eps):
         for q, needs in ((Q, "true"), (Q, "false"), ("null", "true"))
     ],
 )
-def sample(logits, ks, ps, q, eps, needs_logits, _guess):
+def sample(logits, ks, ps, q, eps, needs_logits, _guess, outputs):
     index = np.zeros(len(logits), np.int64)
-    left = np.full(logits.shape, -np.inf) if needs_logits else unwritten(logits.shape, np.float32)
+    left = np.full(logits.shape, -np.inf) if needs_logits else unwritten(outputs["logitsTopKPSelect"])
     for i, (row, k, p) in enumerate(zip(logits, ks.flat, ps.flat, strict=True)):
         tokens, shares = passed(row, k, p, 0, min(1024, len(row)), True, True)
         index[i] = selected(tokens, shares, None if q is None else q[i], eps)
@@ -103,7 +103,7 @@ def call_v2(logits, filters, min_p, q, k_max, is_logits, needs_logits, needs_res
         "logitsTopKPSelect=FLOAT[2,12] logitsIdx=INT64[2,12] logitsSortMasked=FLOAT[2,12]"
     ],
 )
-def sample_v2(logits, ks, ps, q, min_ps, eps, needs_logits, _guess, k_max, is_logits, needs_result):
+def sample_v2(logits, ks, ps, q, min_ps, eps, needs_logits, _guess, k_max, is_logits, needs_result, outputs):
     index, ids = np.zeros(len(logits), np.int64), np.zeros(logits.shape, np.int64)
     left, result = np.full(logits.shape, -np.inf if is_logits else 0.0), np.zeros(logits.shape)
     most = min(-(-k_max // 8) * 8, logits.shape[1])
@@ -113,10 +113,10 @@ def sample_v2(logits, ks, ps, q, min_ps, eps, needs_logits, _guess, k_max, is_lo
         index[i] = selected(tokens, shares, None if q is None else q[i], eps)
         left[i, tokens] = row[tokens]
         ids[i, : len(tokens)], result[i, : len(tokens)] = tokens, shares
-    left = left if needs_logits else unwritten(left.shape, np.float32)
-    if needs_result:
-        return left, ids, result
-    return index, left, unwritten(ids.shape, np.int64), unwritten(ids.shape, np.float32)
+    results = {"logitsSelectIdx": index}
+    results |= {"logitsTopKPSelect": left} if needs_logits else {}
+    results |= {"logitsIdx": ids, "logitsSortMasked": result} if needs_result else {}
+    return [results.get(name, unwritten(output)) for name, output in outputs.items() if output is not None]
 
 
 # ops-nn: aclnnApplyTopKTopP.md. At least one token of a row remains; k counts if it is in (0, size).

@@ -103,7 +103,7 @@ def qr_of_some(self, some):
     error=STEPS,
 )
 def logdet(self):
-    sign, logarithm = slogdet(self.reshape(-1, *self.shape[-2:]))
+    sign, logarithm = slogdet(self.reshape(int(np.prod(self.shape[:-2])), *self.shape[-2:]))
     return (np.log(sign) + logarithm).reshape(self.shape[:-2])
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.numbers import positive, signed
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import positive, signed
 
 
 @formula(
@@ -27,15 +27,20 @@ def cdist(x1, x2, p, compute_mode):
     return np.sum(difference**p, -1) ** (1 / p)
 
 
-# ops-math: aclnnCdistBackward.md. A distance of 0 has no gradient; the largest difference has that of the maximum.
+# ops-math: aclnnCdistBackward.md. A distance of 0 has no gradient; a maximum has that of the largest differences.
 @formula(
     "aclnnCdistBackward",
     calls=[
-        f"aclnnCdistBackward grad={signed('2,3', 1)} x1={signed('2,2', 2)} x2={signed('3,2', 3)} "
-        f"cdist={positive('2,3', 4)} p={p} out=FLOAT[2,2]"
-        for p in (0, 0.5, 1, 1.5, 2, 3)
+        f"aclnnCdistBackward grad={positive('2,3', 1)} x1={positive('2,2', 2)} x2={x2} cdist={positive('2,3', 4)} "
+        f"p={p} out=FLOAT[2,2]"
+        for x2, p in (
+            *((positive("3,2", 3), p) for p in (0, 1)),
+            *(("FLOAT[3,2]:0,-0.25,-0.125,-1", p) for p in (0.5, 1.5, 2, 3)),
+        )
     ]
     + [
+        f"aclnnCdistBackward grad={positive('2,3', 1)} x1={signed('2,2', 2)} x2=FLOAT[3,2]:0 "
+        f"cdist={positive('2,3', 4)} p=3 out=FLOAT[2,2]",
         f"aclnnCdistBackward grad={signed('2,3', 1)} x1=FLOAT[2,2]:1,0.25,-3,2 x2=FLOAT[3,2]:-0.5,4,1,-2,0.5,0.125 "
         "cdist=FLOAT[2,3]:3.75,2.25,0.5,2.5,4,3.5 p=Infinity out=FLOAT[2,2]",
     ]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.numbers import signed
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import signed
 
 FLOATS = "predictedLogitsOut=FLOAT[{0}] sumExpLogitsOut=FLOAT[{0}] expLogitsOut=FLOAT[{0},16]"
 INTEGERS = "targetOffsetOut=INT32[{0}] targetMaskOut=INT32[{0}]"

@@ -4,8 +4,10 @@ import re
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import gelu
+from tests.aten_ops.formula_helpers.quantized import bits_of, call, rows_of
+from tests.aten_ops.formula_helpers.types import decoded, to_integers
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import bits_of, call, decoded, gelu, rows_of, to_integers
 
 ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0),

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import gelu
+from tests.aten_ops.formula_helpers.quantized import bits_of, call
+from tests.aten_ops.formula_helpers.types import decoded, decoded_offset, to_integers
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import bits_of, call, decoded, decoded_offset, gelu, to_integers
 
 LEFT = ":0.5,-1,2,3,1,-2.5,0.75"
 RIGHT = ":1,2,-0.5,0.25,-1.5,3,-0.75,1.25,-2"

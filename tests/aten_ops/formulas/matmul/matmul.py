@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.types import wrapped
 from tests.aten_ops.formulas import formula
 
 # Matrices of 2 by 3 and 3 by 2, in batches of one or two; numbers to be added to their products; and vectors.
@@ -147,10 +148,13 @@ def mm(self, other, _cube_math_type):
         f'aclnnEinsum tensors={{FLOAT[2,1,3,2]{LEFT} FLOAT[2,1,3,4,2]{RIGHT},0.25}} equation="abcd,abced->abce" '
         "output=FLOAT[2,1,3,4]",
         'aclnnEinsum tensors={UINT32[2]:3,429496729 UINT32[2]:2,5} equation="x,y->xy" output=UINT32[2,2]',
+        'aclnnEinsum tensors={INT16[1,1,1,2]:200,300 INT16[1,1,1,1,2]:200,3} equation="abcd,abced->abce" '
+        "output=INT16[1,1,1,1]",
+        'aclnnEinsum tensors={UINT32[2]:3,4294967295 UINT32[2]:2,5} equation="a,b->ab" output=UINT32[2,2]',
     ],
 )
-def einsum(tensors, equation):
-    return np.einsum(equation, *tensors)
+def einsum(tensors, equation, outputs):
+    return wrapped(np.einsum(equation, *tensors), outputs["output"])
 
 
 # ops-nn: aclnnGemm.md.
@@ -172,6 +176,7 @@ def gemm(a, b, c, alpha, beta, transposes_a, transposes_b, _cube_math_type):
     calls=[
         "aclnnGer self=FLOAT[3]:-2.5,0.75,4 vec2=FLOAT[2]:0.5,-1.25 out=FLOAT[3,2]",
         "aclnnGer self=INT32[2]:-2,3 vec2=INT32[3]:4,-5,7 out=INT32[2,3]",
+        "aclnnGer self=INT32[2]:1,2 vec2=INT32[3]:3,4,5 out=INT32[2,3]",
     ],
 )
 def ger(self, vec2):

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.numbers import positive, signed
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import positive, signed
 
 
 def norm(x, dims, eps):

@@ -4,8 +4,8 @@ from bisect import bisect_left
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.numbers import positive, signed, whole
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import positive, signed, whole
 
 LISTS = (
     "paramsRef={FLOAT[2,2]:-2.5,0.75,-0.5,1.5 FLOAT[3]:0.25,-4,3} "

@@ -9,8 +9,8 @@ from itertools import product
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.numbers import positive, signed
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import positive, signed
 
 
 def windows(size, kernel, stride, before, after, ceil, dilation=1):

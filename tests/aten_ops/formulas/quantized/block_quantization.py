@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.mx import numbers
+from tests.aten_ops.formula_helpers.types import TYPES, cast, single
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_mx import TYPES, cast, numbers, single
 
 INT8 = 2
 

@@ -2,15 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import sigmoid
+from tests.aten_ops.formula_helpers.quantized import call, group_of_rows, rows_of
+from tests.aten_ops.formula_helpers.types import LARGEST, quantised, to_integers, unwritten
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import call, group_of_rows, rows_of, to_integers, to_minifloat, unwritten
-
-# The types with their codes in aclDataType, and their largest numbers.
-TYPES = {2: ("INT8", 127), 35: ("FLOAT8_E5M2", 57344), 36: ("FLOAT8_E4M3FN", 448), 40: ("FLOAT4_E2M1", 6)}
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def group_numbers(groups, rows):
@@ -34,10 +29,6 @@ def gated(x, dim, is_left, mode, limit, alpha, bias):
         return np.minimum(gate * sigmoid(gate), limit) * up
     gate = np.minimum(gate, limit)
     return gate * sigmoid(alpha * gate) * (up + bias)
-
-
-def quantised(values, dtype):
-    return to_integers(values) if dtype == 2 else to_minifloat(values, TYPES[dtype][0])
 
 
 def calls_of_v1():
@@ -79,7 +70,9 @@ V2 = V1.replace("yOut", f"{V2_ONLY} yOut")
 # Static quantisation divides by the scale, as in the call of ops-nn: aclnnDequantSwigluQuant.md,
 # aclnnDequantSwigluQuantV2.md.
 @formula("aclnnDequantSwigluQuant", "aclnnDequantSwigluQuantV2", calls=[*calls_of_v1(), *calls_of_v2()])
-def dequant_swiglu_quant(x, weight_scale, activation_scale, bias, quant_scale, quant_offset, groups, is_left, *others):
+def dequant_swiglu_quant(
+    x, weight_scale, activation_scale, bias, quant_scale, quant_offset, groups, is_left, *others, outputs
+):
     quant_mode, dtype, _rounds, dim, *variant = others if len(others) > 1 else (*others, 2, None, -1, 0, 0, 0, 0)
     rows = rows_of(x)
     index = group_numbers(groups, len(rows))
@@ -97,10 +90,10 @@ def dequant_swiglu_quant(x, weight_scale, activation_scale, bias, quant_scale, q
     flat = rows_of(result)
     if quant_mode == "dynamic":
         flat = flat * (1 if quant_scale is None else parameter(quant_scale))
-        scale = np.abs(flat).max(-1) / TYPES[dtype][1]
+        scale = np.abs(flat).max(-1) / LARGEST[dtype]
         return quantised(flat / scale[:, None], dtype).reshape(result.shape), scale.reshape(result.shape[:-1])
     flat = flat / parameter(quant_scale) + (0 if quant_offset is None else parameter(quant_offset))
-    return quantised(flat, dtype).reshape(result.shape), unwritten(result.shape[:-1], np.float32)
+    return quantised(flat, dtype).reshape(result.shape), unwritten(outputs["scaleOut"])
 
 
 SITU = "x weightScaleOptional activationScaleOptional biasOptional quantScaleOptional quantOffsetOptional "
@@ -120,7 +113,9 @@ def calls_of_situ():
 
 # ops-nn: aclnnDequantSituQuant.md.
 @formula("aclnnDequantSituQuant", calls=[*calls_of_situ()])
-def dequant_situ_quant(x, weight_scale, activation_scale, bias, quant_scale, quant_offset, _groups, beta, *others):
+def dequant_situ_quant(
+    x, weight_scale, activation_scale, bias, quant_scale, quant_offset, _groups, beta, *others, outputs
+):
     linear_beta, is_left, mode = others
     for scale in (weight_scale, activation_scale):
         x = x if scale is None else x * scale
@@ -130,7 +125,7 @@ def dequant_situ_quant(x, weight_scale, activation_scale, bias, quant_scale, qua
     result = beta * np.tanh(gate / beta) * sigmoid(gate) * up
     if mode == "static":
         offset = 0 if quant_offset is None else quant_offset
-        return to_integers(np.trunc(result / quant_scale + offset)), unwritten(x.shape[:-1], np.float32)
+        return to_integers(np.trunc(result / quant_scale + offset)), unwritten(outputs["yScaleOut"])
     result = result * (1 if quant_scale is None else quant_scale)
     most = np.abs(result).max(-1)
     # The quotient of the largest element is exactly 127.

@@ -2,23 +2,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.quantized import group_of_rows, rows_of
+from tests.aten_ops.formula_helpers.types import E5M2, INT8, INT32, LARGEST, TYPES, quantised, unwritten
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import group_of_rows, packed_int4, rows_of, to_minifloat, unwritten
+from tests.aten_ops.sweep import dtype_of
 
 VALUES = "1.5,-2,0.25,3.7,-0.55,0.8,4.1,-1.25,2,0.5,-3.3,7.9"
-# The largest values of types, whose codes are those of aclDataType. An INT32 holds eight INT4.
-INT8, INT32, INT4, FLOAT8_E5M2, FLOAT8_E4M3FN = 2, 3, 29, 35, 36
-LARGEST = {INT8: 127, INT32: 7, INT4: 7, FLOAT8_E5M2: 57344, FLOAT8_E4M3FN: 448}
 
 
 def rounded(values, dtype):
-    if dtype in (FLOAT8_E5M2, FLOAT8_E4M3FN):
-        return to_minifloat(values, "FLOAT8_E5M2" if dtype == FLOAT8_E5M2 else "FLOAT8_E4M3FN")
-    integers = np.rint(np.where(np.isnan(values), 0, values))
-    return packed_int4(integers) if dtype == INT32 else integers
+    return quantised(values if dtype in TYPES else np.nan_to_num(values), dtype)
 
 
-def dynamic_quant(x, smooth, group_ends, dtype, is_symmetrical, mode):
+def dynamic_quant(x, smooth, group_ends, dtype, is_symmetrical, mode, outputs):
     """Scales and offsets from the extremes of rows ("pertoken"), of columns ("perchannel"), or of all elements."""
     values, most = x, LARGEST[dtype]
     if smooth is not None:
@@ -26,8 +22,8 @@ def dynamic_quant(x, smooth, group_ends, dtype, is_symmetrical, mode):
         values = values * (each[:, None] if mode == "perchannel" else each)
     dims = {"pertoken": -1, "perchannel": -2, "pertensor": None}[mode]
     if x.size == 0:  # scales of rows without elements are not written
-        results = unwritten(np.atleast_1d(x.sum(dims)).shape, np.float32)
-        return (rounded(x, dtype), results) if is_symmetrical else (rounded(x, dtype), results, results)
+        scales = (unwritten(output) for name, output in outputs.items() if name != "yOut" and output is not None)
+        return (rounded(x, dtype), *scales)
     high, low = values.max(dims, keepdims=True), values.min(dims, keepdims=True)
 
     def of_groups(numbers):
@@ -36,12 +32,12 @@ def dynamic_quant(x, smooth, group_ends, dtype, is_symmetrical, mode):
     if is_symmetrical:
         scale = np.maximum(high, -low) / most
         return rounded(values / np.where(scale == 0, 1, scale), dtype), of_groups(scale)
-    scale = (high - low) / (2 * most + (dtype not in (FLOAT8_E5M2, FLOAT8_E4M3FN)))
+    scale = (high - low) / (2 * most + (dtype not in TYPES))
     offset = most - high / scale
     return rounded(values / scale + offset, dtype), of_groups(scale), of_groups(offset)
 
 
-# ops-nn: aclnnDynamicQuant.md. The type of yOut, which is no argument, is INT8 in these calls.
+# ops-nn: aclnnDynamicQuant.md.
 @formula(
     "aclnnDynamicQuant",
     calls=[
@@ -51,13 +47,15 @@ def dynamic_quant(x, smooth, group_ends, dtype, is_symmetrical, mode):
         "scaleOut=FLOAT[2]",
         "aclnnDynamicQuant x=FLOAT[1,2]:0,0 smoothScalesOptional=null yOut=INT8[1,2] scaleOut=FLOAT[1]",
         "aclnnDynamicQuant x=FLOAT[0,2] smoothScalesOptional=null yOut=INT8[0,2] scaleOut=FLOAT[0]",
+        "aclnnDynamicQuant x=FLOAT16[1,2]:14,-3 smoothScalesOptional=null yOut=INT4[1,2] scaleOut=FLOAT[1]",
+        "aclnnDynamicQuant x=FLOAT16[1,8]:1,2,3,4,5,6,7,-7 smoothScalesOptional=null yOut=INT32[1,1] scaleOut=FLOAT[1]",
     ],
 )
-def dynamic_quant_v1(x, smooth):
-    return dynamic_quant(x, smooth, None, INT8, True, "pertoken")
+def dynamic_quant_v1(x, smooth, outputs):
+    return dynamic_quant(x, smooth, None, dtype_of(outputs["yOut"]), True, "pertoken", outputs)
 
 
-# ops-nn: aclnnDynamicQuantV2.md. With offsetOut, as in these calls, the quantisation is not symmetrical.
+# ops-nn: aclnnDynamicQuantV2.md. With offsetOut the quantisation is not symmetrical.
 @formula(
     "aclnnDynamicQuantV2",
     calls=[
@@ -66,17 +64,21 @@ def dynamic_quant_v1(x, smooth):
         "aclnnDynamicQuantV2 x=FLOAT[3,4]:32.5,30,26.25,28.75,-35,25,36.25,-20,-26.25,-33.75,23.75 "
         "smoothScalesOptional=FLOAT[2,4]:0.5,1,2,1.5,1,1,0.5 groupIndexOptional=INT32[2]:1,3 dstType=2 yOut=INT8[3,4] "
         "scaleOut=FLOAT[3] offsetOut=FLOAT[3]",
+        "aclnnDynamicQuantV2 x=FLOAT[1,2]:254,-3 smoothScalesOptional=null groupIndexOptional=null dstType=2 "
+        "yOut=INT8[1,2] scaleOut=FLOAT[1] offsetOut=null",
+        "aclnnDynamicQuantV2 x=FLOAT[3,1]:127,127,127 smoothScalesOptional=FLOAT[2,1]:1,2 "
+        "groupIndexOptional=INT32[2]:1,3 dstType=2 yOut=INT8[3,1] scaleOut=FLOAT[3] offsetOut=null",
     ],
 )
-def dynamic_quant_v2(x, smooth, group_ends, dtype):
-    return dynamic_quant(x, smooth, group_ends, dtype, False, "pertoken")
+def dynamic_quant_v2(x, smooth, group_ends, dtype, outputs):
+    return dynamic_quant(x, smooth, group_ends, dtype, outputs["offsetOut"] is None, "pertoken", outputs)
 
 
 def calls_of_v3():
     name, x = "aclnnDynamicQuantV3", f"x=FLOAT16[3,2,8]:{VALUES},6"
     smooth, none = "smoothScalesOptional=FLOAT16[2]:0.5,2", "groupIndexOptional=null"
-    for dtype, out in ((INT8, "INT8[3,2,8]"), (INT32, "INT32[3,2,1]"), (FLOAT8_E5M2, "FLOAT8_E5M2[3,2,8]")):
-        mode = f'dstType={dtype} isSymmetrical=true quantMode="perchannel"'
+    for dtype, out in ((INT8, "INT8[3,2,8]"), (INT32, "INT32[3,2,1]"), (E5M2, "FLOAT8_E5M2[3,2,8]")):
+        mode = f'dstType={int(dtype)} isSymmetrical=true quantMode="perchannel"'
         yield f"{name} {x} {smooth} {none} {mode} yOut={out} scaleOut=FLOAT[3,8] offsetOut=null"
     x, groups = "x=FLOAT16[4,2]:0,11,20,3,4,-50,6,7", "groupIndexOptional=INT32[2]:1,4"
     smooth, mode = "smoothScalesOptional=FLOAT16[2,2]:1,0.5,2,1", 'isSymmetrical=false quantMode="pertoken"'
@@ -95,7 +97,15 @@ formula("aclnnDynamicQuantV3", calls=[*calls_of_v3()])(dynamic_quant)
         f" scaleOut=FLOAT[{size}] offsetOut={f'FLOAT[{size}]' if offset else 'null'}"
         for mode, size in (("pertoken", 4), ("pertensor", 1))
         for offset in (True, False)
+    ]
+    + [
+        "aclnnDynamicQuantV4 x=FLOAT16[2,4]:1,-2,0.5,4,3,-1,0.125,-8 smoothScalesOptional=null "
+        'groupIndexOptional=null dstType=36 isSymmetrical=false quantMode="pertensor" dstTypeMax=0.0 '
+        "yOut=FLOAT8_E4M3FN[2,4] scaleOut=FLOAT[1] offsetOut=FLOAT[1]",
+        "aclnnDynamicQuantV4 x=FLOAT16[2,8]:1,-2,0.5,5,3,-1,0.25,-8 smoothScalesOptional=null "
+        'groupIndexOptional=null dstType=29 isSymmetrical=true quantMode="pertoken" dstTypeMax=0.0 '
+        "yOut=INT4[2,8] scaleOut=FLOAT[2] offsetOut=null",
     ],
 )
-def dynamic_quant_v4(x, smooth, group_ends, dtype, is_symmetrical, mode, _largest):
-    return dynamic_quant(x, smooth, group_ends, dtype, is_symmetrical, mode)
+def dynamic_quant_v4(x, smooth, group_ends, dtype, is_symmetrical, mode, _largest, outputs):
+    return dynamic_quant(x, smooth, group_ends, dtype, is_symmetrical, mode, outputs)

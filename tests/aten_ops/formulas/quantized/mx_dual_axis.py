@@ -5,20 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import sigmoid
+from tests.aten_ops.formula_helpers.mx import BLOCK, broadcast_squares, halves, mx, mx_groups, numbers, of_elements
+from tests.aten_ops.formula_helpers.types import E4M3, E5M2, bfloat16
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_mx import (
-    BLOCK,
-    E4M3,
-    E5M2,
-    bfloat16,
-    broadcast_squares,
-    halves,
-    mx,
-    mx_groups,
-    numbers,
-    of_elements,
-    sigmoid,
-)
 
 # Activations are quantised as BFLOAT16, the type of x in the calls.
 

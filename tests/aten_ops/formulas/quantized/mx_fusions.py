@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import sigmoid
+from tests.aten_ops.formula_helpers.mx import halves, mx, numbers
+from tests.aten_ops.formula_helpers.types import E2M1, bfloat16, half, single
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_mx import E2M1, bfloat16, half, halves, mx, numbers, sigmoid, single
 
 GAMMA = "0.875,-1.5,0.625,2.25,-0.40625,1.125,3.5"
 

@@ -3,8 +3,8 @@ aclnnGroupedDynamicMxQuantV2.md and aclnnAntiMxQuant.md."""
 
 from __future__ import annotations
 
+from tests.aten_ops.formula_helpers.mx import mx, mx_groups, mx_squares, numbers, of_elements
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_mx import mx, mx_groups, mx_squares, numbers, of_elements
 
 X = f"x=BFLOAT16[3,70]:{numbers()} axis=-1"
 TO_ROWS = "FLOAT8_E4M3FN[3,70] mxscaleOut=FLOAT8_E8M0[3,2,2]"

@@ -2,20 +2,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import (
-    call,
-    packed_int4,
-    to_integers,
-    to_minifloat,
+from tests.aten_ops.formula_helpers.quantized import call
+from tests.aten_ops.formula_helpers.types import (
+    E4M3,
+    E5M2,
+    INT4,
+    INT8,
+    INT32,
+    TYPES,
+    quantised,
     unpacked_int4,
     unwritten,
 )
+from tests.aten_ops.formulas import formula
+from tests.cabi import Dtype
 
 X = "FLOAT[2,4]:1.25,1.75,-0.75,150,-150,0.4,3.5,-7.25"
 ROUNDINGS = {"round": np.rint, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc}
-# The codes of types in aclDataType.
-INT8, INT32, UINT8, INT4, FLOAT8_E5M2, FLOAT8_E4M3FN = 2, 3, 4, 29, 35, 36
 
 
 def along(numbers, x, axis):
@@ -33,14 +36,14 @@ def calls_of_quant():
         yield call(name, QUANT, x=X, scale=one, roundMode=f'"{mode}"', y=y)
     twice = {"scale": "FLOAT[1,4]:1,2,-0.5,0.25", "offset": "FLOAT[1,4]:0.25,0.25,3,-8", "sqrtMode": "true"}
     yield call(name, QUANT, x=X, **twice, roundMode='"ceil"', y=y)
-    yield call(name, QUANT, x=X, scale=one, roundMode='"round"', dstType=INT4, y="INT4[2,4]")
-    eight = {"x": "FLOAT[2,8]:1,2,3,4,5,6,7,-9,-3", "scale": one, "roundMode": '"floor"', "dstType": INT32}
+    yield call(name, QUANT, x=X, scale=one, roundMode='"round"', dstType=int(INT4), y="INT4[2,4]")
+    eight = {"x": "FLOAT[2,8]:1,2,3,4,5,6,7,-9,-3", "scale": one, "roundMode": '"floor"', "dstType": int(INT32)}
     yield call(name, QUANT, **eight, y="INT32[2,1]")
     name, operands = f"{name}V3", {"x": X, "roundMode": '"round"'}
     yield call(name, QUANT_V3, **operands, scale="FLOAT[1,4]:10,20,-3,0.5", axis=1, y=y)
     yield call(name, QUANT_V3, **operands, scale="FLOAT[2]:10,0.5", offset="FLOAT[2]:1,2", axis=-2, y=y)
-    for dtype, y in ((FLOAT8_E4M3FN, "FLOAT8_E4M3FN[2,4]"), (FLOAT8_E5M2, "FLOAT8_E5M2[2,4]")):
-        yield call(name, QUANT_V3, **operands, scale="FLOAT[1]:1.1", dstType=dtype, y=y)
+    for dtype, y in ((E4M3, "FLOAT8_E4M3FN[2,4]"), (E5M2, "FLOAT8_E5M2[2,4]")):
+        yield call(name, QUANT_V3, **operands, scale="FLOAT[1]:1.1", dstType=int(dtype), y=y)
 
 
 # FLOAT8 has no rounding mode (ops-nn: aclnnAscendQuant.md, aclnnAscendQuantV3.md).
@@ -48,10 +51,7 @@ def calls_of_quant():
 def ascend_quant(x, scale, offset, is_twice, mode, dtype, axis=-1):
     factor = along(scale, x, axis)
     values = x * factor * (factor if is_twice else 1) + (0 if offset is None else along(offset, x, axis))
-    if dtype in (FLOAT8_E5M2, FLOAT8_E4M3FN):
-        return to_minifloat(values, "FLOAT8_E5M2" if dtype == FLOAT8_E5M2 else "FLOAT8_E4M3FN")
-    integers = to_integers(ROUNDINGS[mode](values), 8 if dtype == INT8 else 4)
-    return packed_int4(integers) if dtype == INT32 else integers
+    return quantised(values if dtype in TYPES else ROUNDINGS[mode](values), dtype)
 
 
 ANTI = "x scale offset dstType=1 sqrtMode=false y"
@@ -93,12 +93,12 @@ def ascend_anti_quant(x, scale, offset, _dtype, is_twice):
         "aclnnQuantize x=FLOAT[2,2]:1,-300,5,700 scales=FLOAT[2]:2,0.75 zeroPoints=null dtype=2 axis=-1 out=INT8[2,2]",
     ],
 )
-def quantize(x, scales, zeros, dtype, axis):
+def quantize(x, scales, zeros, dtype, axis, outputs):
     axis = -1 if scales.size == 1 else axis
     factor = along(np.where(scales == 0, 1, scales), x, axis)
-    limits = np.iinfo({INT8: np.int8, UINT8: np.uint8, INT32: np.int32}[dtype])
+    limits = np.iinfo({INT8: np.int8, Dtype.UINT8: np.uint8, INT32: np.int32}[dtype])
     if factor.size == 0:
-        return unwritten(x.shape, limits.dtype)
+        return unwritten(outputs["out"])
     return np.clip(np.rint(x / factor + (0 if zeros is None else along(zeros, x, axis))), limits.min, limits.max)
 
 

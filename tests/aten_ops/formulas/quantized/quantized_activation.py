@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import gelu, sigmoid
+from tests.aten_ops.formula_helpers.quantized import call, group_of_rows
+from tests.aten_ops.formula_helpers.types import LARGEST, quantised, to_integers, unwritten
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import call, gelu, group_of_rows, to_integers, to_minifloat, unwritten
 
 VALUES = "1.5,-2,0.25,3.75,-0.5,0.875,4.25,-1.25,2,0.5,-3.5,7"
 
@@ -16,16 +18,21 @@ VALUES = "1.5,-2,0.25,3.75,-0.5,0.875,4.25,-1.25,2,0.5,-3.5,7"
         f' activateLeft={"true" if left else "false"} quantModeOptional="dynamic" groupListType=0 dstType=2'
         " yOut=INT8[3,16] scaleOut=FLOAT[3]"
         for left in (0, 1)
+    ]
+    + [
+        "aclnnSwiGluQuantV2 x=FLOAT[3,4] smoothScalesOptional=FLOAT[2]:20,30 offsetsOptional=null "
+        'groupIndexOptional=INT32[2]:1,2 activateLeft=true quantModeOptional="dynamic" groupListType=1 dstType=29 '
+        "yOut=INT4[3,2] scaleOut=FLOAT[3]"
     ],
 )
 def swiglu_quant_v2(x, smooth, offsets, groups, activates_left, mode, list_type, dtype):
     left, right = np.split(x, 2, -1)
     gate, up = (left, right) if activates_left else (right, left)
-    result = gate / (1 + np.exp(-gate)) * up
+    result = gate * sigmoid(gate) * up
     if smooth is not None:
         ends = np.cumsum(groups) if list_type == 1 else groups
-        result = result * smooth[group_of_rows(ends, len(x))]
-    scale = {2: 127, 29: 7}[dtype] / np.max(np.abs(result), -1)
+        result = result * smooth.reshape(len(groups), -1)[group_of_rows(ends, len(x))]
+    scale = LARGEST[dtype] / np.max(np.abs(result), -1)
     return np.rint(result * scale[:, None]), scale
 
 
@@ -40,15 +47,15 @@ def calls_of_swiglu():
 
 # ops-nn: aclnnSwiGluQuant.md. Static quantisation does not write the scales.
 @formula("aclnnSwiGluQuant", calls=[*calls_of_swiglu()])
-def swiglu_quant(x, smooth, offsets, groups, activates_left, mode):
+def swiglu_quant(x, smooth, offsets, groups, activates_left, mode, outputs):
     if mode == "dynamic":
         return swiglu_quant_v2(x, smooth, offsets, groups, activates_left, mode, 0, 2)
     left, right = np.split(x, 2, -1)
     gate, up = (left, right) if activates_left else (right, left)
     index = group_of_rows(groups, len(x))
     scale, offset = (None if each is None else each.reshape(len(groups), -1)[index] for each in (smooth, offsets))
-    values = gate / (1 + np.exp(-gate)) * up * scale + (0 if offset is None else offset)
-    return to_integers(values), unwritten(x.shape[:-1], np.float32)
+    values = gate * sigmoid(gate) * up * scale + (0 if offset is None else offset)
+    return to_integers(values), unwritten(outputs["scaleOut"])
 
 
 GELU = "self inputScaleOptional inputOffsetOptional approximate quantMode roundMode dstType=2 y outScaleOptional"
@@ -72,12 +79,7 @@ def calls_of_gelu():
 @formula("aclnnGeluQuant", calls=[*calls_of_gelu()])
 def gelu_quant(x, scale, offset, approximates, mode, _rounds, dtype):
     values = gelu(x, approximates == "tanh") * (1 if scale is None else scale)
-    name, largest = {2: ("INT8", 127), 35: ("FLOAT8_E5M2", 57344), 36: ("FLOAT8_E4M3FN", 448)}[dtype]
-
-    def quantised(numbers):
-        return to_integers(numbers) if name == "INT8" else to_minifloat(numbers, name)
-
     if mode == "static":
-        return quantised(values + (0 if offset is None else offset))
-    most = np.abs(values).max(-1) / largest
-    return quantised(values / most[..., None]), most
+        return quantised(values + (0 if offset is None else offset), dtype)
+    most = np.abs(values).max(-1) / LARGEST[dtype]
+    return quantised(values / most[..., None], dtype), most

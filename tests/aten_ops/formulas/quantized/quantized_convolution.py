@@ -4,8 +4,10 @@ import itertools
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.quantized import bits_of, call
+from tests.aten_ops.formula_helpers.types import decoded, quantised
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import bits_of, call, decoded, to_minifloat
+from tests.aten_ops.sweep import dtype_of
 
 IMAGES = "INT8[1,4,3,3]:-20,-36,47,113,68,-28,-43,-5,57,84,1,125,64,-42,111,74,11,46,-28,19,89,-108,68"
 FILTERS = "INT8[2,2,2,2]:-39,-84,-127,42,87,4,-42,112,75,-34,-62,6,-125,15,55,47"
@@ -29,11 +31,13 @@ def calls_of_both():
     yield call(name, PARAMETERS, **float8, roundMode='"rint"', output="FLOAT8_E4M3FN[1,2,3,3]")
 
 
-# offsetx is the value of the padding. An INT32 bias is scaled, too. The result is FLOAT8_E4M3FN, which saturates, in
-# the calls that state how to round it (ops-nn: aclnnQuantConvolution.md, aclnnQuantConvolutionWeightNz.md).
+# offsetx is the value of the padding. An INT32 bias is scaled, too. FLOAT8 saturates (ops-nn: aclnnQuantConvolution.md,
+# aclnnQuantConvolutionWeightNz.md).
 @formula("aclnnQuantConvolution", "aclnnQuantConvolutionWeightNz", calls=[*calls_of_both()])
-def quant_convolution(x, weight, bias, scale, _offset, strides, padding, dilations, _transposed, _out, groups, *others):
-    value, mode = others
+def quant_convolution(
+    x, weight, bias, scale, _offset, strides, padding, dilations, _transposed, _out, groups, *others, outputs
+):
+    value, _mode = others
     dims = x.ndim - 2
     sides = [tuple(padding[2 * i : 2 * i + 2]) if len(padding) == 2 * dims else (padding[i],) * 2 for i in range(dims)]
     padded = np.pad(x, [(0, 0), (0, 0), *sides], constant_values=value)
@@ -57,4 +61,4 @@ def quant_convolution(x, weight, bias, scale, _offset, strides, padding, dilatio
     is_first = bias is not None and bias.dtype == np.int64
     result = (result + (of_channels(bias) if is_first else 0)) * of_channels(decoded(scale))
     result = result + (0 if is_first or bias is None else of_channels(bias))
-    return to_minifloat(result, "FLOAT8_E4M3FN") if mode == "rint" else result
+    return quantised(result, dtype_of(outputs["output"]))

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.quantized import call
+from tests.aten_ops.formula_helpers.types import LARGEST, quantised, to_integers, unwritten
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import call, to_integers, to_minifloat, unwritten
+from tests.aten_ops.sweep import dtype_of
 
 X1 = ":1,3,-2,0.5,4,-1.5,2.5,-0.75"
 X2 = ":0.5,-1,2,0.25,-3,1.5"
@@ -26,9 +28,9 @@ def scaled(values, scale, offset, divides):
         "zeroPointsOptional=INT8[1]:3 quantMode=0 epsilon=3 res=INT8[2,4] scaleOut=FLOAT[2]"
     ],
 )
-def layer_norm_quant(x, gamma, beta, scale, zero, _mode, epsilon):
+def layer_norm_quant(x, gamma, beta, scale, zero, _mode, epsilon, outputs):
     y = normalised(x, epsilon, -1) * gamma.reshape(-1) + beta.reshape(-1)
-    return scaled(y, scale, zero, divides=True), unwritten(x.shape[:-1], np.float32)
+    return scaled(y, scale, zero, divides=True), unwritten(outputs["scaleOut"])
 
 
 V1 = "x1 x2 gamma beta biasOptional scales1Optional scales2Optional zeroPoints1Optional zeroPoints2Optional quantMode "
@@ -54,30 +56,30 @@ def calls_of_add(name, parameters, row):
     yield call(name, parameters, **half, **smooth, additionalOutput="false")
 
 
-# ops-nn: aclnnAddLayerNormQuant.md, aclnnAddLayerNormQuantV2.md. What is not written has the size of the samples.
-def add_layer_norm(x1, x2, gamma, beta, bias, scales, zeros, mode, epsilon, returns_sum, divides):
+# ops-nn: aclnnAddLayerNormQuant.md, aclnnAddLayerNormQuantV2.md.
+def add_layer_norm(x1, x2, gamma, beta, bias, scales, zeros, mode, epsilon, returns_sum, divides, outputs):
     """The sum, its norm, and two results with their scales, which only dynamic quantisation has."""
     x = x1 + x2 + (0 if bias is None else bias)
     y = normalised(x, epsilon, tuple(range(-gamma.ndim, 0))) * gamma + beta
     results = []
-    for i, (scale, zero) in enumerate(zip(scales, zeros, strict=True)):
-        is_first, is_dynamic = i == 0, mode == "dynamic"
-        if is_dynamic and (scale is not None or is_first):
+    for i, (scale, zero) in enumerate(zip(scales, zeros, strict=True), 1):
+        out, of_out = (unwritten(outputs[name]) for name in (f"y{i}Out", f"outScales{i}Out"))
+        is_dynamic = mode == "dynamic"
+        if is_dynamic and (scale is not None or i == 1):
             smooth = y if scale is None else y * scale
             most = np.abs(smooth).max(-1, initial=0) / 127
             results += [np.rint(smooth / np.where(most == 0, 1, most)[..., None]), most]
         elif scale is None:
-            results += [unwritten(1 if is_dynamic else y.shape, np.int8), unwritten(1, np.float32)]
+            results += [out, of_out]
         else:
-            results += [scaled(y, scale, zero, divides), unwritten(y.shape[:-1], np.float32)]
-    # Calls that do not ask for the sum are in FLOAT16.
-    return x if returns_sum else unwritten(x.shape, np.float16), y, results
+            results += [scaled(y, scale, zero, divides), of_out]
+    return x if returns_sum else unwritten(outputs["xOut"]), y, results
 
 
 @formula("aclnnAddLayerNormQuant", calls=[*calls_of_add("aclnnAddLayerNormQuant", V1, "[4]")])
-def add_layer_norm_quant(x1, x2, gamma, beta, bias, scales1, scales2, zeros1, zeros2, *others):
+def add_layer_norm_quant(x1, x2, gamma, beta, bias, scales1, scales2, zeros1, zeros2, *others, outputs):
     x, _, (y1, of_y1, y2, of_y2) = add_layer_norm(
-        x1, x2, gamma, beta, bias, (scales1, scales2), (zeros1, zeros2), *others
+        x1, x2, gamma, beta, bias, (scales1, scales2), (zeros1, zeros2), *others, outputs=outputs
     )
     return y1, y2, x, of_y1, of_y2
 
@@ -87,10 +89,10 @@ def without_row(parameters):
 
 
 @formula("aclnnAddLayerNormQuantV2", calls=[*calls_of_add("aclnnAddLayerNormQuantV2", V2, "[1,4]")])
-def add_layer_norm_quant_v2(x1, x2, gamma, beta, bias, scales1, scales2, zeros1, zeros2, *others):
+def add_layer_norm_quant_v2(x1, x2, gamma, beta, bias, scales1, scales2, zeros1, zeros2, *others, outputs):
     scales, zeros = (without_row(scales1), without_row(scales2)), (without_row(zeros1), without_row(zeros2))
     x, y, (y1, of_y1, y2, of_y2) = add_layer_norm(
-        x1, x2, without_row(gamma), without_row(beta), bias, scales, zeros, *others
+        x1, x2, without_row(gamma), without_row(beta), bias, scales, zeros, *others, outputs=outputs
     )
     return y1, y2, x, y, of_y1, of_y2
 
@@ -110,16 +112,16 @@ def calls_of_adapted():
     yield call(name, ADAPTED, **operands, **weights, out="FLOAT8_E4M3FN[2,2,4]")
 
 
-# ops-nn: aclnnAdaLayerNormQuant.md. The type of the result is no argument: calls with smooth scales have INT8, others
-# FLOAT8_E4M3FN.
+# ops-nn: aclnnAdaLayerNormQuant.md.
 @formula("aclnnAdaLayerNormQuant", calls=[*calls_of_adapted()])
-def ada_layer_norm_quant(x, scale, shift, weight, bias, smooth, epsilon, _mode):
+def ada_layer_norm_quant(x, scale, shift, weight, bias, smooth, epsilon, _mode, outputs):
     scale, shift = (each if each.ndim == x.ndim else each[..., None, :] for each in (scale, shift))
     y = normalised(x, epsilon, -1) * (1 if weight is None else weight) + (0 if bias is None else bias)
     y = (y * (1 + scale) + shift) * (1 if smooth is None else smooth)
-    most = np.abs(y).max(-1) / (448 if smooth is None else 127)
+    dtype = dtype_of(outputs["out"])
+    most = np.abs(y).max(-1) / LARGEST[dtype]
     quotients = y / np.where(most == 0, 1, most)[..., None]
-    return np.rint(quotients) if smooth is not None else to_minifloat(quotients, "FLOAT8_E4M3FN"), most
+    return quantised(quotients, dtype), most
 
 
 # ops-nn: aclnnGroupNormSiluQuant.md. The mean of nothing is 0, and its rstd nan.

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import gelu
+from tests.aten_ops.formula_helpers.quantized import bits_of, call
+from tests.aten_ops.formula_helpers.quantized_matmul import OF_256, product, transposed
+from tests.aten_ops.formula_helpers.types import INT8, INT32, decoded, decoded_offset, to_integers
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import bits_of, call, decoded, gelu
-from tests.aten_ops.formulas_helpers_quantized_matmul import OF_256, product, transposed
+from tests.aten_ops.sweep import dtype_of
 
 LEFT = "INT8[3,5]:-9,38,96,20,44,-35,39,14,120,-102,-47,90,22,-62,-126"
 RIGHT = "INT8[5,4]:63,-68,1,51,-38,-59,-24,-18,-31,29,-22,24,123,-66,-121,120,43,-95,-5,-49"
@@ -118,12 +121,22 @@ def calls_of_v3():
     yield call(name, V3, x1=LEFT, x2=RIGHT, scale=BITS, offset="FLOAT[4]:1,2,3,-4", out="INT8[3,4]")
     yield call(name, V3, x1=LEFT, x2=RIGHT, scale=BITS, bias=INT32_BIAS, out="FLOAT16[3,4]")
     yield call(name, V3, x1=LEFT, x2=RIGHT, scale=CHANNELS, bias=FLOAT_BIAS, out="BFLOAT16[3,4]")
+    yield call(name, V3, x1=LEFT, x2=RIGHT, scale="FLOAT[1]:2", bias=INT32_BIAS, out="INT32[3,4]")
+    large = {"x1": "INT8[2,2100]:-128", "x2": "INT8[3,2100]:-128", "transposeX2": "true"}  # sums beyond 2**24
+    yield call(name, V3, **large, scale="FLOAT[1]:2", out="INT32[2,3]")
+    bits = bits_of(0.0078125, 0.25, 0.0009765625, 0.0001, offset=3)
+    yield call(name, V3, x1=LEFT, x2=RIGHT, scale=f"UINT64[4]:{bits}", out="INT8[3,4]")
 
 
 # ops-nn: aclnnQuantMatmulV3.md.
 @formula("aclnnQuantMatmulV3", calls=[*calls_of_v3()])
-def quant_matmul_v3(x1, x2, scale, offset, bias, transposes1, transposes2):
-    return product(x1, x2, None, scale, None, offset, None, bias, transposes1, transposes2, 0)
+def quant_matmul_v3(x1, x2, scale, offset, bias, transposes1, transposes2, outputs):
+    dtype = dtype_of(outputs["out"])
+    scale = np.ones(1) if dtype == INT32 else scale  # which has no effect
+    result = product(x1, x2, None, scale, None, offset, None, bias, transposes1, transposes2, 0)
+    if dtype != INT8:
+        return result
+    return to_integers(np.rint(result) + (decoded_offset(scale) if scale.dtype == np.int64 else 0))
 
 
 # (x1 x2 + bias) * deqScale (ops-nn: aclnnQuantMatmul.md, aclnnQuantMatmulV2.md).

@@ -2,18 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers import types
+from tests.aten_ops.formula_helpers.functions import gelu
+from tests.aten_ops.formula_helpers.mx import mx
+from tests.aten_ops.formula_helpers.quantized import bits_of, call
+from tests.aten_ops.formula_helpers.quantized_matmul import product, transposed
+from tests.aten_ops.formula_helpers.types import decoded, decoded_offset, to_integers, unpacked_float4
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import (
-    bits_of,
-    blocks_of_minifloat,
-    call,
-    decoded,
-    decoded_offset,
-    gelu,
-    to_integers,
-    unpacked_float4,
-)
-from tests.aten_ops.formulas_helpers_quantized_matmul import product, transposed
 
 INT8S = ":72,-54,-74,126,57,-86,113,-121,37,110,66,-66,125,0,-75,-16,78,25,45,-22,94,19,-73"
 MORE_INT8S = ":111,7,122,-6,-13,-10,-96,50,60,3,-87,-101,-29,27,-93,25,-21,-5,-28"
@@ -91,7 +86,7 @@ ACTIVATED += 'quantMode="mx" roundMode scaleAlg=0 dstTypeMax=0.0 yOut yScaleOut'
 def quant_matmul_activation_quant(x1, x2, x1_scale, x2_scale, bias, transposes1, transposes2, group_size, *others):
     activation, _mode, _round, algorithm, _largest = others
     values = product(x1, x2, x1_scale, x2_scale, None, None, None, bias, transposes1, transposes2, group_size)
-    return blocks_of_minifloat(gelu(values, activation == "gelu_tanh"), "FLOAT8_E4M3FN", algorithm)
+    return mx(gelu(values, activation == "gelu_tanh"), -1, types.E4M3, algorithm=algorithm)
 
 
 DEQUANT = "x weight weightScale biasOptional xScaleOptional xOffsetOptional smoothScaleOptional xQuantMode "

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.quantized import call
+from tests.aten_ops.formula_helpers.types import LARGEST, quantised, to_integers, unwritten
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import call, packed_int4, rows_of, to_integers, to_minifloat, unwritten
+from tests.aten_ops.sweep import dtype_of
 
 X = ":1,3,-2,0.5,4,-1.5,2.5,-0.75"
 
@@ -20,14 +22,12 @@ def norm(x, gamma, epsilon):
     return x * reciprocal_root(x, epsilon, tuple(range(-gamma.ndim, 0))) * gamma
 
 
-def by_rows(values, smooth, largest):
-    """Each row over its largest magnitude, and this magnitude over the largest number; zeros stay zeros."""
-    values = values if smooth is None else values * smooth
-    scale = np.abs(values).max(-1, initial=0) / largest
-    return values / np.where(scale == 0, 1, scale)[..., None], scale
+def by_rows(values, smooth, output):
+    """Each row over its scale, by which its largest magnitude becomes the type's, and the scale; zeros stay zeros."""
+    dtype, values = dtype_of(output), values if smooth is None else values * smooth
+    scale = np.abs(values).max(-1, initial=0) / LARGEST[dtype]
+    return quantised(values / np.where(scale == 0, 1, scale)[..., None], dtype), scale
 
-
-# ---- The types of results are no arguments: each formula says which ones its calls have.
 
 ADDED = "x1 x2 gamma scales1 scales2Optional zeroPoints1Optional zeroPoints2Optional axis=-1 epsilon=12.5 divMode "
 ADDED += "y1Out y2Out xOut"
@@ -51,34 +51,30 @@ def calls_of_added():
     yield call(name, ADDED_V2, **OPERANDS, **scales, **integers, divMode="true")
 
 
-# ops-nn: aclnnAddRmsNormQuant.md. Calls that divide have INT8, others FLOAT8_E4M3FN.
-@formula("aclnnAddRmsNormQuant", calls=[each for each in calls_of_added() if each.startswith("aclnnAddRmsNormQuant ")])
-def add_rms_norm_quant(x1, x2, gamma, scales1, scales2, zeros1, zeros2, _axis, epsilon, divides):
+# ops-nn: aclnnAddRmsNormQuant.md, aclnnAddRmsNormQuantV2.md.
+@formula(
+    "aclnnAddRmsNormQuant",
+    "aclnnAddRmsNormQuantV2",
+    calls=[
+        *calls_of_added(),
+        "aclnnAddRmsNormQuantV2 x1=FLOAT[1,2]:1,3 x2=FLOAT[1,2]:2,1 gamma=FLOAT[2]:10,20 scales1=FLOAT[2]:2,3 "
+        "scales2Optional=null zeroPoints1Optional=FLOAT[2]:0.25,0.75 zeroPoints2Optional=null "
+        "betaOptional=FLOAT[2]:1,-1 axis=-1 epsilon=12.5 divMode=false y1Out=INT8[1,2] y2Out=INT8[1] "
+        "xOut=FLOAT[1,2] rmsNormOut=FLOAT[1,2]",
+    ],
+)
+def add_rms_norm_quant(x1, x2, gamma, scales1, scales2, zeros1, zeros2, *others, outputs):
+    beta, _axis, epsilon, divides = others if len(others) == 4 else (None, *others)
     x = x1 + x2
     y = norm(x, gamma, epsilon)
-
-    def result(scales, zeros):
-        if scales is None:
-            return unwritten(x.shape, np.int8) if divides else np.full(x.shape, -0.203125)  # the bits 0xA5
-        values = scaled(y, scales, zeros, divides)
-        return to_integers(values) if divides else to_minifloat(values, "FLOAT8_E4M3FN")
-
-    return result(scales1, zeros1), result(scales2, zeros2), x
-
-
-# ops-nn: aclnnAddRmsNormQuantV2.md. All calls have INT8; those without betaOptional ask for rmsNormOut.
-@formula("aclnnAddRmsNormQuantV2", calls=[each for each in calls_of_added() if "QuantV2 " in each])
-def add_rms_norm_quant_v2(x1, x2, gamma, scales1, scales2, zeros1, zeros2, beta, _axis, epsilon, divides):
-    x = x1 + x2
-    y = norm(x, gamma, epsilon)
-    pairs = (scales1, zeros1), (scales2, zeros2)
+    pairs = (scales1, zeros1, outputs["y1Out"]), (scales2, zeros2, outputs["y2Out"])
     results = [
-        unwritten(x.shape, np.int8)
+        unwritten(output)
         if scales is None
-        else to_integers(scaled(y + (0 if beta is None else beta), scales, zeros, divides))
-        for scales, zeros in pairs
+        else quantised(scaled(y + (0 if beta is None else beta), scales, zeros, divides), dtype_of(output))
+        for scales, zeros, output in pairs
     ]
-    return (*results, x, y) if beta is None else (*results, x)
+    return (*results, x) if outputs.get("rmsNormOut") is None else (*results, x, y)
 
 
 DYNAMIC = "x1 x2 gamma smoothScale1Optional smoothScale2Optional epsilon=12.5 y1Out y2Out xOut scale1Out scale2Out"
@@ -93,6 +89,7 @@ def calls_of_dynamic():
     integers = {"y1Out": "INT8[2,4]", "y2Out": "INT8[2,4]", **scales}
     yield call(name, DYNAMIC, **operands, **SMOOTH, **integers)
     yield call(name, DYNAMIC, **operands, y1Out="FLOAT8_E5M2[2,4]", y2Out="FLOAT8_E5M2[1]", **scales)
+    yield call(name, DYNAMIC, **operands, y1Out="FLOAT8_E4M3FN[2,4]", y2Out="FLOAT8_E4M3FN[1]", **scales)
     rows = {"x1": "FLOAT16[2,1,2]:0,0,3,4", "x2": "FLOAT16[2,1,2]:0", "gamma": "FLOAT16[2]:10,20"}
     rows |= {"xOut": "FLOAT16[2,1,2]", "smoothScale1Optional": "FLOAT16[2]:1,1"}
     yield call(name, DYNAMIC, **rows, y1Out="INT8[2,2]", y2Out="INT8[1]", **scales)
@@ -108,43 +105,39 @@ def calls_of_dynamic():
     yield call(name, DYNAMIC_V2, **operands, **packed, **smooth)
 
 
-# ops-nn: aclnnAddRmsNormDynamicQuant.md. Calls with smooth scales have INT8, others FLOAT8_E5M2, of rows in one
-# dimension; a second output that is not written has one element.
-@formula("aclnnAddRmsNormDynamicQuant", calls=[each for each in calls_of_dynamic() if "QuantV2 " not in each])
-def add_rms_norm_dynamic_quant(x1, x2, gamma, smooth1, smooth2, epsilon):
-    x = x1 + x2
-    y = rows_of(norm(x, gamma, epsilon))
-    if smooth1 is None:
-        quotients, scale = by_rows(y, None, 57344)
-        not_written = np.array([-0.01953125])  # the bits 0xA5
-        return to_minifloat(quotients, "FLOAT8_E5M2"), not_written, x, scale, unwritten(len(y), np.float32)
-    quotients, scale1 = by_rows(y, smooth1, 127)
-    if smooth2 is None:
-        return np.rint(quotients), unwritten(1, np.int8), x, scale1, unwritten(len(y), np.float32)
-    others, scale2 = by_rows(y, smooth2, 127)
-    return np.rint(quotients), np.rint(others), x, scale1, scale2
-
-
-# ops-nn: aclnnAddRmsNormDynamicQuantV2.md. Calls without a mask have INT8, those with true for both outputs INT32,
-# which holds eight INT4, and others INT4; what is not written has one element.
-@formula("aclnnAddRmsNormDynamicQuantV2", calls=[each for each in calls_of_dynamic() if "QuantV2 " in each])
-def add_rms_norm_dynamic_quant_v2(x1, x2, gamma, smooth1, smooth2, beta, epsilon, mask):
+# ops-nn: aclnnAddRmsNormDynamicQuant.md, aclnnAddRmsNormDynamicQuantV2.md.
+@formula(
+    "aclnnAddRmsNormDynamicQuant",
+    "aclnnAddRmsNormDynamicQuantV2",
+    calls=[
+        *calls_of_dynamic(),
+        "aclnnAddRmsNormDynamicQuant x1=FLOAT16[2,1,2]:0,0,3,4 x2=FLOAT16[2,1,2]:0,0,0,0 gamma=FLOAT16[2]:10,20 "
+        "smoothScale1Optional=null smoothScale2Optional=null epsilon=12.5 y1Out=INT8[2,2] y2Out=INT8[1] "
+        "xOut=FLOAT16[2,1,2] scale1Out=FLOAT[2] scale2Out=FLOAT[2]",
+        "aclnnAddRmsNormDynamicQuantV2 x1=FLOAT16[1,8]:1,1,1,1,1,1,1,1 x2=FLOAT16[1,8]:0,0,0,0,0,0,0,0 "
+        "gamma=FLOAT16[8]:1,2,3,4,5,6,7,-7 smoothScale1Optional=null smoothScale2Optional=null betaOptional=null "
+        "epsilon=0 outputMask=null y1Out=INT32[1,1] y2Out=INT32[1] xOut=FLOAT16[1,8] scale1Out=FLOAT[1] "
+        "scale2Out=FLOAT[1]",
+    ],
+)
+def add_rms_norm_dynamic_quant(x1, x2, gamma, smooth1, smooth2, *others, outputs):
+    beta, epsilon, mask = others if len(others) == 3 else (None, *others, None)
     x = x1 + x2
     y = norm(x, gamma, epsilon) + (0 if beta is None else beta)
     results = []
     is_both = smooth1 is not None and smooth2 is not None
-    for smooth, is_written in zip((smooth1, smooth2), mask or (True, is_both), strict=True):
-        if not is_written:
-            results += [unwritten(1, np.int8) if mask is None else np.array([5]), unwritten(1, np.float32)]
-            continue
-        quotients, scale = by_rows(y, smooth, 7 if mask else 127)
-        integers = np.rint(quotients)
-        results += [packed_int4(integers) if mask == [True, True] else integers, scale]
-    y1, scale1, y2, scale2 = results
-    return y1, y2, x, scale1, scale2
+    for i, (smooth, is_written) in enumerate(zip((smooth1, smooth2), mask or (True, is_both), strict=True), 1):
+        output, of_output = outputs[f"y{i}Out"], outputs[f"scale{i}Out"]
+        if is_written:
+            values, scale = by_rows(y, smooth, output)
+            results += [values.reshape(output.shape), scale.reshape(of_output.shape)]
+        else:
+            results += [unwritten(each) for each in (output, of_output) if each is not None]
+    y1, scale1, *rest = results
+    return (y1, rest[0], x, scale1, *rest[1:])
 
 
-# ops-nn: aclnnRmsNormQuant.md. Calls whose gamma has one dimension have INT32, which holds eight INT4, others INT8.
+# ops-nn: aclnnRmsNormQuant.md. nan becomes 0.
 @formula(
     "aclnnRmsNormQuant",
     calls=[
@@ -152,15 +145,16 @@ def add_rms_norm_dynamic_quant_v2(x1, x2, gamma, smooth1, smooth2, beta, epsilon
         "offset=INT8[1]:-3 epsilon=12.5 y=INT8[2,4]",
         f"aclnnRmsNormQuant x=FLOAT[2,8]{X} gamma=FLOAT[8]:10,20,-5 beta=FLOAT[8]:1,-1,2 scale=FLOAT[1]:3 "
         "offset=FLOAT[1]:-0.5 epsilon=12.5 y=INT32[2,1]",
+        "aclnnRmsNormQuant x=FLOAT[1,2]:3,nan gamma=FLOAT[1,2]:10,20 beta=FLOAT[2]:1,-1 scale=FLOAT[1]:2 "
+        "offset=FLOAT[1]:-3 epsilon=12.5 y=FLOAT8_E5M2[1,2]",
     ],
 )
-def rms_norm_quant(x, gamma, beta, scale, offset, epsilon):
+def rms_norm_quant(x, gamma, beta, scale, offset, epsilon, outputs):
     y = norm(x, gamma.reshape(-1), epsilon) + beta.reshape(-1)
-    values = scaled(y, scale, offset, divides=True)
-    return packed_int4(to_integers(values, 4)) if gamma.ndim == 1 else to_integers(values)
+    return quantised(np.nan_to_num(scaled(y, scale, offset, divides=True)), dtype_of(outputs["y"]))
 
 
-# ops-nn: aclnnRmsNormQuantV3.md. The results of INT4 are within its range.
+# ops-nn: aclnnRmsNormQuantV3.md.
 @formula(
     "aclnnRmsNormQuantV3",
     calls=[
@@ -172,9 +166,10 @@ def rms_norm_quant(x, gamma, beta, scale, offset, epsilon):
         "beta=null epsilon=12.5 divMode=true outputRstd=false y=INT8[2,4] rstd=null",
     ],
 )
-def rms_norm_quant_v3(x, gamma, scale, offset, beta, epsilon, divides, returns_rstd):
+def rms_norm_quant_v3(x, gamma, scale, offset, beta, epsilon, divides, returns_rstd, outputs):
     rstd = reciprocal_root(x, epsilon, -1)
-    y = to_integers(scaled(x * rstd * gamma + (0 if beta is None else beta), scale, offset, divides))
+    values = scaled(x * rstd * gamma + (0 if beta is None else beta), scale, offset, divides)
+    y = quantised(values, dtype_of(outputs["y"]))
     return (y, rstd) if returns_rstd else y
 
 
@@ -191,9 +186,8 @@ def rms_norm_quant_v3(x, gamma, scale, offset, beta, epsilon, divides, returns_r
         "betaOptional=null epsilon=12.5 dstType=2 yOut=INT8[2,2] scaleOut=FLOAT[2]"
     ],
 )
-def rms_norm_dynamic_quant(x, gamma, smooth, beta, epsilon, _dtype):
-    quotients, scale = by_rows(norm(x, gamma, epsilon) + (0 if beta is None else beta), smooth, 127)
-    return np.rint(quotients), scale
+def rms_norm_dynamic_quant(x, gamma, smooth, beta, epsilon, _dtype, outputs):
+    return by_rows(norm(x, gamma, epsilon) + (0 if beta is None else beta), smooth, outputs["yOut"])
 
 
 # ops-nn: aclnnRmsNormGradQuant.md, with the offset added in both modes.

@@ -2,38 +2,46 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.mx import mx
+from tests.aten_ops.formula_helpers.quantized import call
+from tests.aten_ops.formula_helpers.types import E2M1, INT8, bfloat16, half, quantised
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import blocks_of_minifloat, call, packed_int4, to_integers
+from tests.aten_ops.sweep import dtype_of
 
 VALUES = "1.5,-2,0.25,3.75,-0.5,0.875,4.25,-1.25,2,0.5,-3.5,7,0.125"
 BLOCK = 32
-
-
-def half(values):
-    return values.astype(np.float16).astype(np.float64)
 
 
 @formula(
     "aclnnFlatQuant",
     calls=[
         f"aclnnFlatQuant x=FLOAT16[3,4,16]:{VALUES} kroneckerP1=FLOAT16[4,4]:1,0.5,-2,0.25,3"
-        " kroneckerP2=FLOAT16[16,16]:1,-0.5,2,0.25,-1.5,0.75,0.125 clipRatio=0.75 out=INT32[3,4,2] quantScale=FLOAT[3]"
+        " kroneckerP2=FLOAT16[16,16]:1,-0.5,2,0.25,-1.5,0.75,0.125 clipRatio=0.75 out=INT32[3,4,2] quantScale=FLOAT[3]",
+        "aclnnFlatQuant x=FLOAT16[2,3,8] kroneckerP1=FLOAT16[3,3] kroneckerP2=FLOAT16[8,8] clipRatio=0.5 "
+        "out=INT4[2,3,8] quantScale=FLOAT[2]",
     ],
 )
-def flat_quant(x, left, right, clip_ratio):
+def flat_quant(x, left, right, clip_ratio, outputs):
     product = half(left @ (half(x @ right) if right.size else x))
     scale = np.abs(product).max((1, 2)) / (7 / clip_ratio)
-    return packed_int4(to_integers(product / scale[:, None, None], bits=4)), scale
+    return quantised(product / scale[:, None, None], dtype_of(outputs["out"])), scale
 
 
-@formula("aclnnFlatQuantV3")
-def flat_quant_v3(x, left, right, groups, clip_ratio, largest, list_type):
+@formula(
+    "aclnnFlatQuantV3",
+    calls=[
+        "aclnnFlatQuantV3 x=FLOAT16[1,4,16] kroneckerP1=FLOAT16[4,4] kroneckerP2=FLOAT16[0,0] "
+        "groupListOptional=null clipRatio=1.0 dstTypeMax=0.0 groupListType=0 out=FLOAT4_E2M1[1,64] "
+        "quantScale=FLOAT8_E8M0[1,1,2]",
+    ],
+)
+def flat_quant_v3(x, left, right, groups, clip_ratio, largest, list_type, outputs):
     if groups is not None:
-        return flat_quant(x, left, right, clip_ratio)
-    return blocks_of_minifloat(half(left @ x).reshape(len(x), -1), "FLOAT4_E2M1")
+        return flat_quant(x, left, right, clip_ratio, outputs)
+    return mx(half(left @ x).reshape(len(x), -1), -1, E2M1)
 
 
-# ops-nn: aclnnFlatQuantV2.md. With a dstTypeMax the result is FLOAT4_E2M1.
+# ops-nn: aclnnFlatQuantV2.md.
 @formula(
     "aclnnFlatQuantV2",
     calls=[
@@ -45,12 +53,7 @@ def flat_quant_v3(x, left, right, groups, clip_ratio, largest, list_type):
 )
 def flat_quant_v2(x, left, right, _clip_ratio, largest):
     product = half(left @ half(x @ right)).reshape(len(x), -1)
-    return blocks_of_minifloat(product, "FLOAT4_E2M1", algorithm=2, largest=largest)
-
-
-def bfloat16(values):
-    unit = 2.0 ** (np.frexp(values)[1] - 8)
-    return np.rint(values / unit) * unit
+    return mx(product, -1, E2M1, algorithm=2, largest=largest)
 
 
 ROUNDINGS = {
@@ -78,17 +81,17 @@ def calls_of_rotate():
     yield call(name, ROTATE, **operands, roundMode='"rint"', **float8)
 
 
-# ops-nn: aclnnRotateQuant.md. The matrix units round products to the type of x, which is BFLOAT16 in these calls. The
-# algorithm tells what is no argument, the type of yOut: 2 is for FLOAT4, 1 for FLOAT8, and 0 is INT8 in these calls.
+# ops-nn: aclnnRotateQuant.md. The matrix units round products to the type of x, which is BFLOAT16 in these calls.
 @formula("aclnnRotateQuant", calls=[*calls_of_rotate()])
-def rotate_quant(x, rotation, alpha, _axis, mode, algorithm, largest, _transposes):
+def rotate_quant(x, rotation, alpha, _axis, mode, algorithm, largest, _transposes, outputs):
     k = rotation.shape[-1]
     product = bfloat16(x.reshape(-1, x.shape[-1] // k, 1, k) @ rotation).reshape(x.shape)
-    if algorithm == 0:
+    dtype = dtype_of(outputs["yOut"])
+    if dtype == INT8:
         scale = np.abs(product).max(-1) / 127
         return ROUNDINGS[mode or ""](product / scale[:, None]), scale
     if alpha is not None and 0 < alpha[0] < 1:
         blocks = product.reshape(*x.shape[:-1], -1, BLOCK)
         limit = alpha[0] * np.abs(blocks).max(-1, keepdims=True)
         product = bfloat16(np.clip(blocks, -limit, limit)).reshape(x.shape)
-    return blocks_of_minifloat(product, "FLOAT4_E2M1" if algorithm == 2 else "FLOAT8_E4M3FN", algorithm, largest)
+    return mx(product, -1, dtype, algorithm=algorithm, largest=largest)

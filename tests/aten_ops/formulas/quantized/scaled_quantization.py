@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.quantized import group_of_rows
+from tests.aten_ops.formula_helpers.types import quantised
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import group_of_rows, packed_int4, to_integers, to_minifloat
-
-# The codes of types in aclDataType.
-INT8, INT32, FLOAT8_E5M2 = 2, 3, 35
 
 
 # An INT32 bias is added before the scales (ops-nn: aclnnDequantBias.md).
@@ -38,12 +36,7 @@ def dequant_bias(x, weight_scale, activate_scale, bias, _dtype):
 )
 def group_quant(x, scale, groups, offset, dtype):
     values = x * scale[group_of_rows(groups, len(x))] + (0 if offset is None else offset.reshape(()))
-    integers = to_integers(values, 8 if dtype == INT8 else 4)
-    return packed_int4(integers) if dtype == INT32 else integers
-
-
-def to_float8(values, dtype):
-    return to_minifloat(values, "FLOAT8_E5M2" if dtype == FLOAT8_E5M2 else "FLOAT8_E4M3FN")
+    return quantised(values, dtype)
 
 
 # ops-nn: aclnnQuantMax.md.
@@ -56,7 +49,7 @@ def to_float8(values, dtype):
     ],
 )
 def quant_max(x, scale, _mode, dtype):
-    return to_float8(x * scale, dtype), np.abs(x).max(keepdims=True, initial=0).reshape(1)
+    return quantised(x * scale, dtype), np.abs(x).max(keepdims=True, initial=0).reshape(1)
 
 
 # ops-nn: aclnnGroupedQuantMax.md.
@@ -71,4 +64,4 @@ def quant_max(x, scale, _mode, dtype):
 def grouped_quant_max(x, scale, groups, _mode, dtype):
     of_rows = scale[group_of_rows(groups, len(x))].reshape(-1, *[1] * (x.ndim - 1))
     maxima = [np.abs(x[start:end]).max(initial=0) for start, end in zip([0, *groups], groups, strict=False)]
-    return to_float8(x * of_rows, dtype), np.array(maxima)
+    return quantised(x * of_rows, dtype), np.array(maxima)

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import sigmoid
+from tests.aten_ops.formula_helpers.mx import halves, numbers
+from tests.aten_ops.formula_helpers.quantized import rows_of
+from tests.aten_ops.formula_helpers.types import TYPES, cast, single, unwritten
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_mx import TYPES, cast, halves, numbers, sigmoid, single
-from tests.aten_ops.formulas_helpers_quantized import unwritten
 
 
 def gradients(grad, x, weight, origin, group_index, limit, masks_weight):
@@ -12,7 +14,7 @@ def gradients(grad, x, weight, origin, group_index, limit, masks_weight):
     dy, (a, b) = grad.reshape(rows, grad.shape[-1]), np.split(x.reshape(rows, x.shape[-1]), 2, 1)
     is_inside = np.arange(len(dy)) < (len(dy) if group_index is None else group_index.sum())
     gate, up = (np.minimum(a, limit), np.clip(b, -limit, limit)) if limit > 0 else (a, b)
-    s = 1 / (1 + np.exp(-gate))
+    s = sigmoid(gate)
     weighted = dy if weight is None else dy * weight.reshape(-1, 1)
     of_gate, of_up = weighted * up * s * (1 + gate * (1 - s)), weighted * gate * s
     if limit > 0:
@@ -40,12 +42,27 @@ def calls_of(name, weight, no_limit):
 
 
 # The gradient of the weight is not masked by the groups here (ops-nn: aclnnSwigluGroupGrad.md).
-@formula("aclnnSwigluGroupGrad", calls=calls_of("aclnnSwigluGroupGrad", "FLOAT[3,1]", 0))
+@formula(
+    "aclnnSwigluGroupGrad",
+    calls=[
+        *calls_of("aclnnSwigluGroupGrad", "FLOAT[3,1]", 0),
+        "aclnnSwigluGroupGrad gradY=FLOAT[3,2] x=FLOAT[3,4] weightOptional=FLOAT[3,1] yOriginOptional=FLOAT[3,2] "
+        "groupIndexOptional=INT64[2]:1,1 clampLimit=0.0 gradXOut=FLOAT[3,4] gradWeightOutOptional=FLOAT[3,1]",
+    ],
+)
 def swiglu_group_grad(*arguments):
     return gradients(*arguments, masks_weight=False)
 
 
-@formula("aclnnSwigluGroupQuantGrad", calls=calls_of("aclnnSwigluGroupQuantGrad", "FLOAT[3]", -1))
+@formula(
+    "aclnnSwigluGroupQuantGrad",
+    calls=[
+        *calls_of("aclnnSwigluGroupQuantGrad", "FLOAT[3]", -1),
+        "aclnnSwigluGroupQuantGrad gradY=FLOAT[3,2] x=FLOAT[3,4] weightOptional=FLOAT[3] "
+        "yOriginOptional=FLOAT[3,2] groupIndexOptional=INT64[2]:1,1 clampLimit=0.6 gradXOut=FLOAT[3,4] "
+        "gradWeightOutOptional=FLOAT[3]",
+    ],
+)
 def swiglu_group_quant_grad(*arguments):
     return gradients(*arguments, masks_weight=True)
 
@@ -73,17 +90,16 @@ def weighted_swiglu(x, weight, limit):
     ]
     + ["aclnnSwigluGroup x=FLOAT16[2,4] weightOptional=null groupIndexOptional=null clampLimit=-1.0 out=FLOAT16[2,2]"],
 )
-def swiglu_group(x, weight, groups, limit):
+def swiglu_group(x, weight, groups, limit, outputs):
     result = weighted_swiglu(x, weight, limit)
     if groups is not None:
-        outside = result.reshape(-1, result.shape[-1])[int(groups.sum()) :]
-        outside[...] = unwritten(outside.shape, np.float32)
+        rest = np.s_[int(groups.sum()) :]
+        rows_of(result)[rest] = rows_of(unwritten(outputs["out"]))[rest]
     return result
 
 
 # ops-nn: aclnnSwigluGroupQuant.md. The document leaves the rows after those of the groups open; here they are computed
-# like the others. yOriginOut is not written in the modes 0 and 1; the calls have it in FLOAT16. The document has no
-# formula for FLOAT4.
+# like the others. yOriginOut is not written in the modes 0 and 1. The document has no formula for FLOAT4.
 @formula(
     "aclnnSwigluGroupQuant",
     calls=[
@@ -100,7 +116,9 @@ def swiglu_group(x, weight, groups, limit):
         )
     ],
 )
-def swiglu_group_quant(x, weight, groups, scale, dtype, mode, block_size, rounds_scale, limit, largest, has_origin):
+def swiglu_group_quant(
+    x, weight, groups, scale, dtype, mode, block_size, rounds_scale, limit, largest, *others, outputs
+):
     result = weighted_swiglu(x, weight, limit)
     *outer, columns = result.shape
     size = 128 if mode == 0 else 32
@@ -111,4 +129,4 @@ def swiglu_group_quant(x, weight, groups, scale, dtype, mode, block_size, rounds
     scale = 2.0 ** np.ceil(np.log2(exact)) if rounds_scale else exact
     y = cast(blocks / scale[..., None], dtype).reshape(result.shape)
     of_blocks = scale if mode == 0 else scale.reshape(*outer, columns // size // 2, 2)
-    return y, of_blocks, unwritten(result.shape, np.float16)
+    return y, of_blocks, unwritten(outputs["yOriginOut"])

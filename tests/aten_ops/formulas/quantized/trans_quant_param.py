@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.types import quantised
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_mx import E2M1, cast
-from tests.aten_ops.formulas_helpers_quantized import packed_int4
+from tests.aten_ops.sweep import dtype_of
 
 
 def packed(scale, offset, rounds):
@@ -28,6 +28,9 @@ SCALES = "1.2345678,0.001953125,-3.1415927,7e-5,1.0004883,1.0014648"
         f"aclnnTransQuantParamV2 scale=FLOAT[6]:{SCALES} offset=FLOAT[6]:-3.5,7.25,300,-256.75,-1,2.5 out=UINT64[6]",
         f"aclnnTransQuantParamV2 scale=FLOAT[6]:{SCALES} offset=null out=UINT64[6]",
         f"aclnnTransQuantParamV2 scale=FLOAT[6]:{SCALES} offset=FLOAT[1]:-4.75 out=INT64[6]",
+        "aclnnTransQuantParamV2 scale=FLOAT[1]:1.00146484375 offset=null out=INT64[1]",
+        "aclnnTransQuantParamV2 scale=FLOAT[3,1]:1.5,-0.3,0.007 offset=null out=INT64[3,1]",
+        "aclnnTransQuantParamV2 scale=FLOAT[3]:1.5,-0.3,0.007 offset=FLOAT[3]:3,-300,2.5 out=UINT64[3]",
     ],
 )
 def trans_quant_param_v2(scale, offset):
@@ -40,20 +43,27 @@ def trans_quant_param_v2(scale, offset):
         f"aclnnTransQuantParamV3 scale=FLOAT[6]:{SCALES} offset=FLOAT[6]:-3.5,7.25,300,-256.75,-1,2.5 roundMode={mode}"
         " out=UINT64[6]"
         for mode in (0, 1)
+    ]
+    + [
+        "aclnnTransQuantParamV3 scale=FLOAT[1]:1.00146484375 offset=null roundMode=1 out=INT64[1]",
+        "aclnnTransQuantParamV3 scale=FLOAT[3,1]:1.5,-0.3,0.007 offset=null roundMode=0 out=INT64[3,1]",
+        "aclnnTransQuantParamV3 scale=FLOAT[3]:1.5,-0.3,0.007 offset=FLOAT[3]:3,-300,2.5 roundMode=0 out=UINT64[3]",
     ],
 )
 def trans_quant_param_v3(scale, offset, round_mode):
     return packed(scale, offset, rounds=round_mode == 1)
 
 
-# ops-nn: aclnnConvertWeightToINT4Pack.md. INT32 becomes INT4, packed in INT32; FLOAT becomes FLOAT4_E2M1.
+# ops-nn: aclnnConvertWeightToINT4Pack.md.
 @formula(
     "aclnnConvertWeightToINT4Pack",
     calls=[
         "aclnnConvertWeightToINT4Pack weight=INT32[2,16]:2,0,1,-5,0,0,-8,-3,5,-5,2,3,1,1,2,-3,7,-1,4"
         " weightInt4Pack=INT32[2,2]",
         "aclnnConvertWeightToINT4Pack weight=FLOAT[2,6]:0.5,-1,1.5,2,-3,6,0,-4,1 weightInt4Pack=FLOAT4_E2M1[2,6]",
+        "aclnnConvertWeightToINT4Pack weight=INT32[2,8]:2,0,1,-5,0,0,-8,-3,5,-5,2,3,1,1,2,-3 "
+        "weightInt4Pack=INT4@NZ[2,8]",
     ],
 )
-def convert_weight_to_int4_pack(weight):
-    return packed_int4(weight) if weight.dtype == np.int64 else cast(weight, E2M1)
+def convert_weight_to_int4_pack(weight, outputs):
+    return quantised(weight, dtype_of(outputs["weightInt4Pack"]))

@@ -2,16 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.quantized import bits_of, call
+from tests.aten_ops.formula_helpers.quantized_matmul import transposed, unpacked
+from tests.aten_ops.formula_helpers.types import decoded, decoded_offset, to_integers, unpacked_float4
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_quantized import (
-    bits_of,
-    call,
-    decoded,
-    decoded_offset,
-    to_integers,
-    unpacked_float4,
-)
-from tests.aten_ops.formulas_helpers_quantized_matmul import transposed, unpacked
 
 X = "FLOAT16[3,64]:0.5,-1,2,0.25,3"
 INT8_WEIGHT = "INT8[64,6]:88,21,-12,-21,12,13,-51,-10,-75,55,87,74,-99,119,33,-77,-66"

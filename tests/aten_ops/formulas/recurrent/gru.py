@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import sigmoid
+from tests.aten_ops.formula_helpers.numbers import positive, signed
+from tests.aten_ops.formula_helpers.recurrent import cells_of, lists, parameters, stacked
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import positive, signed
-from tests.aten_ops.formulas_helpers_recurrent import cells_of, lists, parameters, sigmoid, stacked
 
 GATES_OUT = "rOut zOut nOut hnOut hOut"
 

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import sigmoid
+from tests.aten_ops.formula_helpers.numbers import positive, signed
+from tests.aten_ops.formula_helpers.recurrent import cells_of, lists, parameters, stacked
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import positive, signed
-from tests.aten_ops.formulas_helpers_recurrent import cells_of, lists, parameters, sigmoid, stacked
 
 STATE = "FLOAT[1,2,2]:0.5,-0.75,0.25,-0.125"
 GATES = " ".join(
@@ -205,3 +206,21 @@ def lstm_cell_backward(of_h, of_c, cx, cy, storage, _has_bias):
         [of_c * g * i * (1 - i), of_c * cx * f * (1 - f), of_c * i * (1 - g**2), of_h * np.tanh(cy) * o * (1 - o)], -1
     )
     return of_gates, of_c * f, of_gates.sum(0)
+
+
+# ops-nn: aclnnThnnFusedLstmCell.md, with the gates in the order of aclnnThnnFusedLstmCellBackward.md and of CANN's
+# kernel: input, forget, candidate, output.
+@formula(
+    "aclnnThnnFusedLstmCell",
+    calls=[
+        f"aclnnThnnFusedLstmCell inputGates={signed('3,8', 1)} hiddenGates={signed('3,8', 2)} cx={signed('3,2', 3)} "
+        f"inputBiasOptional={bias} hiddenBiasOptional={bias} hyOut=FLOAT[3,2] cyOut=FLOAT[3,2] storageOut=FLOAT[3,8]"
+        for bias in ("null", signed("8", 4))
+    ],
+)
+def thnn_fused_lstm_cell(gates, hidden, cx, bias, hidden_bias):
+    sums = gates + hidden + (0 if bias is None else bias + hidden_bias)
+    i, f, g, o = np.split(sums, 4, 1)
+    i, f, g, o = sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
+    c = f * cx + i * g
+    return o * np.tanh(c), c, np.concatenate([i, f, g, o], 1)

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.numbers import signed
+from tests.aten_ops.formula_helpers.types import wrapped
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import signed
 
 X = "FLOAT[2,5]:-2.5,0.75,-3,1.5,-0.5,1.25,-4,3,2,-1.75"
 INTEGERS = "INT32[5]:-3,2,5,-1,4"
@@ -72,12 +73,20 @@ def cummin(self, dim):
         f"aclnnCumsumV2 self={X} dim={dim} exclusive={exclusive} reverse={reverse} out=FLOAT[2,5]"
         for dim, exclusive, reverse in ((-1, "false", "false"), (1, "true", "false"), (0, "false", "true"))
     ]
-    + [f"aclnnCumsumV2 self={INTEGERS} dim=0 exclusive=true reverse=true out=INT32[5]"],
+    + [f"aclnnCumsumV2 self={INTEGERS} dim=0 exclusive=true reverse=true out=INT32[5]"]
+    + [
+        "aclnnCumsumV2 self=INT32[]:7 dim=-1 exclusive=true reverse=false out=INT32[]",
+        "aclnnCumsumV2 self=INT32[0,2] dim=0 exclusive=true reverse=true out=INT32[0,2]",
+        "aclnnCumsumV2 self=INT32[4]:1,2,3,4 dim=-1 exclusive=false reverse=true out=INT32[4]",
+        "aclnnCumsumV2 self=INT32[4]:1,2,3,4 dim=0 exclusive=false reverse=false out=INT32[4]",
+        "aclnnCumsumV2 self=INT32[4]:1,2,3,4 dim=0 exclusive=true reverse=false out=INT32[4]",
+        "aclnnCumsumV2 self=INT32[4]:1,2,3,4 dim=0 exclusive=true reverse=true out=INT32[4]",
+    ],
 )
 def cumsum_v2(self, dim, exclusive, reverse):
-    elements = np.flip(self, dim) if reverse else self
+    elements = np.flip(np.atleast_1d(self), dim) if reverse else np.atleast_1d(self)
     sums = running(lambda part: (part[:-1] if exclusive else part).sum(0), elements, dim)
-    return np.flip(sums, dim) if reverse else sums
+    return (np.flip(sums, dim) if reverse else sums).reshape(self.shape)
 
 
 @formula(
@@ -86,10 +95,12 @@ def cumsum_v2(self, dim, exclusive, reverse):
         f"aclnnInplaceCumprod input={X} dim=INT32(0)",
         f"aclnnInplaceCumprod input={X} dim=INT64(-1)",
         f"aclnnInplaceCumprod input={INTEGERS} dim=INT64(0)",
+        "aclnnInplaceCumprod input=INT32[2,2]:1,2,3,4 dim=INT32(0)",
+        "aclnnInplaceCumprod input=UINT16[3]:256,255,2 dim=INT32(-1)",
     ],
 )
-def inplace_cumprod(self, dim):
-    return running(lambda part: part.prod(0), self, int(dim))
+def inplace_cumprod(self, dim, outputs):
+    return wrapped(running(lambda part: part.prod(0), self, int(dim)), outputs["input"])
 
 
 def filled(matrices, value, *, above_only):

@@ -135,6 +135,9 @@ def argmin(self, dim, keep):
         f"aclnnMaxV2 self={X} dims=[] keepDims=false noopWithEmptyDims=false out=FLOAT[]",
         f"aclnnMaxV2 self={X} dims=[] keepDims=false noopWithEmptyDims=true out=FLOAT[2,3,2]",
         f"aclnnMaxV2 self={INTEGERS} dims=[1] keepDims=false noopWithEmptyDims=false out=INT32[2]",
+        "aclnnMaxV2 self=INT32[2,2]:1,4,3,2 dims=[-1] keepDims=false noopWithEmptyDims=false out=INT32[2]",
+        "aclnnMaxV2 self=INT32[2,2]:1,4,3,2 dims=[] keepDims=false noopWithEmptyDims=false out=INT32[]",
+        "aclnnMaxV2 self=INT32[2,2]:1,4,3,2 dims=[] keepDims=false noopWithEmptyDims=true out=INT32[2,2]",
     ],
 )
 def max_v2(self, dims, keep, noop_with_empty_dims):

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.numbers import positive, signed
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import positive, signed
 
 X = "FLOAT[2,3,2]:-2.5,0.75,-3,1.5,-0.5,1.25,-4,3,2,-1.75,0.25,-1.5"
 INTEGERS = "INT32[2,3]:-3,2,5,-1,4,-6"

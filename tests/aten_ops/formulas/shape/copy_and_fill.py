@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.types import E2M1, E4M3, E5M2, TYPES, cast
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_mx import E2M1, E4M3, E5M2, TYPES, cast
 
 
 @formula(
@@ -41,12 +41,18 @@ def inplace_zero(self):
     return np.zeros(self.shape)
 
 
-@formula("aclnnTensorMove", calls=["aclnnTensorMove x=INT32[2,3]:5,-4,3,-2,1,0 y=INT32[2,3]"])
+@formula(
+    "aclnnTensorMove",
+    calls=[
+        "aclnnTensorMove x=INT32[2,3]:5,-4,3,-2,1,0 y=INT32[2,3]",
+        "aclnnTensorMove x=UINT64[2]:7,9 y=UINT64[2]",
+    ],
+)
 def tensor_move(x):
     return x
 
 
-INT32 = 3
+INT32, BOOL = 3, 12
 
 
 @formula(
@@ -55,9 +61,13 @@ INT32 = 3
         "aclnnCastV3 x=FLOAT16[2,3]:-1.75,2.5,3.25,-7.5,8,0.125 dstType=0 y=FLOAT[2,3]",
         "aclnnCastV3 x=INT32[2,3]:-1,20,3,-7,8,16777216 dstType=0 y=FLOAT[2,3]",
         "aclnnCastV3 x=FLOAT[2,3]:-1.75,2.5,3.25,-7.5,8,0.99 dstType=3 y=INT32[2,3]",
+        "aclnnCastV3 x=FLOAT[3]:1.75,-2.5,0 dstType=3 y=INT32[3]",
+        "aclnnCastV3 x=INT32[3]:0,5,-1 dstType=12 y=BOOL[3]",
     ],
 )
 def cast_v3(x, dtype):
+    if dtype == BOOL:
+        return x != 0
     return np.trunc(x) if dtype == INT32 else x
 
 
@@ -86,6 +96,7 @@ def low_precision(x, dtype):
         "aclnnCast self=FLOAT[4]:464,465,-448,-inf dtype=36 out=FLOAT8_E4M3FN[4]",
         "aclnnCast self=FLOAT[6]:1.0,0.3,500,-2.25,1e-5,nan dtype=36 out=FLOAT8_E4M3FN[6]",
         "aclnnCast self=INT32[4]:-8,7,0,3 dtype=29 out=INT4[4]",
+        "aclnnCast self=FLOAT[4]:1,2,3,4 dtype=1 out=FLOAT[4]",
     ],
 )
 def to_type(x, dtype):

@@ -64,6 +64,8 @@ def triu(self, diagonal):
         "aclnnDiag self=FLOAT[2]:1.5,-4.25 diagonal=2 out=FLOAT[4,4]",
         "aclnnDiag self=FLOAT[4,3]:5,-4,3,-2,1,8,-9,4.5,7,0.25,6,-3 diagonal=-1 out=FLOAT[3]",
         "aclnnDiag self=INT32[3,3]:5,-4,3,-2,1,8,-9,4,7 diagonal=0 out=INT32[3]",
+        "aclnnDiag self=INT32[2,3]:1,2,3,4,5,6 diagonal=-1 out=INT32[1]",
+        "aclnnDiag self=INT32[2]:1,2 diagonal=1 out=INT32[3,3]",
     ],
 )
 def diag(self, diagonal):
@@ -75,6 +77,8 @@ def diag(self, diagonal):
     calls=[
         "aclnnDiagFlat self=FLOAT[3]:1.5,-4.25,3 diagonal=0 out=FLOAT[3,3]",
         "aclnnDiagFlat self=INT32[3]:5,-4,3 diagonal=1 out=INT32[4,4]",
+        "aclnnDiagFlat self=INT32[1,2]:1,2 diagonal=0 out=INT32[2,2]",
+        "aclnnDiagFlat self=INT32[2]:1,2 diagonal=-1 out=INT32[3,3]",
     ],
 )
 def diag_flat(self, diagonal):

@@ -43,6 +43,9 @@ def split_with_size(self, split_size, dim):
         "aclnnSplitTensor self=FLOAT[2,5]:1.5,-2,3,4.25,-5,6,-7,8,9,-10 splitSections=3 dim=-1 "
         "out={FLOAT[2,3] FLOAT[2,2]}",
         "aclnnSplitTensor self=INT32[4,2]:1,-2,3,4,-5,6,-7,8 splitSections=2 dim=0 out={INT32[2,2] INT32[2,2]}",
+        "aclnnSplitTensor self=FLOAT[0] splitSections=0 dim=0 out={FLOAT[0]}",
+        "aclnnSplitTensor self=INT32[2]:1,2 splitSections=18446744073709551615 dim=0 out={INT32[2]}",
+        "aclnnSplitTensor self=INT32[5]:1,2,3,4,5 splitSections=3 dim=-1 out={INT32[3] INT32[2]}",
     ],
 )
 def split_tensor(self, size, dim):

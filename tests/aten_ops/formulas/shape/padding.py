@@ -91,6 +91,9 @@ def wrapped(position, size):
         f"aclnnCircularPad3d self={dtype}[1,2,2,3]:5,-4,3,-2,1,9,8,-7,6,10,-11,12 padding=[2,1,1,0,0,1] "
         f"out={dtype}[1,3,3,6]"
         for dtype in ("FLOAT", "INT32")
+    ]
+    + [
+        "aclnnCircularPad3d self=INT32[1,2,1,2]:1,2,3,4 padding=[1,0,0,0,0,1] out=INT32[1,3,1,3]",
     ],
 )
 def circular_pad(self, padding):

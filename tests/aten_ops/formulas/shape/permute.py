@@ -46,7 +46,13 @@ def roll(x, shifts, dims):
 X = "5,-4,3,-2.5,1,9,8,-7,6.25,10,-11,12"
 
 
-@formula("aclnnPermute", calls=[f"aclnnPermute self=FLOAT[2,3,2]:{X} dims=[1,-1,0] out=FLOAT[3,2,2]"])
+@formula(
+    "aclnnPermute",
+    calls=[
+        f"aclnnPermute self=FLOAT[2,3,2]:{X} dims=[1,-1,0] out=FLOAT[3,2,2]",
+        "aclnnPermute self=INT32[2,3]:0,1,2,3,4,5 dims=[-1,0] out=INT32[3,2]",
+    ],
+)
 def permute(self, dims):
     return self.transpose(dims)
 
@@ -56,13 +62,24 @@ def permute(self, dims):
     calls=[
         f"aclnnConfusionTranspose x=FLOAT[2,3,2]:{X} perm=[2,0,1] shape=[4,3] transpose_first=true out=FLOAT[4,3]",
         f"aclnnConfusionTranspose x=FLOAT[4,3]:{X} perm=[1,2,0] shape=[2,2,3] transpose_first=false out=FLOAT[2,3,2]",
+        "aclnnConfusionTranspose x=INT32[2,4]:1,2,3,4,5,6,7,8 perm=[1,0] shape=[2,4] transpose_first=true "
+        "out=INT32[2,4]",
+        "aclnnConfusionTranspose x=UINT8[4]:1,2,3,4 perm=[1,0] shape=[2,2] transpose_first=false out=UINT8[2,2]",
     ],
 )
 def confusion_transpose(x, perm, shape, transpose_first):
     return x.transpose(perm).reshape(shape) if transpose_first else x.reshape(shape).transpose(perm)
 
 
-@formula("aclnnFlatten", calls=[f"aclnnFlatten self=FLOAT[2,3,2]:{X} axis=2 out=FLOAT[6,2]"])
+@formula(
+    "aclnnFlatten",
+    calls=[
+        f"aclnnFlatten self=FLOAT[2,3,2]:{X} axis=2 out=FLOAT[6,2]",
+        "aclnnFlatten self=INT32[2,1,2]:1,2,3,4 axis=-1 out=INT32[2,2]",
+        "aclnnFlatten self=INT32[2,1,2]:1,2,3,4 axis=0 out=INT32[1,4]",
+        "aclnnFlatten self=INT32[]:5 axis=0 out=INT32[1,1]",
+    ],
+)
 def flatten(self, axis):
     return self.reshape(np.prod(self.shape[:axis], dtype=int), np.prod(self.shape[axis:], dtype=int))
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from tests.aten_ops.formula_helpers.numbers import signed, whole
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import signed, whole
 
 
 # ops-math: aclnnNpuFormatCast.md. Only the places in memory change, from which the tests read the elements.

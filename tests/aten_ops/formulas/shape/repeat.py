@@ -48,6 +48,8 @@ def repeat_interleave_tensor(repeats, output_size):
         "aclnnExpandv self=FLOAT[2,1,3]:5,-4,3.25,-2,1,9 shape=[2,2,3] out=FLOAT[2,2,3]",
         "aclnnExpand self=FLOAT[2,1,3]:5,-4,3.25,-2,1,9 size=[2,2,3] out=FLOAT[2,2,3]",
         "aclnnExpand self=INT32[2,1]:5,-4 size=[3,2,2] out=INT32[3,2,2]",
+        "aclnnExpand self=INT32[2,1]:7,8 size=[2,2,3] out=INT32[2,2,3]",
+        "aclnnExpand self=INT32[]:7 size=[2] out=INT32[2]",
     ],
 )
 def expand(self, size):
@@ -61,11 +63,14 @@ def expand(self, size):
         "aclnnRepeatInterleaveGrad yGrad=FLOAT[2,6] repeats=INT64[4]:2,0,3,1 axis=1 out=FLOAT[2,4]",
         "aclnnRepeatInterleaveGrad yGrad=FLOAT[6,2] repeats=INT32[1]:2 axis=-2 out=FLOAT[3,2]",
         "aclnnRepeatInterleaveGrad yGrad=FLOAT[2,6] repeats=INT64[]:3 axis=-1 out=FLOAT[2,2]",
+        "aclnnRepeatInterleaveGrad yGrad=FLOAT[0] repeats=INT32[]:0 axis=0 out=FLOAT[2]",
+        "aclnnRepeatInterleaveGrad yGrad=FLOAT[6] repeats=INT32[1]:2 axis=-1 out=FLOAT[1,3]",
     ],
 )
-def repeat_interleave_grad(grad, repeats, axis):
+def repeat_interleave_grad(grad, repeats, axis, outputs):
     rows = np.moveaxis(grad, axis, 0)
-    counts = repeats if repeats.size > 1 else [repeats.item()] * (len(rows) // max(repeats.item(), 1))
+    counts = repeats if repeats.size > 1 else [repeats.item()] * outputs["out"].shape[axis]
     ends = np.cumsum(counts)
     parts = [rows[end - count : end].sum(0) for count, end in zip(counts, ends, strict=True)]
-    return np.moveaxis(np.stack(parts) if parts else np.zeros((0, *rows.shape[1:])), 0, axis)
+    result = np.moveaxis(np.stack(parts) if parts else np.zeros((0, *rows.shape[1:])), 0, axis)
+    return result.reshape(outputs["out"].shape)

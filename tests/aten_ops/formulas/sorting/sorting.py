@@ -143,6 +143,11 @@ def nan_median_dim(self, dim, keep):
         f"valuesOut=FLOAT[{out}] indicesOut=INT64[{out}]"
         for name, policy in (("Topk", ""), ("TopkV2", "sortPolicy=1 "))
         for shape, dim, largest, out in (("2,5", -1, "true", "2,2"), ("4,3", 0, "false", "2,3"))
+    ]
+    + [
+        f"aclnn{name} self=INT32[1,4]:3,1,4,2 k=2 dim=1 largest=true sorted=true {policy}valuesOut=INT32[1,2] "
+        "indicesOut=INT64[1,2]"
+        for name, policy in (("Topk", ""), ("TopkV2", "sortPolicy=1 "))
     ],
 )
 def topk(self, k, dim, largest, _sorted, _policy=None):

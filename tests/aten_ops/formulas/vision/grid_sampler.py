@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.numbers import positive, signed
 from tests.aten_ops.formulas import formula
-from tests.aten_ops.formulas_helpers_numbers import positive, signed
 
 BILINEAR, ZEROS, BORDER = 0, 0, 1
 THETA = "1.5,-0.25,0.75,-2,0.5,1.25,0.625,3,-1,2.5,-0.75,4"

@@ -31,7 +31,7 @@ from tests.mutants.__main__ import (
     scores,
     untried,
 )
-from tests.source_mutants.__main__ import covering, parts_of, try_mutants
+from tests.source_mutants.__main__ import covering, ordered, parts_of, try_mutants
 
 # Two calls of a test, one with a changed result, and one call of another test.
 LOG = """\
@@ -182,6 +182,10 @@ def test_tests_of_a_source_mutant() -> None:
 
 def test_specific_tests_run_first() -> None:
     seconds = {"a": 1.0, "b": 30.0, "c": 5.0, "d": 500.0}
+    breadth = {"t.py::a": 9, "t.py::b": 3, "t.py::c": 1, "u.py::d": 1}
+    assert ordered({"t.py::a", "t.py::b", "t.py::gone"}, breadth, dict.fromkeys(breadth, 1.0)) == [
+        *("t.py::b", "t.py::a", "t.py::c")
+    ]
     assert parts_of("abcd", seconds) == [["a"], ["b", "c"]]
     assert parts_of("d", seconds) == [["d"]]
 

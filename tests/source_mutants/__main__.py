@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from tests import source_mutants
@@ -23,6 +23,8 @@ from tests.source_mutants import ROOT, Mutant, copy_tree, environment
 
 # Rows have mutants of their own (make mutants); sessions of torch_npu take minutes each.
 LEFT_OUT = ("tests/test_aten_*", "tests/test_npu.py", "tests/test_mutants.py", "tests/test_workflows.py")
+# The commands of documents take minutes and start most other tests.
+LEFT_OUT += ("tests/test_documents.py",)
 # These test C++ alone.
 OF_CPP = ("tests/test_cpp*", "tests/test_binaries.py", "tests/test_build.py", "tests/test_fuzz.py")
 OF_CPP += ("tests/test_operator_headers.py", "tests/test_aot_inductor.py", "tests/conformance", "tests/reliability")
@@ -70,6 +72,16 @@ def covering(mutant: Mutant, lines: Lines) -> set[str]:
     return found or set().union(*(tests for _, tests in recorded))
 
 
+def ordered(covering: set[str], breadth: Mapping[str, int], seconds: Mapping[str, float]) -> list[str]:
+    """Tests of which the times are known, the most specific first, then the others of their files.
+
+    A process that a signal ends records nothing, so these may run the line, too.
+    """
+    files = {test.partition("::")[0] for test in covering}
+    beside = [test for test in seconds if test in covering or test.partition("::")[0] in files]
+    return sorted(beside, key=lambda test: (test not in covering, breadth[test], test))
+
+
 def parts_of(tests: Iterable[str], seconds: dict[str, float]) -> list[list[str]]:
     """Tests in parts that take as long as PARTS says; those that take longer than that are left out."""
     parts: list[list[str]] = [[] for _ in PARTS]
@@ -101,7 +113,7 @@ def try_mutants(
             path.write_text(mutant.source)
             if not apply(mutant):
                 continue
-            tests = sorted(covering(mutant, lines) & set(seconds), key=lambda test: (breadth[test], test))
+            tests = ordered(covering(mutant, lines), breadth, seconds)
             parts = parts_of(tests, seconds)
             killed[mutant] = any(fails(tree, part, 60 + 5 * sum(map(seconds.__getitem__, part))) for part in parts)
         finally:
@@ -128,6 +140,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--recorded", action="store_true", help="use the tree and the record of the last run")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # restores the source that is changed
 
     # Their tools are installed by `make source-mutants` alone.
     module = importlib.import_module(f"tests.source_mutants.{options.language}")

@@ -184,6 +184,7 @@ def test_a_weight_for_a_product(library: ctypes.CDLL, dtype: Dtype, transposed: 
     blocks = StoredMemory(dtype, (k, n), "NZ")
     blocks.view[...] = room.view
     assert np.array_equal(blocks.read(), values)
+    assert np.count_nonzero(cabi.decode(dtype, blocks.view)) == values.size  # the padding is 0
     left, product = cabi.Memory(dtype, (2, k)), cabi.Memory(Dtype.FLOAT, (2, n))
     left.write(LEFT)
     tensors = [ctypes.c_void_p(left.descriptor()), ctypes.c_void_p(weight), ctypes.c_void_p(product.descriptor())]
@@ -244,6 +245,7 @@ def test_a_weight_of_a_convolution(library: ctypes.CDLL) -> None:
     status = call(library, "aclnnTransConvolutionWeight", tensors[0], False, ctypes.c_int64(1), tensors[1])
     assert status == SUCCESS, cabi.error_text()
     assert np.array_equal(blocks.read(), numbers(*shape))
+    assert np.count_nonzero(cabi.decode(Dtype.FLOAT16, blocks.view)) == math.prod(shape)  # the padding is 0
     assert blocks.untouched()
     library.aclDestroyIntArray(ctypes.c_void_p(array))
     for tensor in tensors:

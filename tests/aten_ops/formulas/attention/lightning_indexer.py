@@ -1,10 +1,10 @@
-"""The keys with the largest scores (ops-transformer: aclnnLightningIndexer.md)."""
+"""The keys with the largest scores, and the gradients of the scores (ops-transformer: aclnnLightningIndexer*.md)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formula_helpers.attention import KEY, QUERY, Tokens, by_name, call_of
+from tests.aten_ops.formula_helpers.attention import GRADIENT, KEY, QUERY, Tokens, by_name, call_of
 
 NAME = "aclnnLightningIndexer"
 INPUTS = {
@@ -45,3 +45,59 @@ def lightning_indexer(a):
             indices[where, : len(order)], values[where, : len(order)] = order, scores[row, order]
     shape = (*a.query.shape[:-2], 1, count)
     return (indices.reshape(shape), values.reshape(shape)) if a.return_values else indices.reshape(shape)
+
+
+GRAD = "aclnnLightningIndexerGrad"
+
+
+def call_of_grad(dtype, layout, queries, keys, count, lists, **others):
+    """`queries` and `keys` are the sizes of the tokens, such as "2,3"."""
+    return call_of(
+        GRAD,
+        query=f"{dtype}[{queries},3,128]:{QUERY}",
+        key=f"{dtype}[{keys},1,128]:{KEY}",
+        dy=f"{dtype}[{queries},{count}]:{GRADIENT}",
+        spare_indices=f"INT32[{queries},{count}]:{lists}",
+        weights=f"{dtype}[{queries},3]:0.5,-0.25,1,0.75,0.625",
+        layout=f'"{layout}"',
+        d_query=f"{dtype}[{queries},3,128]",
+        d_key=f"{dtype}[{keys},1,128]",
+        d_weights=f"{dtype}[{queries},3]",
+        **others,
+    )
+
+
+LENGTHS = {"actual_seq_lengths_query": "INT32[2]:2,5", "actual_seq_lengths_key": "INT32[2]:4,7"}
+
+
+@by_name(
+    GRAD,
+    calls=[
+        call_of_grad("FLOAT16", "BSND", "2,2", "2,4", 3, "2,0,1,3,1,-1,0,2,-1,1,3,0", sparse_mode=3),
+        call_of_grad("BFLOAT16", "BSND", "2,2", "2,4", "2", "3,0,-1,1,2,1,0,-1"),
+        call_of_grad("FLOAT16", "TND", "5", "7", "1,2", "0,2,3,1,0,-1,1,0,2,0", sparse_mode=3, **LENGTHS),
+        call_of_grad("BFLOAT16", "TND", "5", "7", "2", "3,1,2,0,1,2,-1,0,2,1", **LENGTHS),
+    ],
+)
+def lightning_indexer_grad(a):
+    """A list of keys ends with its first negative number, in mode 3 after as many as the query sees."""
+    queries = Tokens(a.query, a.layout, a.actual_seq_lengths_query)
+    keys = Tokens(a.key, a.layout, a.actual_seq_lengths_key)
+    of_query, of_key, of_weights = (
+        np.zeros(each.shape) for each in (queries.flat(a.query), keys.flat(a.key), queries.flat(a.weights))
+    )
+    lists, gradients = (each.reshape(len(of_query), -1) for each in (a.spare_indices, a.dy))
+    for i, (rows, columns) in enumerate(zip(queries.lengths, keys.lengths, strict=True)):
+        query, key, weights = queries.read(a.query, i), keys.read(a.key, i)[:, 0], queries.read(a.weights, i)
+        for row in range(rows):
+            where = queries.spans[i].start + row
+            listed = lists[where][: max(columns - rows + row + 1, 0)] if a.sparse_mode == 3 else lists[where]
+            listed = listed[np.cumsum(listed < 0) == 0]
+            dots = query[row] @ key[listed].T
+            dy = gradients[where, : len(listed)]
+            of_dots = np.outer(weights[row], dy) * (dots > 0)
+            of_query[where] = of_dots @ key[listed]
+            of_weights[where] = np.maximum(dots, 0) @ dy
+            np.add.at(of_key[keys.spans[i], 0], listed, of_dots.T @ query[row])
+    results = (of_query, a.query), (of_key, a.key), (of_weights, a.weights)
+    return tuple(result.reshape(given.shape) for result, given in results)

@@ -82,23 +82,38 @@ def in_float(powers):
     ],
     error=SUMS,
 )
-def kl_loss(
+def dense_kl_loss(
     query, key, query_index, key_index, weights, largest, total, largest_index, total_index, query_rope, key_rope,
     query_ends, key_ends, scale, layout, sparse_mode, before, after,
 ):  # fmt: skip
+    def learnt(scores, row):
+        return in_float(np.exp(scores - largest_index.reshape(-1)[row])) / total_index.reshape(-1)[row]
+
+    return kl_loss(
+        (query, key, query_rope, key_rope, largest, total, scale),
+        (query_index, key_index, weights),
+        seen(query_index, key_index, query_ends, key_ends),
+        learnt,
+    )
+
+
+def kl_loss(attention, indexer, seen_keys, learnt_of):
+    """The gradients of the indexer's queries, keys and weights, and the loss."""
+    query, key, query_rope, key_rope, largest, total, scale = attention
+    query_index, key_index, weights = indexer
     if query_rope is not None:
         query, key = np.concatenate([query, query_rope], -1), np.concatenate([key, key_rope], -1)
     of_query, of_key = (np.zeros(rows_of(each, 2).shape) for each in (query_index, key_index))
     of_weights = np.zeros(rows_of(weights, 1).shape)
     loss = 0
-    for row, keys in seen(query, key, query_ends, key_ends):
+    for row, keys in seen_keys:
         own = rows_of(weights, 1)[row]
         dots = products(query_index, key_index, row, keys)
-        scores = own @ np.maximum(dots, 0)
-        learnt = in_float(np.exp(scores - largest_index.reshape(-1)[row])) / total_index.reshape(-1)[row]
-        attention = np.einsum("he,khe->hk", rows_of(query, 2)[row], rows_of(key, 2)[keys]) * scale
+        learnt = learnt_of(own @ np.maximum(dots, 0), row)
+        of_heads = np.broadcast_to(rows_of(key, 2)[keys], (dots.shape[1], *query.shape[-2:]))
+        scores = np.einsum("he,khe->hk", rows_of(query, 2)[row], of_heads) * scale
         most, sums = heads_of_tokens(largest)[row], heads_of_tokens(total)[row]
-        target = np.mean(in_float(np.exp(attention - most[:, None])) / sums[:, None], 0)
+        target = np.mean(in_float(np.exp(scores - most[:, None])) / sums[:, None], 0)
         loss += np.sum(target * (np.log(target) - np.log(learnt)))
         of_scores = learnt - target
         of_dots = np.outer(own, of_scores) * (dots > 0)
@@ -108,3 +123,61 @@ def kl_loss(
     shapes = query_index.shape, key_index.shape, weights.shape
     results = [each.reshape(shape) for each, shape in zip((of_query, of_key, of_weights), shapes, strict=True)]
     return (*results, np.array([loss]))
+
+
+def listed(lists, seen_keys):
+    """The queries and the keys in their lists, which end with a negative number or after as many as the query sees."""
+    for row, keys in seen_keys:
+        numbers = rows_of(lists, 1)[row][: keys.stop - keys.start]
+        yield row, keys.start + numbers[np.cumsum(numbers < 0) == 0]
+
+
+SPARSE = (
+    "aclnnSparseLightningIndexerGradKLLoss query={dtype}[{queries},32,512]:{VALUES} key={dtype}[{keys},1,512]:{OTHERS}"
+    " queryIndex={dtype}[{queries},8,128]:{OTHERS} keyIndex={dtype}[{keys},1,128]:{VALUES}"
+    " weights={of_weights}[{queries},8]:0.5,-0.75,1.25,2,0.625,0.875,1.5"
+    " sparseIndices=INT32[{queries},1,1024]:{lists} softmaxMax=FLOAT[{softmax},32]:0.25,0.5,-0.125,0.75,1"
+    " softmaxSum=FLOAT[{softmax},32]:2,3.5,2.5,3,1.75,4,2.25 queryRope={dtype}[{queries},32,64]:{OTHERS}"
+    " keyRope={dtype}[{keys},1,64]:{VALUES} actualSeqLengthsQuery={of_query} actualSeqLengthsKey={of_key}"
+    ' scaleValue=0.125 layout="{layout}" sparseMode=3 pre_tokens=9223372036854775807 next_tokens=9223372036854775807'
+    " deterministic=true dQueryIndex={dtype}[{queries},8,128] dKeyIndex={dtype}[{keys},1,128]"
+    " dWeights={of_weights}[{queries},8] loss=FLOAT[1]"
+)
+
+
+def call_of_sparse(dtype, of_weights, layout, sizes, ends, softmax, *lists):
+    queries, keys = sizes
+    of_query, of_key = ends
+    lists = ",".join(map(str, (number for each in lists for number in [*each, *[-1] * (1024 - len(each))])))
+    constants = {"VALUES": VALUES, "OTHERS": OTHERS}
+    return SPARSE.format(**locals(), **constants)
+
+
+# ops-transformer: aclnnSparseLightningIndexerGradKLLoss.md. The probabilities of a head have the sum 1, so that the
+# norm of their sum over heads is the number of heads.
+@formula(
+    "aclnnSparseLightningIndexerGradKLLoss",
+    calls=[
+        call_of_sparse(
+            *("FLOAT16", "FLOAT", "BSND", ("2,2", "2,4"), ("null", "null"), "2,1,2"), (2, 0), (3, 1, 0), (0, 1), (2, 3)
+        ),
+        call_of_sparse(
+            *("BFLOAT16", "BFLOAT16", "TND", ("3", "7"), ("[1,3]", "[3,7]"), "1,3"), (1, 0, 2), (2, 1), (0, 3, 1, 2)
+        ),
+    ],
+    error=SUMS,
+)
+def sparse_kl_loss(
+    query, key, query_index, key_index, weights, lists, largest, total, query_rope, key_rope, query_ends, key_ends,
+    scale, layout, sparse_mode, before, after, deterministic,
+):  # fmt: skip
+    def learnt(scores, row):
+        powers = np.exp(scores - scores.max(initial=-np.inf))
+        return powers / powers.sum()
+
+    return kl_loss(
+        (query, key, query_rope, key_rope, largest, total, scale),
+        (query_index, key_index, weights),
+        listed(lists, seen(query_index, key_index, query_ends, key_ends)),
+        learnt,
+    )

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formula_helpers.attention import by_name, call_of
+from tests.aten_ops.formula_helpers.attention import KEY, VALUE, by_name, call_of
+from tests.aten_ops.formula_helpers.types import to_integers
 
 # Small numbers of both signs, in lists whose lengths do not fit the sizes of heads.
 QUERY = "0.5,-0.75,0.25,1,-0.375,-1,0.625,0.125,-0.875,0.75,-0.25"
-KEY = "-0.25,1,-0.5,0.75,0.375,-1,-0.625,0.875,0.25,-0.125,0.5,-0.875,0.625"
-VALUE = "0.5,-1,0.75,-0.375,0.25,-0.5,1,-0.75,0.875,-0.125,-0.625,0.375,0.125,-0.25,0.625,-0.875,1.25"
 # Tokens of 3 elements, two heads of 3 elements and 2 of the rotary part, keys of 4 and 2.
 PLAIN = {
     "token_x": f"FLOAT[2,2,3]:{QUERY}",
@@ -142,7 +141,7 @@ def with_tokens(a, cache, tokens):
     rows = parts.reshape(pages * page, size).copy()
     for place, token in zip(a.cache_index.reshape(-1), tokens, strict=True):
         if place >= 0:
-            rows[place] = token if cache.dtype.kind == "f" else np.clip(np.rint(token), -128, 127)
+            rows[place] = token if cache.dtype.kind == "f" else to_integers(token)
     if a.cache_mode == "PA_NZ":
         return rows.reshape(pages, page, size // width, width).swapaxes(1, 2).reshape(cache.shape)
     return rows.reshape(cache.shape)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.types import to_integers
 from tests.aten_ops.formulas import formula
 
 SIZE = 128  # of a head
@@ -16,7 +17,7 @@ def normalized_and_rotated(heads, gamma, cos, sin, epsilon):
 
 def with_tokens(cache, index, heads, scale, offset):
     """The cache of (pages, parts of all heads, tokens of a page, elements of a part) with the tokens written."""
-    values = heads if scale is None else np.clip(np.rint(heads / scale + (0 if offset is None else offset)), -128, 127)
+    values = heads if scale is None else to_integers(heads / scale + (0 if offset is None else offset))
     result = cache.copy()
     page, width = cache.shape[2:]
     for place, token in zip(index, values, strict=True):
@@ -154,7 +155,7 @@ def kv_rms_norm_rope_cache_v2(
     def written(cache, elements, scale, offset):
         tokens = elements.swapaxes(1, 2)  # (batch, sequence, heads, elements)
         if scale is not None:
-            tokens = np.clip(np.rint(tokens * scale + (0 if offset is None else offset)), -128, 127)
+            tokens = to_integers(tokens * scale + (0 if offset is None else offset))
         result = cache.copy()
         for (b, s), place in np.ndenumerate(index.reshape(tokens.shape[:2])):
             if place >= 0 and mode == "Norm":

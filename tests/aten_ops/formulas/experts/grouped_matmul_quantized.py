@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.aten_ops.formula_helpers.experts import INT8_VALUES, SCALE_BITS, SCALES, groups_of, unblocked
 from tests.aten_ops.formula_helpers.mx import of_elements
-from tests.aten_ops.formula_helpers.types import decoded, unwritten
+from tests.aten_ops.formula_helpers.types import decoded, to_integers, unwritten
 from tests.aten_ops.formulas import formula
 
 X = "0.5,-1.25,2,0.75,-0.625,1.375,-2.125,0.25,1,-0.875,3"
@@ -40,7 +40,7 @@ def calls_of(name, weights):
 def quant_grouped_matmul_dequant(x, weight, scale, group_list, bias, x_scale, x_offset, smooth, *attributes, outputs):
     values = x if smooth is None else x * smooth
     x_scale = np.broadcast_to(np.abs(values).max(1) / 127 if x_scale is None else x_scale, len(x))
-    quantized = np.clip(np.rint(values / x_scale[:, None]), -128, 127)
+    quantized = to_integers(values / x_scale[:, None])
     weight = unblocked(weight)[..., : x.shape[1]]
     result = unwritten(outputs["out"])
     for i, rows in groups_of(group_list, 0):

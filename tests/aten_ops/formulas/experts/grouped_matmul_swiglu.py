@@ -83,7 +83,7 @@ def to_int8(values, groups, outputs):
     return result, scale
 
 
-# ops-transformer: aclnnGroupedMatmulSwigluQuant.md, aclnnGroupedMatmulSwigluQuantWeightNZ.md.
+# ops-transformer: aclnnGroupedMatmulSwigluQuant.md, aclnnGroupedMatmulSwigluQuantWeightNZ.md. outputOffset is reserved.
 @formula(
     "aclnnGroupedMatmulSwigluQuant",
     "aclnnGroupedMatmulSwigluQuantWeightNZ",
@@ -102,7 +102,7 @@ def grouped_matmul_swiglu_quant(x, weight, bias, offset, weight_scale, x_scale, 
     groups = groups_of(group_list, 0)
     result = to_int8(activated(x, weight, bias, weight_scale, x_scale, None, groups), groups, outputs)
     offset = outputs["outputOffset"]
-    return result if offset is None else (*result, np.zeros(offset.shape))
+    return result if offset is None else (*result, unwritten(offset))
 
 
 DEFAULTS = (

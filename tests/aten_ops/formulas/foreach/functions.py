@@ -91,3 +91,19 @@ def round_off_number(tensors, mode):
         7: lambda x: x - np.trunc(x),
     }
     return [functions[int(np.asarray(mode).item())](x) for x in tensors]
+
+
+# ops-nn: aclnnForeachNorm.md. The norm of nothing is 0.
+@formula(
+    "aclnnForeachNorm",
+    calls=[
+        f"aclnnForeachNorm x={VALUES} scalar={order} out={{FLOAT[] FLOAT[1]}}"
+        for order in ("INT64(1)", "INT64(2)", "FLOAT(Infinity)", "FLOAT(3)")
+    ]
+    + ["aclnnForeachNorm x={FLOAT[3]:1,-2,3 FLOAT[0]} scalar=FLOAT(2) out={FLOAT[] FLOAT[]}"],
+)
+def norm(tensors, order, outputs):
+    def of(x):
+        return np.abs(x).max(initial=0) if order == np.inf else np.sum(np.abs(x) ** order) ** (1 / order)
+
+    return [of(x).reshape(out.shape) for x, out in zip(tensors, outputs["out"], strict=True)]

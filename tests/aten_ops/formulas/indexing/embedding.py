@@ -15,8 +15,8 @@ def embedding(weight, indices):
 WEIGHT = "FLOAT[5,2]:0.5,-1,2,-3.5,4,-5,6,-7,8.25,-9"
 
 
-# ops-nn: aclnnEmbeddingBag.md, the shapes of Atlas A2. The numbers in paddingIdx are left out of a bag. Modes other than 0 and
-# 1 are the maximum.
+# ops-nn: aclnnEmbeddingBag.md, the shapes of Atlas A2. The number paddingIdx is left out of a bag. Modes other than 0
+# and 1 are the maximum.
 @formula(
     "aclnnEmbeddingBag",
     calls=[

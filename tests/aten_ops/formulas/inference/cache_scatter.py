@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formula_helpers.types import E4M3, cast
+from tests.aten_ops.formula_helpers.types import E4M3, cast, to_integers
 from tests.aten_ops.formulas import formula
 
 UPDATES = "-1.5,2.25,-3,4,-5,6,-7,8,-9,10,-11,12,-13,14,-15,16,-17,18.5"
@@ -56,7 +56,7 @@ def scatter_list(variables, indices, updates, mask, _reduce, axis):
 def quant_scatter(self, indices, updates, scales, zero_points, axis, _quant_axis, _reduction, _mode="rint"):
     zeros = 0 if zero_points is None else zero_points.reshape(-1)
     steps = updates / scales.reshape(-1) + zeros
-    quantised = cast(steps, E4M3) if self.dtype == float else np.clip(np.rint(steps), -128, 127)
+    quantised = cast(steps, E4M3) if self.dtype == float else to_integers(steps)
     result = self.copy()
     for k, update in enumerate(quantised):
         sequence, start = indices[k] if indices.ndim == 2 else (k, indices[k])

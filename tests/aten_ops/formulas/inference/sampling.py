@@ -132,7 +132,7 @@ def sample_v2(logits, ks, ps, q, min_ps, eps, needs_logits, _guess, k_max, is_lo
 )
 def apply(logits, ps, ks):
     result = np.full(logits.shape, -np.inf)
-    for i, row in enumerate(logits):
+    for i, row in enumerate(logits if logits.size else []):
         order = np.argsort(row, kind="stable")
         values = row[order]
         if ks is not None and 0 < ks.flat[i] < len(row):

@@ -7,10 +7,7 @@ from tests.aten_ops.formulas import formula
 
 @formula("aclnnRepeat", calls=["aclnnRepeat self=INT32[2,3]:5,-4,3,-2,1,9 repeats=[2,1,2] out=INT32[2,2,6]"])
 def repeat(self, repeats):
-    result = self.reshape((1,) * (len(repeats) - self.ndim) + self.shape)
-    for dim, count in enumerate(repeats):
-        result = np.concatenate([result] * count, dim)
-    return result
+    return np.tile(self, repeats)
 
 
 def interleaved(self, repeats, dim):

@@ -145,8 +145,8 @@ def nan_median_dim(self, dim, keep):
         for shape, dim, largest, out in (("2,5", -1, "true", "2,2"), ("4,3", 0, "false", "2,3"))
     ]
     + [
-        f"aclnn{name} self=INT32[1,4]:3,1,4,2 k=2 dim=1 largest=true sorted=true {policy}valuesOut=INT32[1,2] "
-        "indicesOut=INT64[1,2]"
+        f"aclnn{name} self=INT32[1,4]:3,1,4,2,9,-5,8,7,0 k=2 dim=1 largest=true sorted=true "
+        f"{policy}valuesOut=INT32[1,2] indicesOut=INT64[1,2]"
         for name, policy in (("Topk", ""), ("TopkV2", "sortPolicy=1 "))
     ],
 )

@@ -246,6 +246,14 @@ def test_dropout_of_the_written_mask(function: str, p: float) -> None:
     np.testing.assert_allclose(out, elements * bits / (1 - p) if p < 1 else elements * 0, rtol=2.0**-23)
 
 
+def test_the_last_byte_of_a_mask() -> None:
+    given = DROPOUT["aclnnDropout"].format("FLOAT[64,4]:1,-2.5,3,0.75", 0.5, "true")
+    *statuses, _, (out, mask) = run_call(f"aclnnDropout {given} out=FLOAT[64,4] maskOut=UINT8[32]")
+    assert statuses == [SUCCESS, SUCCESS]
+    bits = np.unpackbits(np.array(mask, np.uint8), bitorder="little").reshape(64, 4)
+    np.testing.assert_array_equal(np.array(out) != 0, bits == 1)
+
+
 def test_dropout_without_training() -> None:
     call = f"aclnnDropout {DROPOUT['aclnnDropout'].format('FLOAT[2,2]:1,2,3,4', 0.5, 'false')}"
     assert run_call(f"{call} out=FLOAT[2,2] maskOut=UINT8[16]")[3] == [[[1, 2], [3, 4]], [165] * 16]
@@ -274,6 +282,7 @@ def test_leaky_relu_of_noise() -> None:
     np.testing.assert_array_equal(of_one[1], np.where(elements > 0, elements, 0.25 * elements))
     np.testing.assert_array_equal(applied[0], np.resize([4, 3], 42))
     np.testing.assert_array_equal(applied[1], np.where(elements > 0, elements, 0.5 * elements))
+    assert run_call(calls[1].replace("[40]", "[4]").replace("[42]", "[4]"))[3][0] == [1, 0.25, 0.25, 0.25]
 
 
 def test_calls_and_seeds_have_nothing_in_common() -> None:

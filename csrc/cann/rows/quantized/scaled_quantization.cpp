@@ -54,13 +54,13 @@ ACLNN(DequantBias, (In, x), (Floating<In>, weightScale), (Optional<In>, activate
   out = result;
 }
 
-// The maximum of an empty x is not written.
+// Behaviour of QuantMax, GroupedQuantMax: The maximum of an empty x is 0.
 ACLNN(QuantMax, (Floating<In>, x), (Floating<In>, scale), (char*, roundMode), (int64_t, dstType),
       (Stored<Out>, y), (SameDtype<Out>, amax, "x")) {
   expect_dims("x", x, 1, 8);
   check_quant_max(x, scale, roundMode, dstType, 1, y, amax);
   y = within_float8(wide(x) * scale, y);
-  if (x.numel() > 0) amax = wide(x).abs().max().reshape({1});
+  amax = x.numel() > 0 ? wide(x).abs().max().reshape({1}) : at::zeros({1});
 }
 ACLNN(GroupedQuantMax, (Floating<In>, x), (Floating<In>, scale), (In, groupList),
       (const char*, roundMode), (int64_t, dstType), (Stored<Out>, y), (SameDtype<Out>, amax, "x")) {
@@ -70,7 +70,11 @@ ACLNN(GroupedQuantMax, (Floating<In>, x), (Floating<In>, scale), (In, groupList)
   const int64_t groups = groupList.size(0);
   EXPECT(groups <= 384, "groupList has ", groups, " elements, expected at most 384");
   check_quant_max(x, scale, roundMode, dstType, groups, y, amax);
-  if (!y.is_written() || x.numel() == 0) return;
+  if (!y.is_written()) return;
+  if (x.numel() == 0) {
+    amax = at::zeros({groups});
+    return;
+  }
   const std::vector<int64_t> ends = group_ends("groupList", groupList, x.size(0), /*least=*/1);
   EXPECT(ends.back() == x.size(0), "groupList ends with ", ends.back(), ", expected ", x.size(0),
          ", the rows of x");

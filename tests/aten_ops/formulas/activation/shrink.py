@@ -75,3 +75,23 @@ def hard_shrink(self, lambd):
 )
 def heaviside(x, values):
     return np.where(x < 0, 0, np.where(x > 0, 1, values))
+
+
+# ops-nn: aclnnHardshrink.md and aclnnHardshrinkBackward.md; a negative lambd acts as 0.
+@formula(
+    "aclnnHardshrink",
+    calls=[f"aclnnHardshrink self={X} lambd=DOUBLE({lambd}) out=FLOAT[2,4]" for lambd in (0.5, -2)],
+)
+def hardshrink(self, lambd):
+    return np.where(np.abs(self) > max(lambd, 0), self, 0)
+
+
+@formula(
+    "aclnnHardshrinkBackward",
+    calls=[
+        f"aclnnHardshrinkBackward gradOutput={GRAD} self={X} lambd=DOUBLE({lambd}) gradInput=FLOAT[2,4]"
+        for lambd in (0.5, -2)
+    ],
+)
+def hardshrink_backward(grad, self, lambd):
+    return np.where(np.abs(self) > max(lambd, 0), grad, 0)

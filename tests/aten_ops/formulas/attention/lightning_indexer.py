@@ -75,7 +75,7 @@ LENGTHS = {"actual_seq_lengths_query": "INT32[2]:2,5", "actual_seq_lengths_key":
     calls=[
         call_of_grad("FLOAT16", "BSND", "2,2", "2,4", 3, "2,0,1,3,1,-1,0,2,-1,1,3,0", sparse_mode=3),
         call_of_grad("BFLOAT16", "BSND", "2,2", "2,4", "2", "3,0,-1,1,2,1,0,-1"),
-        call_of_grad("FLOAT16", "TND", "5", "7", "1,2", "0,2,3,1,0,-1,1,0,2,0", sparse_mode=3, **LENGTHS),
+        call_of_grad("FLOAT16", "TND", "5", "7", "1,2", "0,2,3,1,0,2,1,0,2,0", sparse_mode=3, **LENGTHS),
         call_of_grad("BFLOAT16", "TND", "5", "7", "2", "3,1,2,0,1,2,-1,0,2,1", **LENGTHS),
     ],
 )

@@ -159,7 +159,11 @@ def call_of_sparse(dtype, of_weights, layout, sizes, ends, softmax, *lists):
     "aclnnSparseLightningIndexerGradKLLoss",
     calls=[
         call_of_sparse(
-            *("FLOAT16", "FLOAT", "BSND", ("2,2", "2,4"), ("null", "null"), "2,1,2"), (2, 0), (3, 1, 0), (0, 1), (2, 3)
+            *("FLOAT16", "FLOAT", "BSND", ("2,2", "2,4"), ("null", "null"), "2,1,2"),
+            (2, 0, 1, 3),
+            (3, 1, 0),
+            (0, 1),
+            (2, 3),
         ),
         call_of_sparse(
             *("BFLOAT16", "BFLOAT16", "TND", ("3", "7"), ("[1,3]", "[3,7]"), "1,3"), (1, 0, 2), (2, 1), (0, 3, 1, 2)

@@ -173,8 +173,7 @@ def sparse_attention_grad(a):
     heads, of_keys = queries.flat(a.query).shape[:2], keys.flat(a.key).shape[:2]
     of_query, of_key = (np.zeros((*each, size + rope)) for each in (heads, of_keys))
     of_value = np.zeros((*of_keys, size))
-    # One head of keys, and the heads of each token.
-    given = [np.swapaxes(each, -3, -2).reshape(*heads, 1) for each in (a.softmax_max, a.softmax_sum)]
+    given = [each.reshape(*heads, 1) for each in (a.softmax_max, a.softmax_sum)]
     for i, (where, of) in enumerate(zip(queries.spans, keys.spans, strict=True)):
         attention = attention_of(a, queries, keys, i, *(each[where].swapaxes(0, 1) for each in given))
         found = attention.gradients(*(queries.read(each, i).swapaxes(0, 1) for each in (a.d_out, a.out)))

@@ -162,3 +162,15 @@ def approximate_equal(x, y, tolerance):
 )
 def is_inf(x):
     return np.abs(x) == np.inf
+
+
+@formula(
+    "aclnnIsInScalarTensor",
+    calls=[
+        f"aclnnIsInScalarTensor element=INT64({element}) testElements=INT64[2,2]:3,-1,4,1 assumeUnique=true "
+        f"invert={invert} out=BOOL[]"
+        for element, invert in ((3, "false"), (3, "true"), (2, "false"), (2, "true"))
+    ],
+)
+def is_in_scalar_tensor(element, test_elements, assume_unique, invert):
+    return np.any(test_elements == element) ^ invert

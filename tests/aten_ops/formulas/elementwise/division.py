@@ -200,3 +200,19 @@ def reciprocal(self):
 )
 def remainder_of_floor(self, other):
     return self - other * np.floor(self / other)
+
+
+# ops-math: aclnnRemainderTensorTensor&aclnnInplaceRemainderTensorTensor.md. An integer's remainder by 0 is the integer.
+@formula(
+    "aclnnRemainderTensorTensor",
+    "aclnnInplaceRemainderTensorTensor",
+    calls=[
+        f"aclnn{name}RemainderTensorTensor {self}={dtype}[2,4]:7,-7,5,-5,9,-9,4,6 "
+        f"other={dtype}[{shape}]:3,-4,2,-2,{last}{out.format(dtype)}"
+        for name, self, out in (("", "self", " out={}[2,4]"), ("Inplace", "selfRef", ""))
+        for dtype, last in (("FLOAT", "-2.5,4,8,-5"), ("INT32", "0,4,-5,0"))
+        for shape in ("2,4", "1,4")
+    ],
+)
+def remainder_of_tensors(self, other):
+    return np.where(other == 0, self if other.dtype == np.int64 else np.nan, np.mod(self, other))

@@ -123,3 +123,20 @@ def index_put(self, indices, values, accumulate, unsafe):
 )
 def take(self, index):
     return self.reshape(-1)[index]
+
+
+# ops-nn: aclnnInplacePut.md. self is read as if it had one dimension; with accumulate, equal indices add up.
+@formula(
+    "aclnnInplacePut",
+    calls=[
+        "aclnnInplacePut selfRef=FLOAT[2,3] index=INT64[4]:5,0,-2,0 source=FLOAT[4]:3,-5,7,2.5 accumulate=true",
+        "aclnnInplacePut selfRef=FLOAT[2,3] index=INT32[2,2]:5,0,-2,1 source=FLOAT[2,2]:3,-5,7,2.5 accumulate=false",
+    ],
+)
+def put(self, index, source, accumulate):
+    result = self.reshape(-1).copy()
+    if accumulate:
+        np.add.at(result, index, source)
+    else:
+        result[index] = source
+    return result.reshape(self.shape)

@@ -137,3 +137,18 @@ def triangular_solve(self, a, upper, transpose, unit):
         x[..., i, :] -= (matrices[..., i, others, None] * x[..., others, :]).sum(-2)
         x[..., i, :] /= matrices[..., i, i, None]
     return x, np.broadcast_to(a, (*batch, size, size))
+
+
+# ops-math: aclnnLinalgCross.md. The tensors are broadcast; dim refers to self.
+@formula(
+    "aclnnLinalgCross",
+    calls=[
+        "aclnnLinalgCross self=FLOAT[2,3]:1,-2,3,0.5,4,-1 other=FLOAT[2,3]:2,5,-3,-1.5,1,6 dim=-1 out=FLOAT[2,3]",
+        "aclnnLinalgCross self=FLOAT[3,2]:1,-2,3,0.5,4,-1 other=FLOAT[3,2]:2,5,-3,-1.5,1,6 dim=0 out=FLOAT[3,2]",
+        "aclnnLinalgCross self=FLOAT[3]:1,-2,3 other=FLOAT[2,3]:2,5,-3,-1.5,1,6 dim=0 out=FLOAT[2,3]",
+    ],
+)
+def linalg_cross(self, other, dim):
+    axis = dim if dim < 0 else dim - self.ndim
+    a, b = np.broadcast_arrays(self, other)
+    return np.cross(a, b, axis=axis)

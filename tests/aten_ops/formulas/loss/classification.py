@@ -199,8 +199,12 @@ def nll_loss_backward(grad, self, target, weight, reduction, ignored, total):
 @formula(
     "aclnnSoftmaxCrossEntropyWithLogits",
     calls=[
-        f"aclnnSoftmaxCrossEntropyWithLogits features={LOGITS} labels={labels} loss=FLOAT[2] backprop=FLOAT[2,4]"
-        for labels in ("FLOAT[2,4]:0.5,0.25,0.125,0.125,0,0.75,0.25,0", TARGET)
+        "aclnnSoftmaxCrossEntropyWithLogits features=FLOAT[1,3]:1,2,-1 labels=FLOAT[1,3]:0.5,0.25,0.25 "
+        "loss=FLOAT[1] backprop=FLOAT[1,3]",
+        *(
+            f"aclnnSoftmaxCrossEntropyWithLogits features={LOGITS} labels={labels} loss=FLOAT[2] backprop=FLOAT[2,4]"
+            for labels in ("FLOAT[2,4]:0.5,0.25,0.125,0.125,0,0.75,0.25,0", TARGET)
+        ),
     ],
 )
 def softmax_cross_entropy(features, labels):
@@ -212,8 +216,10 @@ def softmax_cross_entropy(features, labels):
 @formula(
     "aclnnHingeLossGrad",
     calls=[
+        "aclnnHingeLossGrad predict=FLOAT[4]:0.5,2,0.5,1 target=FLOAT[4]:1,1,-1,1 "
+        "gradOutput=FLOAT[4]:3,3,3,3 gradInput=FLOAT[4]",
         "aclnnHingeLossGrad predict=FLOAT[2,4]:-2.5,0.75,-0.5,1,0.5,-4,3,-0.125 target=FLOAT[2,4]:1,1,-1,1,-1,1,-1,1 "
-        f"gradOutput={GRAD} gradInput=FLOAT[2,4]"
+        f"gradOutput={GRAD} gradInput=FLOAT[2,4]",
     ],
 )
 def hinge_loss_grad(predict, target, grad):
@@ -264,3 +270,58 @@ def hinge_embedding_loss(x, target, margin, reduction):
     if reduction == "none":
         return losses
     return np.reshape(losses.sum() if reduction == "sum" else losses.mean(), 1)
+
+
+# ops-nn: aclnnKlDiv.md, aclnnKlDivBackward.md and aclnnKlDivTargetBackward.md. Reductions are none, mean, sum, and the
+# sum divided by the first dimension.
+def reduced_by_batch(losses, reduction):
+    return {0: losses, 1: losses.mean(), 2: losses.sum(), 3: losses.sum() / (len(losses) if losses.ndim else 1)}[
+        reduction
+    ]
+
+
+def of_losses(grad, shape, reduction):
+    count = {0: 1, 1: np.prod(shape), 2: 1, 3: shape[0] if shape else 1}[reduction]
+    return np.broadcast_to(grad, shape) / count
+
+
+DIVERGENCE = "self=FLOAT[2,3]:-0.5,-1.25,-2,-0.75,-3,-1.5"
+GOALS = (("false", "FLOAT[2,3]:0.5,0,1.25,2,0.125,0.75"), ("true", "FLOAT[2,3]:-0.25,-1,-2.5,0.5,-0.75,-1.75"))
+
+
+@formula(
+    "aclnnKlDiv",
+    calls=[
+        f"aclnnKlDiv {DIVERGENCE} target={target} reduction={reduction} logTarget={log} "
+        f"out=FLOAT[{'2,3' if reduction == 0 else ''}]"
+        for log, target in GOALS
+        for reduction in range(4)
+    ],
+)
+def kl_div(self, target, reduction, log_target):
+    if log_target:
+        return reduced_by_batch(np.exp(target) * (target - self), reduction)
+    entropy = np.where(target == 0, 0, target * np.log(np.where(target == 0, 1, target)))
+    return reduced_by_batch(entropy - target * self, reduction)
+
+
+def of_divergence(function, out):
+    return [
+        f"{function} gradOutput=FLOAT[{'2,3' if reduction == 0 else ''}]:1.5,-2,0.5,3,-1,0.75 {DIVERGENCE} "
+        f"target={target} reduction={reduction} logTarget={log} {out}=FLOAT[2,3]"
+        for log, target in GOALS
+        for reduction in range(4)
+    ]
+
+
+@formula("aclnnKlDivBackward", calls=of_divergence("aclnnKlDivBackward", "out"))
+def kl_div_backward(grad, self, target, reduction, log_target):
+    return -of_losses(grad, self.shape, reduction) * (np.exp(target) if log_target else target)
+
+
+@formula("aclnnKlDivTargetBackward", calls=of_divergence("aclnnKlDivTargetBackward", "gradTarget"))
+def kl_div_target_backward(grad, self, target, reduction, log_target):
+    if log_target:
+        return of_losses(grad, self.shape, reduction) * np.exp(target) * (target + 1 - self)
+    logarithm = np.log(np.where(target == 0, 1, target))
+    return of_losses(grad, self.shape, reduction) * np.where(target == 0, 0, logarithm + 1 - self)

@@ -10,10 +10,26 @@ from tests.aten_ops.formulas import formula
 @formula(
     "aclnnCtcLoss",
     calls=[
-        "aclnnCtcLoss logProbs=FLOAT[5,2,4]:-0.5,-1.75,-2,-1.25,-3,-0.25,-1.5,-2.5,-0.75,-2.25,-1 "
-        f"targets=INT64[2,2]:{targets} inputLengths=[5,4] targetlengths=[2,{length}] blank={blank} zeroInfinity={flag} "
-        "negLogLikelihoodOut=FLOAT[2] logAlphaOut=FLOAT[2,5,5]"
-        for targets, length, blank, flag in (("1,2,3,3", 2, 0, "false"), ("1,1,3,2", 1, 2, "true"))
+        "aclnnCtcLoss "
+        "logProbs=FLOAT[3,1,3]:-0.693147,-1.203973,-1.609438,-1.609438,-0.693147,-1.203973,-1.386294,-1.386294,"
+        "-0.693147 "
+        "targets=INT64[1,4]:1,2,-1,99 inputLengths=[3] targetlengths=[2] blank=0 zeroInfinity=false "
+        "negLogLikelihoodOut=FLOAT[1] logAlphaOut=FLOAT[1,3,5]",
+        "aclnnCtcLoss "
+        "logProbs=FLOAT[3,1,3]:-0.693147,-1.203973,-1.609438,-1.609438,-0.693147,-1.203973,-1.386294,-1.386294,"
+        "-0.693147 "
+        "targets=INT64[1,2]:1,2 inputLengths=[3] targetlengths=[2] blank=0 zeroInfinity=false "
+        "negLogLikelihoodOut=FLOAT[1] logAlphaOut=FLOAT[1,3,5]",
+        "aclnnCtcLoss logProbs=FLOAT[2,1,3]:-0.693147,-1.203973,-1.609438,-1.609438,-0.693147,-1.203973 "
+        "targets=INT64[1,2]:1,1 inputLengths=[2] targetlengths=[2] blank=0 zeroInfinity=true "
+        "negLogLikelihoodOut=FLOAT[1] logAlphaOut=FLOAT[1,2,5]",
+        *(
+            "aclnnCtcLoss logProbs=FLOAT[5,2,4]:-0.5,-1.75,-2,-1.25,-3,-0.25,-1.5,-2.5,-0.75,-2.25,-1 "
+            f"targets=INT64[2,2]:{targets} inputLengths=[5,4] targetlengths=[2,{length}] blank={blank} "
+            f"zeroInfinity={flag} "
+            "negLogLikelihoodOut=FLOAT[2] logAlphaOut=FLOAT[2,5,5]"
+            for targets, length, blank, flag in (("1,2,3,3", 2, 0, "false"), ("1,1,3,2", 1, 2, "true"))
+        ),
     ],
 )
 def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):

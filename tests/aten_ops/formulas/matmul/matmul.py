@@ -181,3 +181,29 @@ def gemm(a, b, c, alpha, beta, transposes_a, transposes_b, _cube_math_type):
 )
 def ger(self, vec2):
     return np.multiply.outer(self, vec2)
+
+
+# ops-nn: aclnnMatmul.md and aclnnBatchMatMul.md, with the broadcasting of numpy.matmul.
+@formula(
+    "aclnnMatmul",
+    calls=[
+        f"aclnnMatmul self=FLOAT[{a}]{LEFT} mat2=FLOAT[{b}]{RIGHT} out=FLOAT[{out}] cubeMathType=0"
+        for a, b, out in (
+            *(("2,3", "3,2", "2,2"), ("3", "3,2", "2"), ("2,3", "3", "2"), ("3", "3", "")),
+            *(("2,2,3", "3,2", "2,2,2"), ("2,1,2,3", "2,3,2", "2,2,2,2"), ("3", "2,3,2", "2,2")),
+        )
+    ],
+)
+def matmul(self, other, _cube_math_type):
+    return self @ other
+
+
+@formula(
+    "aclnnBatchMatMul",
+    calls=[
+        f"aclnnBatchMatMul self=FLOAT[{a},2,3]{LEFT} mat2=FLOAT[{b},3,2]{RIGHT} out=FLOAT[2,2,2] cubeMathType=0"
+        for a, b in ((2, 2), (1, 2), (2, 1))
+    ],
+)
+def batch_matmul(self, other, _cube_math_type):
+    return self @ other

@@ -204,3 +204,41 @@ def instance_norm(x, gamma, beta, data_format, eps):
     mean = x.mean(axes, keepdims=True)
     variance = ((x - mean) ** 2).mean(axes, keepdims=True)
     return (x - mean) / np.sqrt(variance + eps) * gamma.reshape(shape) + beta.reshape(shape), mean, variance
+
+
+# ops-nn: aclnnBatchNorm.md. Training takes the statistics of the batch, and updates the running ones, the variance by
+# the unbiased one.
+@formula(
+    "aclnnBatchNorm",
+    calls=[
+        "aclnnBatchNorm input=FLOAT[2,2,3]:1.5,-2,0.5,3,-1,0.75,2.5,-0.25,4,-3.5,1.25,5 weight=FLOAT[2]:1.5,-0.5 "
+        f"bias=FLOAT[2]:0.25,-1 runningMean=FLOAT[2]:0.5,-0.75 runningVar=FLOAT[2]:2,0.5 training={training} "
+        f"momentum=0.25 eps=0.5 output=FLOAT[2,2,3] saveMean={saved} saveInvstd={saved}"
+        for training, saved in (("true", "FLOAT[2]"), ("false", "null"))
+    ]
+    + [
+        "aclnnBatchNorm input=FLOAT[3,2]:1.5,-2,0.5,3,-1,0.75 weight=null bias=null runningMean=null runningVar=null "
+        f"training={training} momentum=0.25 eps=0.5 output=FLOAT[3,2] saveMean={saved} saveInvstd={saved}"
+        for training, saved in (("true", "FLOAT[2]"), ("false", "null"))
+    ],
+)
+def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
+    if x.size == 0:  # the row says what the statistics of nothing are
+        kept = [each for each in (running_mean, running_var) if each is not None]
+        return *kept, x, *((np.zeros(x.shape[1]), np.full(x.shape[1], np.nan)) if training else ())
+    axes = (0, *range(2, x.ndim))
+    count = x.size // x.shape[1]
+    mean, variance = x.mean(axes), x.var(axes)
+    updated = []
+    if running_mean is not None:
+        updated.append((1 - momentum) * running_mean + momentum * mean if training else running_mean)
+    if running_var is not None:
+        unbiased = variance * count / (count - 1)
+        updated.append((1 - momentum) * running_var + momentum * unbiased if training else running_var)
+    if not training:
+        mean = np.zeros(x.shape[1]) if running_mean is None else running_mean
+        variance = np.ones(x.shape[1]) if running_var is None else running_var
+    invstd = 1 / np.sqrt(variance + eps)
+    result = along(invstd if weight is None else invstd * weight, x) * (x - along(mean, x))
+    result = result + (0 if bias is None else along(bias, x))
+    return *updated, result, *((mean, invstd) if training else ())

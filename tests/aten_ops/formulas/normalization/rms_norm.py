@@ -9,9 +9,11 @@ from tests.aten_ops.formulas import formula
 @formula(
     "aclnnAddRmsNormCast",
     calls=[
+        "aclnnAddRmsNormCast x1=FLOAT16[1,1]:8 x2=FLOAT16[1,1]:0.00390625 gamma=FLOAT16[1]:1 epsilon=0.0 "
+        "y1Out=FLOAT[1,1] y2Out=FLOAT16[1,1] rstdOut=FLOAT[1,1] xOut=FLOAT16[1,1]",
         "aclnnAddRmsNormCast x1=FLOAT16[2,4]:-2.5,0.75,-0.5,1.5,3,-4,0.25,7 "
         "x2=FLOAT16[2,4]:0.5,-1.25,3,2,-5,1.5,-0.75,4 gamma=FLOAT16[4]:1,-0.5,2,0.75 epsilon=0.25 y1Out=FLOAT[2,4] "
-        "y2Out=FLOAT16[2,4] rstdOut=FLOAT[2,1] xOut=FLOAT16[2,4]"
+        "y2Out=FLOAT16[2,4] rstdOut=FLOAT[2,1] xOut=FLOAT16[2,4]",
     ],
 )
 def add_rms_norm_cast(x1, x2, gamma, epsilon):
@@ -63,3 +65,16 @@ def inplace_add_rms_norm(x1, x2, gamma, epsilon):
 def gemma_rms_norm(x, gamma, epsilon):
     """ops-nn: aclnnGemmaRmsNorm.md."""
     return rms_norm(x, 1 + gamma, epsilon)
+
+
+# ops-nn: aclnnAddRmsNorm.md.
+@formula(
+    "aclnnAddRmsNorm",
+    calls=[
+        f"aclnnAddRmsNorm x1={signed('2,2,3', 1)} x2={signed('2,2,3', 2)} gamma={signed(shape, 3)} epsilon=12.5 "
+        f"yOut=FLOAT[2,2,3] rstdOut=FLOAT[2,{rows},1] xOut=FLOAT[2,2,3]"
+        for shape, rows in (("3", 2), ("2,3", 1))
+    ],
+)
+def add_rms_norm(x1, x2, gamma, epsilon):
+    return *rms_norm(x1 + x2, gamma, epsilon), x1 + x2

@@ -55,9 +55,12 @@ GRAD = "grad=FLOAT[2,2]:1.25,-0.375,-3,2"
 @formula(
     "aclnnApplyAdadelta",
     calls=[
+        "aclnnApplyAdadelta var=FLOAT[1]:1 accum=FLOAT[1]:0.25 accumUpdate=FLOAT[1]:0.0625 "
+        "lr=DOUBLE(0.1) rho=FLOAT(0.5) epsilon=FLOAT(0.25) grad=FLOAT[1]:2 varOut=FLOAT[1] "
+        "accumOut=FLOAT[1] accumUpdateOut=FLOAT[1]",
         f"aclnnApplyAdadelta {VAR} accum=FLOAT[2,2]:0.5,1.5,2.5,0.25 accumUpdate=FLOAT[2,2]:1.25,0.375,3,2 "
         f"lr=FLOAT(0.5) rho=FLOAT(0.75) epsilon=FLOAT(0.0625) {GRAD} varOut=FLOAT[2,2] accumOut=FLOAT[2,2] "
-        "accumUpdateOut=FLOAT[2,2]"
+        "accumUpdateOut=FLOAT[2,2]",
     ],
 )
 def adadelta(var, accum, accum_update, lr, rho, epsilon, grad):
@@ -86,8 +89,11 @@ def adam_d(var, mean, square, power1, power2, lr, beta1, beta2, epsilon, grad, _
 @formula(
     "aclnnApplyAdamax",
     calls=[
+        "aclnnApplyAdamax var=FLOAT[1]:3 m=FLOAT[1]:1 v=FLOAT[1]:8 beta1Power=FLOAT(0.5) lr=FLOAT(0.25) "
+        "beta1=FLOAT(0.5) beta2=FLOAT(0.75) epsilon=FLOAT(1) grad=FLOAT[1]:-4 varOut=FLOAT[1] "
+        "mOut=FLOAT[1] vOut=FLOAT[1]",
         f"aclnnApplyAdamax {VAR} {MOMENTS} beta1Power=FLOAT(0.5625) lr=FLOAT(0.125) beta1=FLOAT(0.75) "
-        f"beta2=FLOAT(0.875) epsilon=FLOAT(0.0625) {GRAD} varOut=FLOAT[2,2] mOut=FLOAT[2,2] vOut=FLOAT[2,2]"
+        f"beta2=FLOAT(0.875) epsilon=FLOAT(0.0625) {GRAD} varOut=FLOAT[2,2] mOut=FLOAT[2,2] vOut=FLOAT[2,2]",
     ],
 )
 def adamax(var, mean, largest, power1, lr, beta1, beta2, epsilon, grad):

@@ -270,3 +270,8 @@ def grouped_bias_add_grad(grad, groups, group_type=0):
         return grad.sum(1)
     ends = np.cumsum(groups) if group_type else groups
     return np.stack([grad[start:end].sum(0) for start, end in zip([0, *ends[:-1]], ends, strict=True)])
+
+
+@formula("aclnnProd", calls=["aclnnProd self=FLOAT[2,3]:1.5,-2,0.5,3,-1.25,0.75 dtype=0 out=FLOAT[]"])
+def prod(self, dtype):
+    return np.prod(self)

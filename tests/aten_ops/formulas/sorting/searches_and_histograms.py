@@ -67,3 +67,18 @@ def search_sorted(sequence, values, _int32, right, sorter):
 def bincount(self, weights, minlength):
     bins = range(max(self.max(initial=-1) + 1, minlength))
     return np.array([((self == i) * (1 if weights is None else weights)).sum() for i in bins])
+
+
+# ops-math: aclnnHistc.md. Elements outside the range do not count; equal ends mean those of the elements.
+@formula(
+    "aclnnHistc",
+    calls=[
+        f"aclnnHistc self={dtype}[2,5]:-3,-1,0,1,1,2,3,3,2,7 bins=4 min=FLOAT({low}) max=FLOAT({high}) out={dtype}[4]"
+        for dtype in ("FLOAT", "INT32")
+        for low, high in ((-1, 3), (0, 0))
+    ],
+)
+def histc(self, bins, low, high):
+    if low == high and self.size:
+        low, high = self.min(), self.max()
+    return np.histogram(self, bins, (low, high))[0]

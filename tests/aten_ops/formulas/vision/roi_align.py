@@ -34,10 +34,18 @@ def _both_weights(box, sizes, height, width, scale, ratio, aligned):
 @formula(
     "aclnnRoiAlignV2",
     calls=[
-        f"aclnnRoiAlignV2 self=FLOAT[2,2,5,6] boxes=FLOAT[3,5]:{BOXES} pooledHeight=2 pooledWidth=3 spatialScale=0.5 "
-        f"samplingRatio={ratio} aligned={aligned} out=FLOAT[3,2,2,3]"
-        for ratio in (0, 3)
-        for aligned in ("true", "false")
+        "aclnnRoiAlignV2 "
+        "self=FLOAT[1,1,6,6]:1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,"
+        "32,33,34,35,36 "
+        "boxes=FLOAT[1,5]:0,-2,-2,22,22 pooledHeight=3 pooledWidth=3 spatialScale=0.25 samplingRatio=2 "
+        "aligned=false out=FLOAT[1,1,3,3]",
+        *(
+            f"aclnnRoiAlignV2 self=FLOAT[2,2,5,6] boxes=FLOAT[3,5]:{BOXES} pooledHeight=2 pooledWidth=3 "
+            "spatialScale=0.5 "
+            f"samplingRatio={ratio} aligned={aligned} out=FLOAT[3,2,2,3]"
+            for ratio in (0, 3)
+            for aligned in ("true", "false")
+        ),
     ],
 )
 def roi_align(images, boxes, height, width, scale, ratio, aligned):

@@ -194,6 +194,21 @@ def upsample_linear(self, output_size, align_corners, *scales):
     *("aclnnUpsampleLinear1dBackward", "aclnnUpsampleBilinear2dBackwardV2", "aclnnUpsampleTrilinear3dBackward"),
     "aclnnUpsampleBilinear2dBackward",
     calls=[
+        "aclnnUpsampleBilinear2dBackward "
+        "gradOut=DOUBLE[1,2,3,5]:0.75,1.25,-2.0,1.25,-0.25,0.0,0.5,-1.0,2.0,-2.0,-1.0,-0.5,0.25,-0.5,-1.5,-2.0,"
+        "-2.0,-2.0,-1.5,2.0,-1.25,0.75,1.0,-1.25,-1.0,-0.25,-1.0,2.0,-1.25,1.75 "
+        "outputSize=[3,5] inputSize=[1,2,6,8] alignCorners=true scalesH=0.0 scalesW=0.0 "
+        "out=DOUBLE[1,2,6,8]",
+        "aclnnUpsampleBilinear2dBackward "
+        "gradOut=DOUBLE[1,2,3,5]:0.75,1.25,-2.0,1.25,-0.25,0.0,0.5,-1.0,2.0,-2.0,-1.0,-0.5,0.25,-0.5,-1.5,-2.0,"
+        "-2.0,-2.0,-1.5,2.0,-1.25,0.75,1.0,-1.25,-1.0,-0.25,-1.0,2.0,-1.25,1.75 "
+        "outputSize=[3,5] inputSize=[1,2,6,8] alignCorners=false scalesH=0.5 scalesW=0.0 "
+        "out=DOUBLE[1,2,6,8]",
+        "aclnnUpsampleBilinear2dBackward "
+        "gradOut=DOUBLE[1,2,3,5]:0.75,1.25,-2.0,1.25,-0.25,0.0,0.5,-1.0,2.0,-2.0,-1.0,-0.5,0.25,-0.5,-1.5,-2.0,"
+        "-2.0,-2.0,-1.5,2.0,-1.25,0.75,1.0,-1.25,-1.0,-0.25,-1.0,2.0,-1.25,1.75 "
+        "outputSize=[3,5] inputSize=[1,2,6,8] alignCorners=false scalesH=0.0 scalesW=0.0 "
+        "out=DOUBLE[1,2,6,8]",
         *calls("aclnnUpsampleLinear1dBackward", "gradOut", align="alignCorners"),
         *calls("aclnnUpsampleBilinear2dBackwardV2", "gradOut", align="alignCorners"),
         *calls("aclnnUpsampleTrilinear3dBackward", "gradOut", "gradInput", align="alignCorners"),

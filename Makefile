@@ -144,14 +144,14 @@ sanitize: build
 mutants: build
 	$(RUN) -m tests.mutants $(ARGS)
 
-# Changes one place of a source file at a time, of a sample, and reports the changes that no test detects;
-# tests/source_mutants. ARGS are python or cpp, a pattern of paths, and --sample; hours for the whole sample.
-source-mutants: npu $(VENV)/source_mutants
-	$(CPP_TESTS)
+# Changes one place of a source file at a time, of a sample, and reports the changes that the tests of these lines do
+# not detect; tests/source_mutants. ARGS are python (if nothing is said) or cpp, a pattern of paths, and --sample; the
+# whole sample takes hours.
+source-mutants: cann $(VENV)/source_mutants
 	$(RUN) -m tests.source_mutants $(ARGS)
 
 $(VENV)/source_mutants: $(VENV)/installed
-	$(PIP) cosmic-ray coverage universalmutator
+	$(PIP) cosmic-ray==8.7.0 coverage==7.17.5 universalmutator==1.14.1  # the sample depends on them
 	@touch $@
 
 # The C++ tests built by clang 16 or newer, with its OpenMP (libomp): make clang CLANG=clang++-16. Leaves out

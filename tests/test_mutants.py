@@ -184,7 +184,9 @@ def test_specific_tests_run_first() -> None:
     seconds = {"a": 1.0, "b": 30.0, "c": 5.0, "d": 500.0}
     breadth = {"t.py::a": 9, "t.py::b": 3, "t.py::c": 1, "u.py::d": 1}
     assert ordered({"t.py::a", "t.py::b", "t.py::gone"}, breadth, dict.fromkeys(breadth, 1.0)) == [
-        *("t.py::b", "t.py::a", "t.py::c")
+        "t.py::b",
+        "t.py::a",
+        "t.py::c",
     ]
     assert parts_of("abcd", seconds) == [["a"], ["b", "c"]]
     assert parts_of("d", seconds) == [["d"]]

@@ -12,7 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from aclnn_torch.host import PREFIX
-from tests.aten_ops.formulas import FORMULAS
+from tests.aten_ops.formulas import FORMULAS, WITHOUT_FORMULA
 from tests.cabi import exported_operators
 from tests.published import OF_FORMATS, refused, refused_to_torch_npu
 
@@ -28,13 +28,12 @@ def declared() -> set[str]:
 
 
 def with_cases() -> set[str]:
-    """The functions named by a case, the C++ test, a formula, or a call with values."""
+    """The functions named by a case, the C++ test, a formula, a call with values, or a test instead of a formula."""
     modules = [importlib.import_module(f"tests.npu.{path.stem}") for path in HERE.glob("test_aten_ops_*.py")]
     cases = {f"aclnn{name}" for module in modules for case in module.CASES for name in case.functions.split()}
     calls = "".join(path.read_text() for path in (ROOT / "tests" / "aten_ops" / "values").glob("*.txt"))
+    cases |= {f"aclnn{name}" for names in WITHOUT_FORMULA.values() for name in names}
     cases |= set(FORMULAS) | set(re.findall(r"^(acl\w+) [^\t]*\t\[", calls, re.MULTILINE))
-    for name in ("attention", "coding", "random"):
-        cases |= set(re.findall(r'"(aclnn\w+)"', (ROOT / "tests" / f"test_aten_{name}.py").read_text()))
     return cases | set(re.findall(r"(aclnn\w+)GetWorkspaceSize\(", (ROOT / "tests/cpp/test_aten_ops.cpp").read_text()))
 
 

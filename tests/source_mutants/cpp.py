@@ -46,8 +46,7 @@ class Build:
         subprocess.run(command, cwd=self.tree, check=True, stdout=subprocess.DEVNULL)
         options = ["-std=c++20", "-O2", "-shared", "-fPIC", sources / "reach.cpp", "-o", self.reach]
         subprocess.run([*builds.CXX, *options], check=True)
-        if not self.build():
-            raise SystemExit("the unchanged sources do not compile")
+        self.build_unchanged()
 
     def build(self) -> bool:
         """Whether everything compiles."""
@@ -56,10 +55,13 @@ class Build:
         sloppy = {"CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime"}
         return subprocess.run(command, env=os.environ | launcher | sloppy, capture_output=True).returncode == 0
 
+    def build_unchanged(self) -> None:
+        if not self.build():
+            raise SystemExit("the unchanged sources do not compile")
+        self.objects = self.hashes()
+
     def is_changed(self, mutant: Mutant) -> bool:
         """Compiles a changed tree; whether that succeeds and an object differs from the unchanged sources'."""
-        if not self.objects:
-            self.objects = self.hashes()
         start = time.time()
         return self.build() and any(self.objects.get(path) != value for path, value in self.hashes(start).items())
 

@@ -13,7 +13,7 @@ double beta_of(const std::optional<c10::Scalar>& beta) {
 
 // Checks CELU's alpha, by which it divides.
 void expect_divisor(const c10::Scalar& alpha) {
-  EXPECT(alpha.toComplexDouble() != 0.0, "alpha is 0, expected another number");
+  EXPECT(alpha.toComplexDouble() != 0.0, "alpha is 0, expected a number other than 0");
 }
 
 }  // namespace

@@ -157,11 +157,10 @@ at::Tensor divisors(const Direction& height, const Direction& width, bool counts
   return element_counts(height, like).unsqueeze(1) * element_counts(width, like);
 }
 
-// Whether there is nothing to compute.
-bool is_empty(const at::Tensor& x, const Output& out) {
+// Requires elements for an output with elements.
+void expect_elements_for(const Output& out, const at::Tensor& x) {
   EXPECT(x.numel() != 0 || out->numel() == 0, "out has shape ", out->sizes(),
          ", expected no elements as x has shape ", x.sizes());
-  return out->numel() == 0;
 }
 
 }  // namespace
@@ -217,7 +216,8 @@ ACLNN(MaxPoolV3, (Image<Floating<In>>, x), (Ints, ksize), (Ints, strides), (Opti
   EXPECT(strides.size() == 4 && strides[0] == 1 && strides[1] == 1, "strides is ", strides,
          ", expected 1, 1 and two strides");
   EXPECT(!pads || pads->empty() || pads->size() == 4, "pads is ", *pads, ", expected four numbers");
-  if (is_empty(x, out)) return;
+  expect_elements_for(out, x);
+  if (out->numel() == 0) return;
   check_values("ksize", ksize, 1, kMost);
   check_values("strides", strides, 1, kMost);
   Directions directions;
@@ -244,7 +244,8 @@ ACLNN(MaxPool3D, (Floating<In>, x), (Ints, ksize), (Ints, strides), (const char*
   const auto dilation =
       spatial("dilationOptional", dilationOptional ? *dilationOptional : at::IntArrayRef(1),
               channels_last, false);
-  if (is_empty(x, out)) return;
+  expect_elements_for(out, x);
+  if (out->numel() == 0) return;
   const at::Tensor image = channels_last ? x.permute({0, 4, 1, 2, 3}) : x;
   Directions directions;
   for (size_t i = 0; i < directions.size(); ++i) {

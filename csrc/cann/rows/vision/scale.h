@@ -23,7 +23,8 @@ inline std::optional<double> scale(const char* name, double factor) {
 
 // The scales of height and width for interpolation with antialiasing, where the reciprocal is the
 // number of elements from which one is computed; `input` is the image's height and width. ATen
-// reads elements around every position, which must not lie beyond the image.
+// reads elements around every position, which must not lie farther beyond the image than linear
+// interpolation reaches.
 inline std::array<std::optional<double>, 2> antialiased_scales(double height, double width,
                                                                c10::IntArrayRef input,
                                                                c10::IntArrayRef output_size,

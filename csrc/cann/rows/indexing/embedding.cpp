@@ -109,11 +109,14 @@ ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offset
     maxIndices = at::zeros({maxIndices->numel() == 0 ? 0 : count}, indices.options());
   }
 }
-// onValue at the index of the class along axis, offValue elsewhere.
+// onValue at the index of the class along axis, offValue elsewhere. Of both only the first element
+// counts.
 ACLNN(OneHot, (In, self), (int, numClasses), (In, onValue), (In, offValue), (int64_t, axis),
       (Out, out)) {
   expect_range("axis", axis, -1, self.dim());
   expect_at_least("numClasses", numClasses, 0);
+  expect_elements("onValue", onValue);
+  expect_elements("offValue", offValue);
   const int64_t dim = axis < 0 ? self.dim() : axis;
   std::vector<int64_t> shape = self.sizes().vec();
   shape.insert(shape.begin() + dim, numClasses);
@@ -121,8 +124,8 @@ ACLNN(OneHot, (In, self), (int, numClasses), (In, onValue), (In, offValue), (int
   const at::Tensor classes = at::arange(c10::Scalar(numClasses.value()), self.options());
   std::vector<int64_t> along(static_cast<size_t>(self.dim()) + 1, 1);
   along[static_cast<size_t>(dim)] = numClasses;
-  out = at::where(self.unsqueeze(dim) == classes.view(along), onValue.reshape({}),
-                  offValue.reshape({}));
+  out = at::where(self.unsqueeze(dim) == classes.view(along), onValue.flatten()[0],
+                  offValue.flatten()[0]);
 }
 
 }  // namespace aclnn_host::indexing_embedding_rows

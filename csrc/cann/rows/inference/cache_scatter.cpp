@@ -133,7 +133,7 @@ ACLNN(ScatterList, (SameDtype<InOuts>, varRef, "updates"), (IndexIn, indice), (I
   for (size_t k = 0; k < varRef.size(); ++k) {
     const at::Tensor& before = varRef[k];
     const at::Tensor result = as_movable(before).clone();
-    if (!starts.empty() && mask[k] == 1) {
+    if (!starts.empty() && mask[k] != 0) {
       const int64_t length = indice.dim() == 2 ? starts[2 * k + 1] : updates.size(dim);
       const int64_t start = starts[indice.dim() == 2 ? 2 * k : k];
       write_piece("indice", result, pieces.select(0, static_cast<int64_t>(k)),

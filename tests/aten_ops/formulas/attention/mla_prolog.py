@@ -112,7 +112,7 @@ def normalised(x, gamma, epsilon):
 
 
 def rotated(x, cos, sin):
-    """The elements at even places, then the others: formula 15 of the design (MlaProlog算子设计介绍.md)."""
+    """The elements at even places, then the others: formula 15 of ops-transformer's design of MlaProlog."""
     even, odd = x[..., ::2], x[..., 1::2]
     return np.concatenate([even, odd], -1) * cos + np.concatenate([-odd, even], -1) * sin
 

@@ -117,8 +117,11 @@ def embedding_renorm(self, indices, max_norm, norm_type):
     calls=[
         "aclnnOneHot self=INT64[4]:0,2,3,1 numClasses=3 onValue=INT64[1]:7 offValue=INT64[1]:-2 axis=-1 out=INT64[4,3]",
         "aclnnOneHot self=INT64[4]:2,0,2,1 numClasses=3 onValue=INT64[1]:7 offValue=INT64[1]:-2 axis=0 out=INT64[3,4]",
+        # Only the first elements of the values count.
+        "aclnnOneHot self=INT64[2]:1,0 numClasses=2 onValue=INT64[3]:7,8,9 offValue=INT64[2,1]:-2,5 axis=0 "
+        "out=INT64[2,2]",
     ],
 )
 def one_hot(self, num_classes, on_value, off_value, axis):
-    result = np.where(self[..., None] == np.arange(num_classes), on_value, off_value)
+    result = np.where(self[..., None] == np.arange(num_classes), on_value.flat[0], off_value.flat[0])
     return np.moveaxis(result, -1, axis)

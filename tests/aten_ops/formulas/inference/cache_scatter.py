@@ -19,6 +19,8 @@ UPDATES = "-1.5,2.25,-3,4,-5,6,-7,8,-9,10,-11,12,-13,14,-15,16,-17,18.5"
         'maskOptional=null reduceOptional="update" axis=2',
         "aclnnScatterList varRef={INT8[2,3]:1,2,3,4,5,6 INT8[2,3]:1,2,3,4,5,6} indice=INT64[2,2]:1,1,0,2 "
         "updates=INT8[2,2,2]:10,11,12,13,20,21,22,23 maskOptional=null reduceOptional=null axis=-1",
+        "aclnnScatterList varRef={UINT8[2,2]:1 UINT8[2,2]:1 UINT8[2,2]:1} indice=INT32[3]:0 "
+        'updates=UINT8[3,1,2]:5,6,7,8,9,10 maskOptional=UINT8[3]:2,0,1 reduceOptional="update" axis=-2',
         "aclnnScatterList varRef={UINT16[2,1]:1,2 UINT16[2,1]:1,2} indice=INT32[2]:1,0 updates=UINT16[2,1,1]:7,8 "
         'maskOptional=UINT8[2]:1,0 reduceOptional="update" axis=-2',
     ],
@@ -26,7 +28,7 @@ UPDATES = "-1.5,2.25,-3,4,-5,6,-7,8,-9,10,-11,12,-13,14,-15,16,-17,18.5"
 def scatter_list(variables, indices, updates, mask, _reduce, axis):
     results = [variable.copy() for variable in variables]
     for k, result in enumerate(results):
-        if mask is None or mask[k] == 1:
+        if mask is None or mask[k] != 0:
             update = np.moveaxis(updates[k], axis % updates.ndim - 1, 0)
             start, length = indices[k] if indices.ndim == 2 else (indices[k], len(update))
             np.moveaxis(result, axis % updates.ndim - 1, 0)[start : start + length] = update[:length]

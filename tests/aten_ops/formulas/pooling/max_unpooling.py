@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tests.aten_ops.formulas import formula
@@ -42,8 +44,7 @@ def max_unpool_3d(self, indices, output_size, _stride, _padding):
 
 def gathered(grad, indices, dims):
     """The gradients at the indices in each plane or volume."""
-    planes = grad.reshape(*grad.shape[:-dims], -1)
-    places = indices.reshape(*indices.shape[:-dims], -1)
+    planes, places = (x.reshape(*x.shape[:-dims], math.prod(x.shape[-dims:])) for x in (grad, indices))
     return np.take_along_axis(planes, places, -1).reshape(indices.shape)
 
 

@@ -198,6 +198,11 @@ def test_tests_of_functions_without_a_formula_exist() -> None:
         assert (ROOT / "tests" / reason.partition(": ")[2]).exists()
 
 
+def test_each_file_of_formulas_cites_its_documents() -> None:
+    folder = ROOT / "tests" / "aten_ops" / "formulas"
+    assert [path for path in FILES if ".md" not in (folder / path).read_text()] == []
+
+
 def test_each_formula_stands_in_the_file_of_its_row() -> None:
     files = {name: files[0].removesuffix(".cpp") for name, files in row_files().items()}
     of_modules = {name: formula.file for name, formula in FORMULAS.items()}

@@ -51,7 +51,9 @@ class Build:
     def build(self) -> bool:
         """Whether everything compiles."""
         command = [builds.CMAKE, "--build", self.folder, "--target", "all", "cpp_tests", "install"]
-        launcher = {"CCACHE": shutil.which("ccache") or "", "CCACHE_BASEDIR": str(self.tree), "CCACHE_NOHASHDIR": "1"}
+        # The C++ tests include headers of these folders.
+        launcher = {"INSTRUMENTED": " ".join([*(f"csrc/{folder}" for folder in FOLDERS), "tests/cpp"])}
+        launcher |= {"CCACHE": shutil.which("ccache") or "", "CCACHE_BASEDIR": str(self.tree), "CCACHE_NOHASHDIR": "1"}
         sloppy = {"CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime"}
         return subprocess.run(command, env=os.environ | launcher | sloppy, capture_output=True).returncode == 0
 

@@ -1,3 +1,5 @@
+"""From the documents of ops-transformer that have the functions' names, such as aclnnFusedFloydAttention.md."""
+
 from __future__ import annotations
 
 import numpy as np

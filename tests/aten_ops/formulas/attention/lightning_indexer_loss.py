@@ -149,8 +149,19 @@ def call_of_sparse(dtype, of_weights, layout, sizes, ends, softmax, *lists):
     queries, keys = sizes
     of_query, of_key = ends
     lists = ",".join(map(str, (number for each in lists for number in [*each, *[-1] * (1024 - len(each))])))
-    constants = {"VALUES": VALUES, "OTHERS": OTHERS}
-    return SPARSE.format(**locals(), **constants)
+    return SPARSE.format(
+        dtype=dtype,
+        of_weights=of_weights,
+        layout=layout,
+        queries=queries,
+        keys=keys,
+        of_query=of_query,
+        of_key=of_key,
+        softmax=softmax,
+        lists=lists,
+        VALUES=VALUES,
+        OTHERS=OTHERS,
+    )
 
 
 # ops-transformer: aclnnSparseLightningIndexerGradKLLoss.md. The probabilities of a head have the sum 1, so that the

@@ -1,3 +1,5 @@
+"""From the documents of ops-cv and ops-math that have the functions' names, such as aclnnIm2colBackward.md."""
+
 from __future__ import annotations
 
 import numpy as np

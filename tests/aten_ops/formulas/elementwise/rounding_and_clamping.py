@@ -1,3 +1,5 @@
+"""From the documents of ops-math that have the functions' names, such as aclnnCeil.md."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""From the documents of ops-math and ops-nn that have the functions' names, such as aclnnInplaceMaskedFillScalar.md."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""From the documents of ops-nn that have the functions' names, such as aclnnMaxPool2dWithIndices.md."""
+
 from __future__ import annotations
 
 import itertools

@@ -255,7 +255,7 @@ lint: $(VENV)/linters
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	git ls-files -z 'csrc/*.cpp' 'csrc/*.h' 'tests/cpp/*' 'tests/programs/*' 'tests/reliability/*' 'tests/mutants/*' \
-	  'benchmarks/*' 'examples/*' | grep -zE '\.(cpp|h)$$' | xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
+	  'tests/source_mutants/*.cpp' 'benchmarks/*' 'examples/*' | grep -zE '\.(cpp|h)$$' | xargs -0 $(VENV)/bin/clang-format --dry-run --Werror
 	$(MAKE) tidy
 
 # clang-tidy on code that is compiled once, several files at a time as in the build, what the last commit or the working

@@ -35,12 +35,17 @@ def bfloat16(values):
     return np.rint(values / unit) * unit
 
 
+def away_from_zero(values):
+    """Rounded to the nearest whole number, halves away from 0."""
+    return np.copysign(np.floor(np.abs(values) + 0.5), values)
+
+
 def cast(values, dtype, mode="rint"):
     """Rounded to FLOAT8 or FLOAT4, and limited to its range."""
     _, least, bits, largest = TYPES[dtype]
     unit = 2.0 ** (np.maximum(np.frexp(values)[1] - 1, least) - bits)
     steps = values / unit
-    rounded = {"rint": np.rint, "floor": np.floor, "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x)}
+    rounded = {"rint": np.rint, "floor": np.floor, "round": away_from_zero}
     return np.clip(rounded[mode or "rint"](steps) * unit, -largest, largest)
 
 

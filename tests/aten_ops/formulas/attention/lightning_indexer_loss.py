@@ -132,35 +132,22 @@ def listed(lists, seen_keys):
         yield row, keys.start + numbers[np.cumsum(numbers < 0) == 0]
 
 
-SPARSE = (
-    "aclnnSparseLightningIndexerGradKLLoss query={dtype}[{queries},32,512]:{VALUES} key={dtype}[{keys},1,512]:{OTHERS}"
-    " queryIndex={dtype}[{queries},8,128]:{OTHERS} keyIndex={dtype}[{keys},1,128]:{VALUES}"
-    " weights={of_weights}[{queries},8]:0.5,-0.75,1.25,2,0.625,0.875,1.5"
-    " sparseIndices=INT32[{queries},1,1024]:{lists} softmaxMax=FLOAT[{softmax},32]:0.25,0.5,-0.125,0.75,1"
-    " softmaxSum=FLOAT[{softmax},32]:2,3.5,2.5,3,1.75,4,2.25 queryRope={dtype}[{queries},32,64]:{OTHERS}"
-    " keyRope={dtype}[{keys},1,64]:{VALUES} actualSeqLengthsQuery={of_query} actualSeqLengthsKey={of_key}"
-    ' scaleValue=0.125 layout="{layout}" sparseMode=3 pre_tokens=9223372036854775807 next_tokens=9223372036854775807'
-    " deterministic=true dQueryIndex={dtype}[{queries},8,128] dKeyIndex={dtype}[{keys},1,128]"
-    " dWeights={of_weights}[{queries},8] loss=FLOAT[1]"
-)
-
-
 def call_of_sparse(dtype, of_weights, layout, sizes, ends, softmax, *lists):
     queries, keys = sizes
     of_query, of_key = ends
     lists = ",".join(map(str, (number for each in lists for number in [*each, *[-1] * (1024 - len(each))])))
-    return SPARSE.format(
-        dtype=dtype,
-        of_weights=of_weights,
-        layout=layout,
-        queries=queries,
-        keys=keys,
-        of_query=of_query,
-        of_key=of_key,
-        softmax=softmax,
-        lists=lists,
-        VALUES=VALUES,
-        OTHERS=OTHERS,
+    return (
+        f"aclnnSparseLightningIndexerGradKLLoss query={dtype}[{queries},32,512]:{VALUES}"
+        f" key={dtype}[{keys},1,512]:{OTHERS}"
+        f" queryIndex={dtype}[{queries},8,128]:{OTHERS} keyIndex={dtype}[{keys},1,128]:{VALUES}"
+        f" weights={of_weights}[{queries},8]:0.5,-0.75,1.25,2,0.625,0.875,1.5"
+        f" sparseIndices=INT32[{queries},1,1024]:{lists} softmaxMax=FLOAT[{softmax},32]:0.25,0.5,-0.125,0.75,1"
+        f" softmaxSum=FLOAT[{softmax},32]:2,3.5,2.5,3,1.75,4,2.25 queryRope={dtype}[{queries},32,64]:{OTHERS}"
+        f" keyRope={dtype}[{keys},1,64]:{VALUES} actualSeqLengthsQuery={of_query} actualSeqLengthsKey={of_key}"
+        f' scaleValue=0.125 layout="{layout}" sparseMode=3 pre_tokens=9223372036854775807'
+        f" next_tokens=9223372036854775807 deterministic=true"
+        f" dQueryIndex={dtype}[{queries},8,128] dKeyIndex={dtype}[{keys},1,128]"
+        f" dWeights={of_weights}[{queries},8] loss=FLOAT[1]"
     )
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from tests.aten_ops.formula_helpers.functions import erf, sigmoid
+from tests.aten_ops.formula_helpers.types import away_from_zero
 from tests.aten_ops.formulas import formula
 
 VALUES = "{FLOAT[2,2]:-2.5,0.75,-0.5,1.5 FLOAT[3]:0.25,-3.75,3}"
@@ -86,7 +87,7 @@ def round_off_number(tensors, mode):
         1: np.round,
         2: np.floor,
         3: np.ceil,
-        4: lambda x: np.sign(x) * np.floor(np.abs(x) + 0.5),  # halves away from 0
+        4: away_from_zero,
         5: np.trunc,
         7: lambda x: x - np.trunc(x),
     }

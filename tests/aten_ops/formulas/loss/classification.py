@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.losses import gradient, reduced, reductions
 from tests.aten_ops.formulas import formula
 
 LOGITS = "FLOAT[2,4]:-2.5,0.75,-0.5,1.5,0.5,-4,3,0.125"
@@ -11,17 +12,9 @@ SIGNS = "FLOAT[2,4]:1,-1,-1,1,-1,1,1,-1"
 WEIGHT = "FLOAT[2,4]:1.5,0.5,2,0.75,1.25,0.25,3,1.75"
 GRAD = "FLOAT[2,4]:0.5,-1.25,2,0.75,-1.5,3,1.75,-0.25"
 CLASSES = "FLOAT[4]:0.5,1.25,2,0.75"
-REDUCTIONS = [(0, "FLOAT[2,4]", GRAD), (1, "FLOAT[]", "FLOAT[]:-3.5"), (2, "FLOAT[]", "FLOAT[]:-3.5")]
+REDUCTIONS = reductions(GRAD)
 # Pixels of two images of two rows and one column, with three classes.
 PIXELS = "FLOAT[2,3,2,1]:-2.5,0.75,-0.5,1.5,0.5,-4,3,0.125,-1.25,2.25,-3.5,1"
-
-
-def reduced(losses, reduction):
-    return [lambda: losses, losses.mean, losses.sum][reduction]()
-
-
-def gradient(derivative, grad, reduction):
-    return derivative * grad / (derivative.size if reduction == 1 else 1)
 
 
 def calls_of(pattern):
@@ -274,17 +267,6 @@ def hinge_embedding_loss(x, target, margin, reduction):
 
 # ops-nn: aclnnKlDiv.md, aclnnKlDivBackward.md and aclnnKlDivTargetBackward.md. Reductions are none, mean, sum, and the
 # sum divided by the first dimension.
-def reduced_by_batch(losses, reduction):
-    return {0: losses, 1: losses.mean(), 2: losses.sum(), 3: losses.sum() / (len(losses) if losses.ndim else 1)}[
-        reduction
-    ]
-
-
-def of_losses(grad, shape, reduction):
-    count = {0: 1, 1: np.prod(shape), 2: 1, 3: shape[0] if shape else 1}[reduction]
-    return np.broadcast_to(grad, shape) / count
-
-
 DIVERGENCE = "self=FLOAT[2,3]:-0.5,-1.25,-2,-0.75,-3,-1.5"
 GOALS = (("false", "FLOAT[2,3]:0.5,0,1.25,2,0.125,0.75"), ("true", "FLOAT[2,3]:-0.25,-1,-2.5,0.5,-0.75,-1.75"))
 
@@ -300,9 +282,9 @@ GOALS = (("false", "FLOAT[2,3]:0.5,0,1.25,2,0.125,0.75"), ("true", "FLOAT[2,3]:-
 )
 def kl_div(self, target, reduction, log_target):
     if log_target:
-        return reduced_by_batch(np.exp(target) * (target - self), reduction)
+        return reduced(np.exp(target) * (target - self), reduction)
     entropy = np.where(target == 0, 0, target * np.log(np.where(target == 0, 1, target)))
-    return reduced_by_batch(entropy - target * self, reduction)
+    return reduced(entropy - target * self, reduction)
 
 
 def of_divergence(function, out):
@@ -316,12 +298,12 @@ def of_divergence(function, out):
 
 @formula("aclnnKlDivBackward", calls=of_divergence("aclnnKlDivBackward", "out"))
 def kl_div_backward(grad, self, target, reduction, log_target):
-    return -of_losses(grad, self.shape, reduction) * (np.exp(target) if log_target else target)
+    return gradient(-np.exp(target) if log_target else -target, grad, reduction)
 
 
 @formula("aclnnKlDivTargetBackward", calls=of_divergence("aclnnKlDivTargetBackward", "gradTarget"))
 def kl_div_target_backward(grad, self, target, reduction, log_target):
     if log_target:
-        return of_losses(grad, self.shape, reduction) * np.exp(target) * (target + 1 - self)
+        return gradient(np.exp(target) * (target + 1 - self), grad, reduction)
     logarithm = np.log(np.where(target == 0, 1, target))
-    return of_losses(grad, self.shape, reduction) * np.where(target == 0, 0, logarithm + 1 - self)
+    return gradient(np.where(target == 0, 0, logarithm + 1 - self), grad, reduction)

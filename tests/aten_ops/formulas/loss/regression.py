@@ -2,21 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.losses import gradient, reduced, reductions
 from tests.aten_ops.formulas import formula
 
 X = "FLOAT[2,4]:-2.5,0.75,-0.5,1.5,0.5,-4,3,0.125"
 TARGET = "FLOAT[2,4]:-1.25,1,0.75,-0.25,0.375,-3.75,-2,0.5"
 GRAD = "FLOAT[2,4]:0.5,-1.25,2,0.75,-1.5,3,1.75,-0.25"
 # Each reduction with the shapes of the result and of the incoming gradient.
-REDUCTIONS = [(0, "FLOAT[2,4]", GRAD), (1, "FLOAT[]", "FLOAT[]:-3.5"), (2, "FLOAT[]", "FLOAT[]:-3.5")]
-
-
-def reduced(losses, reduction):
-    return [lambda: losses, losses.mean, losses.sum][reduction]()
-
-
-def gradient(derivative, grad, reduction):
-    return derivative * grad / (derivative.size if reduction == 1 else 1)
+REDUCTIONS = reductions(GRAD)
 
 
 def forward(name, output, more=""):

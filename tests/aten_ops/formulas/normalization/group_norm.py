@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.functions import sigmoid
 from tests.aten_ops.formula_helpers.numbers import positive, signed
 from tests.aten_ops.formulas import formula
 
@@ -51,10 +52,6 @@ def group_norm_backward(grad, x, mean, rstd, gamma, n, c, hxw, group, _output_ma
     averages_of_normal = (weighted * normal).mean((2, 3), keepdims=True)
     of_input = rstd * (weighted - averages - normal * averages_of_normal)
     return of_input.reshape(x.shape), (gradient * normal).sum((0, 3)).ravel(), gradient.sum((0, 3)).ravel()
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 # ops-nn: aclnnGroupNormSiluV2.md. Without elements the means are 0 and the inverse deviations NaN.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aten_ops.formula_helpers.mx import numbers
-from tests.aten_ops.formula_helpers.types import TYPES, cast, single
+from tests.aten_ops.formula_helpers.types import TYPES, away_from_zero, cast, single
 from tests.aten_ops.formulas import formula
 
 INT8 = 2
@@ -25,7 +25,7 @@ def quantized(x, min_scale, mode, dtype, block_rows, block_columns):
     steps = np.where(of_elements == 0, 0, single(x / of_elements))
     if dtype != INT8:
         return cast(steps, dtype), scale
-    rounded = np.copysign(np.floor(np.abs(steps) + 0.5), steps) if mode == "round" else np.rint(steps)
+    rounded = away_from_zero(steps) if mode == "round" else np.rint(steps)
     return np.clip(rounded, -128, 127), scale
 
 

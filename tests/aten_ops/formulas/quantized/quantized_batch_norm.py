@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.types import away_from_zero
 from tests.aten_ops.formulas import formula
 
 
@@ -28,4 +29,4 @@ def quantized_batch_norm(x, mean, var, in_scale, in_zero, out_scale, out_zero, w
     y = y * (1 if weight is None else of_channels(weight)) + (0 if bias is None else of_channels(bias))
     result = y / out_scale + out_zero
     limits = np.iinfo(outputs["output"].dtype.lower())
-    return np.clip(np.copysign(np.floor(np.abs(result) + 0.5), result), limits.min, limits.max)
+    return np.clip(away_from_zero(result), limits.min, limits.max)

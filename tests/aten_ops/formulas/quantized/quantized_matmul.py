@@ -27,8 +27,8 @@ TOKENS = "FLOAT[3]:0.5,1.25,2"
 BITS = f"UINT64[4]:{bits_of(0.01, -0.5, 0.03125, 0.001)}"
 INT32_BIAS = "INT32[4]:5,-7,100,3"
 FLOAT_BIAS = "FLOAT[4]:1.5,2,-3,0.25"
-# Groups of 32 of k; of 128 of n and k; and of 128 of each.
-MX, GROUPS_AND_BLOCKS, BLOCKS = 4295032864, 4303356032, 549764202624
+# The sizes of groups along m, n and k, in 16 bits each.
+MX, GROUPS_AND_BLOCKS, BLOCKS = (m << 32 | n << 16 | k for m, n, k in ((1, 1, 32), (1, 128, 128), (128, 128, 128)))
 
 
 V5 = "x1 x2 x1Scale x2Scale yScale x1Offset x2Offset yOffset bias transposeX1=false transposeX2=false groupSize=0 out"

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.aten_ops.formula_helpers.mx import mx
 from tests.aten_ops.formula_helpers.quantized import call
-from tests.aten_ops.formula_helpers.types import E2M1, INT8, bfloat16, half, quantised
+from tests.aten_ops.formula_helpers.types import E2M1, INT8, away_from_zero, bfloat16, half, quantised
 from tests.aten_ops.formulas import formula
 from tests.aten_ops.sweep import dtype_of
 
@@ -60,7 +60,7 @@ ROUNDINGS = {
     "": np.rint,
     "rint": np.rint,
     "floor": np.floor,
-    "round": lambda values: np.copysign(np.floor(np.abs(values) + 0.5), values),
+    "round": away_from_zero,
 }
 ROTATE = "x rotation alpha axis=-1 roundMode scaleAlg=0 dstTypeMax=0.0 trans=false yOut scaleOut"
 ROTATION = ":1,-0.5,2,0.25,-1.5,0.75,0.125,-2,0.375"

@@ -33,18 +33,19 @@ def linear(size, out, scale, align_corners):
     return weights(size, rows)
 
 
-def cubic(size, out, scale, align_corners):
-    def weight(distance, a=-0.75):
-        x = abs(distance)
-        if x <= 1:
-            return (a + 2) * x**3 - (a + 3) * x**2 + 1
-        return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0
+def cubic_weight(distance, a):
+    x = abs(distance)
+    if x <= 1:
+        return (a + 2) * x**3 - (a + 3) * x**2 + 1
+    return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0
 
+
+def cubic(size, out, scale, align_corners):
     rows = []
     for i in range(out):
         by = step(size, out, scale, align_corners)
         x = i * by if align_corners else (i + 0.5) * by - 0.5
-        rows.append([(j, weight(x - j)) for j in range(math.floor(x) - 1, math.floor(x) + 3)])
+        rows.append([(j, cubic_weight(x - j, -0.75)) for j in range(math.floor(x) - 1, math.floor(x) + 3)])
     return weights(size, rows)
 
 
@@ -62,16 +63,10 @@ def antialiased_linear(size, out, scale, align_corners):
 
 def antialiased_cubic(size, out, scale, align_corners):
     # As wide as antialiased_linear, for a kernel of 2 elements on both sides.
-    def weight(distance, a=-0.5):
-        x = abs(distance)
-        if x <= 1:
-            return (a + 2) * x**3 - (a + 3) * x**2 + 1
-        return a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a if x < 2 else 0
-
     rows = []
     for i in range(out):
         by = step(size, out, scale, align_corners)
-        pairs = [(j, weight((j + 0.5 - by * (i + 0.5)) / max(by, 1))) for j in range(size)]
+        pairs = [(j, cubic_weight((j + 0.5 - by * (i + 0.5)) / max(by, 1), -0.5)) for j in range(size)]
         total = sum(weight for _, weight in pairs)
         rows.append([(j, weight / total) for j, weight in pairs])
     return weights(size, rows)

@@ -30,6 +30,12 @@ ANY = unittest.mock.ANY
 
 # A call, and the expected contents of its outputs.
 COMPUTED: dict[str, Any] = {
+    # self - alpha * other in BOOL is whether it is not 0 (aclnnSub.md lists BOOL).
+    "aclnnSub self=BOOL[4]:1,0,1,0 other=BOOL[4]:1,1,0,0 alpha=BOOL(true) out=BOOL[4]": [[0, 1, 1, 0]],
+    "aclnnSub self=BOOL[2,1]:1,0 other=BOOL[2]:1,0 alpha=INT64(0) out=BOOL[2,2]": [[[1, 1], [0, 0]]],
+    "aclnnInplaceSub selfRef=BOOL[4]:1,0,1,0 other=BOOL[4]:1,1,0,0 alpha=INT32(-3)": [[0, 1, 1, 0]],
+    "aclnnSubs self=BOOL[2]:1,0 other=BOOL(true) alpha=INT64(2) out=BOOL[2]": [[0, 1]],
+    "aclnnInplaceSubs selfRef=BOOL[2]:1,0 other=BOOL(true) alpha=BOOL(false)": [[1, 0]],
     # Slices with an index out of range are skipped.
     "aclnnScatterNdUpdate varRef=FLOAT[2,2]:1,2,3,4 indices=INT32[3,1]:2,1,-1 updates=FLOAT[3,2]:5,6,7,8,9,10": [
         [[1, 2], [7, 8]]
@@ -526,6 +532,39 @@ def test_a_batch_norm_without_elements(training: str, saved: int) -> None:
     mean, variance, output, saved_mean, saved_invstd = outputs
     assert (mean, variance, output, saved_mean) == ([5, 5], [6, 6], [], [0] * saved)
     assert np.isnan(saved_invstd).all()
+
+
+# By aclnnBatchNorm.md, a variance, but 1 / sqrt(variance + eps) on Ascend950. Its gradient reads the same.
+def test_what_a_batch_norm_saves() -> None:
+    x = "FLOAT[3,2]:1.5,-2,0.5,3,-1,0.75"
+    forward = f"{BATCH_NORM} input={x} runningMean=null runningVar=null training=true eps=0.5 output=FLOAT[3,2] "
+    backward = (
+        f"aclnnBatchNormBackward gradOut=FLOAT[3,2]:0.5,-1,2,1.5,-0.25,3 input={x} weight=null runningMean=null "
+        "runningVar=null training=true eps=0.5 outputMask=[true,true,true] gradInput=FLOAT[3,2] gradWeight=FLOAT[2] "
+        "gradBias=FLOAT[2]"
+    )
+    columns = np.array([[1.5, -2], [0.5, 3], [-1, 0.75]])
+    variance = columns.var(0)
+    gradients = []
+    for product, expected in (
+        ("Ascend910B", variance),
+        ("Ascend910_93", variance),
+        ("Ascend310P", variance),
+        ("Ascend950", 1 / np.sqrt(variance + 0.5)),
+        ("host", 1 / np.sqrt(variance + 0.5)),
+    ):
+        stage1, stage2, text, outputs = run_call(f"{forward} saveMean=FLOAT[2] saveInvstd=FLOAT[2]", product)
+        assert (stage1, stage2, text) == (SUCCESS, SUCCESS, "")
+        _, mean, saved = outputs
+        assert saved == pytest.approx(expected, rel=1e-6), product
+        statistics = f"saveMean=FLOAT[2]:{mean[0]},{mean[1]} saveInvstd=FLOAT[2]:{saved[0]},{saved[1]}"
+        for function in ("aclnnBatchNormBackward", "aclnnFastBatchNormBackward version=0"):
+            line = backward.replace("aclnnBatchNormBackward", function)
+            stage1, stage2, text, results = run_call(f"{line} {statistics}", product)
+            assert (stage1, stage2, text) == (SUCCESS, SUCCESS, "")
+            gradients.append(np.concatenate([np.ravel(each) for each in results]))
+    for gradient in gradients[1:]:
+        assert gradient == pytest.approx(gradients[0], rel=1e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize("line", COMPUTED)

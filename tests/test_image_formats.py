@@ -79,14 +79,18 @@ def test_an_image_in_nhwc_is_refused(name: str) -> None:
         assert (stage1, f"{name}: {argument} has format NHWC, expected ND, NCHW" in text) == (PARAM_INVALID, True), text
 
 
-# Functions without image dimensions accept any format, and aclnnResize computes NHWC: two rows of two pixels of two
-# channels, each doubled in width.
+# NC has no image dimensions, and functions without them accept NHWC.
+@pytest.mark.parametrize("format", ["NC", "NCL", "NCHW", "NHWC", "NCDHW"])
+def test_formats_that_are_read_as_nd(format: str) -> None:
+    line = f"aclnnAdd self=FLOAT@{format}[1,2]:1,2 other=FLOAT[2]:3,4 alpha=FLOAT(1) out=FLOAT@{format}[1,2]"
+    assert run_calls([line]) == [(SUCCESS, SUCCESS, "", [[[4.0, 6.0]]])]
+
+
+# aclnnResize computes NHWC: two rows of two pixels of two channels, each doubled in width.
 def test_nhwc_is_computed_where_it_is_known() -> None:
-    elementwise = "aclnnAdd self=FLOAT@NHWC[1,1,1,2]:1,2 other=FLOAT[2]:3,4 alpha=FLOAT(1) out=FLOAT@NHWC[1,1,1,2]"
     resize = (
         'aclnnResize self=FLOAT@NHWC[1,1,2,2]:1,2,3,4 scales=[1.0,1.0,2.0,1.0] mode="nearest" out=FLOAT@NHWC[1,1,4,2]'
     )
-    added, resized = run_calls([elementwise, resize])
-    assert added == (SUCCESS, SUCCESS, "", [[[[[4.0, 6.0]]]]])
+    [resized] = run_calls([resize])
     assert resized[:3] == (SUCCESS, SUCCESS, "")
     np.testing.assert_array_equal(resized[3], [[[[[1, 2], [1, 2], [3, 4], [3, 4]]]]])

@@ -32,18 +32,37 @@ void scaled_sum_out(at::Tensor& result, const at::Tensor& self, const at::Tensor
     at::add_out(result, self, other, alpha);
   }
 }
+// self - alpha * other of two BOOL tensors, which at::sub refuses: whether it is not 0.
+at::Tensor difference_of_flags(const at::Tensor& self, const at::Tensor& other,
+                               const c10::Scalar& alpha) {
+  EXPECT(
+      alpha.isIntegral(/*includeBool=*/true),
+      "alpha has a floating-point dtype, expected an integer or BOOL as self and other are BOOL");
+  return at::logical_xor(self, at::logical_and(other, at::scalar_tensor(alpha)));
+}
 at::Tensor scaled_difference(const at::Tensor& self, const at::Tensor& other,
                              const c10::Scalar& alpha) {
+  if (self.scalar_type() == at::kBool || other.scalar_type() == at::kBool) {
+    const at::ScalarType type = at::result_type(self, other);
+    if (type == at::kBool) return difference_of_flags(self, other, alpha);
+    return scaled_difference(self.to(type), other.to(type), alpha);
+  }
   if (!is_scaled_in_16_bits(self, other, alpha)) return at::sub(self, other, alpha);
   return at::addcmul(self, other, one_of_both(self, other), -alpha.toDouble());
 }
 void scaled_difference_out(at::Tensor& result, const at::Tensor& self, const at::Tensor& other,
                            const c10::Scalar& alpha) {
-  if (is_scaled_in_16_bits(self, other, alpha)) {
+  if (self.scalar_type() == at::kBool || other.scalar_type() == at::kBool) {
+    result.copy_(scaled_difference(self, other, alpha));
+  } else if (is_scaled_in_16_bits(self, other, alpha)) {
     at::addcmul_out(result, self, other, one_of_both(self, other), -alpha.toDouble());
   } else {
     at::sub_out(result, self, other, alpha);
   }
+}
+at::Tensor scaled_difference(const at::Tensor& self, const c10::Scalar& other,
+                             const c10::Scalar& alpha) {
+  return scaled_difference(self, at::native::wrapped_scalar_tensor(other), alpha);
 }
 
 // Casts the weight to the type of the tensors, as at::lerp requires.
@@ -138,13 +157,13 @@ ACLNN(Sub, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
   WRITE_ELEMENTWISE(out, scaled_difference, self, other, alpha);
 }
 ACLNN(Subs, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {
-  out = at::sub(wide(self), other, alpha);
+  out = scaled_difference(wide(self), other, alpha);
 }
 ACLNN(InplaceSub, (InOut, selfRef), (In, other), (AnyNumber, alpha)) {
   WRITE_ELEMENTWISE(selfRef, scaled_difference, selfRef, other, alpha);
 }
 ACLNN(InplaceSubs, (InOut, selfRef), (AnyNumber, other), (AnyNumber, alpha)) {
-  selfRef = at::sub(wide(selfRef), other, alpha);
+  selfRef = scaled_difference(wide(selfRef), other, alpha);
 }
 ACLNN(Rsub, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
   out = scaled_difference(other, self, alpha);

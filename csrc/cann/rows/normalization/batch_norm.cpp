@@ -4,6 +4,7 @@
 #include "cann/rows/images.h"
 #include "cann/rows/normalization/gradients.h"
 #include "cann/rows/row.h"
+#include "host_cann/runtime/product.h"
 
 namespace aclnn_host::normalization_batch_norm_rows {
 
@@ -57,6 +58,17 @@ void expect_real(const char* name, const at::Tensor& numbers) {
          ", expected one that is not complex");
 }
 
+// Whether saveInvstd is the variance of the batch rather than 1 / sqrt(variance + eps).
+bool saves_variance() {
+  const Product product = current_product();
+  return product != Product::kAscend950 && product != Product::kHost;
+}
+// 1 / sqrt(variance + eps) of what training saved.
+std::optional<at::Tensor> invstd_of(const std::optional<at::Tensor>& saved, double eps) {
+  if (!saved || !saves_variance()) return saved;
+  return at::rsqrt(at::add(*saved, c10::Scalar(eps)));
+}
+
 // A statistic or weight of FastBatchNormBackward; `value` for each channel if it is absent.
 at::Tensor or_filled(const char* name, const std::optional<at::Tensor>& values,
                      const at::Tensor& input, double value) {
@@ -68,9 +80,15 @@ at::Tensor or_filled(const char* name, const std::optional<at::Tensor>& values,
 
 }  // namespace
 
+// Deviation of BatchNormBackward, FastBatchNormBackward: saveInvstd is read as aclnnBatchNorm
+// writes it: as the variance of the batch but for Ascend950 and `host`. The documents of the
+// gradients say 1 / sqrt(variance + eps) of all products; the operator that they start on the
+// others, BNTrainingUpdateGrad, has a batch_variance there.
+
 // Training updates the running statistics and saves those of the batch; otherwise nothing is saved.
 // An absent running mean is 0, an absent running variance 1. If the input has no elements, the
-// saved mean is 0, the other saved statistic is NaN, and nothing is updated.
+// saved mean is 0, the other saved statistic is NaN, and nothing is updated. On Ascend950 and
+// `host` saveInvstd is 1 / sqrt(variance + eps); on the other products it is the variance.
 ACLNN(BatchNorm, (Image<In>, input), (Optional<In>, weight), (Optional<In>, bias),
       (Optional<InOut>, runningMean), (Optional<InOut>, runningVar), (bool, training),
       (double, momentum), (double, eps), (Image<Out>, output), (Optional<Out>, saveMean),
@@ -104,7 +122,9 @@ ACLNN(BatchNorm, (Image<In>, input), (Optional<In>, weight), (Optional<In>, bias
   if (runningMean && (*runningMean)->numel() > 0) runningMean = mean;
   if (runningVar && (*runningVar)->numel() > 0) runningVar = variance;
   saveMean = batch_mean;
-  saveInvstd = batch_invstd;
+  saveInvstd = saves_variance()
+                   ? at::var(wide(input), dims_but_channels(input), /*correction=*/c10::Scalar(0))
+                   : batch_invstd;
 }
 ACLNN(BatchNormBackward, (SameShape<Image<In>>, gradOut, "input"), (Image<In>, input),
       (Optional<In>, weight), (Optional<In>, runningMean), (Optional<In>, runningVar),
@@ -119,7 +139,7 @@ ACLNN(BatchNormBackward, (SameShape<Image<In>>, gradOut, "input"), (Image<In>, i
   const auto mean = of_channels("runningMean", runningMean, channels);
   const auto variance = of_channels("runningVar", runningVar, channels);
   const auto batch_mean = of_channels("saveMean", saveMean, channels);
-  const auto batch_invstd = of_channels("saveInvstd", saveInvstd, channels);
+  const auto batch_invstd = invstd_of(of_channels("saveInvstd", saveInvstd, channels), eps);
   EXPECT(!training || channels == 0 || (batch_mean && batch_invstd),
          "training is true and saveMean or saveInvstd is null, expected both tensors");
   EXPECT(training || channels == 0 || (mean && variance),
@@ -157,7 +177,7 @@ ACLNN(FastBatchNormBackward, (Like<Image<Floating<In>>>, gradOut, "input"),
   const at::Tensor mean = or_filled("runningMean", runningMean, input, 0);
   const at::Tensor variance = or_filled("runningVar", runningVar, input, 1);
   const at::Tensor batch_mean = or_filled("saveMean", saveMean, input, 0);
-  const at::Tensor batch_invstd = or_filled("saveInvstd", saveInvstd, input, 1);
+  const at::Tensor batch_invstd = *invstd_of(or_filled("saveInvstd", saveInvstd, input, 1), eps);
   if (input.numel() == 0) {
     if (mask[1]) gradWeight = at::zeros_like(scale);
     if (mask[2]) gradBias = at::zeros_like(scale);

@@ -14,6 +14,8 @@ at::Tensor root_mean_square(const at::Tensor& x, double epsilon, const Dimension
 
 }  // namespace
 
+// Deviation of AddRmsNorm: The sum is normalised as it is; a device rounds a FLOAT16 sum first.
+
 // The RMS norm of x1 + x2, and the sum. Without rstdOut, 16-bit tensors are normalised over their
 // last dimension; gamma then has a leading dimension of 1, and xOut may be absent, too.
 ACLNN(AddRmsNorm, (In, x1), (Like<In>, x2, "x1"), (SameDtype<In>, gamma, "x1"), (double, epsilon),

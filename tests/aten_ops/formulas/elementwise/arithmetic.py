@@ -16,6 +16,7 @@ FLOATS = f"self=FLOAT[2,4]:{SELF} other=FLOAT[2,4]:{OTHER}"
 ROW = f"self=FLOAT[2,4]:{SELF} other=FLOAT[4]:{OTHER}"
 NUMBER = f"self=FLOAT[2,4]:{SELF} other=DOUBLE(-0.75)"
 INTEGERS = "self=INT32[2,4]:1,-2,3,-5,4,7,-6,2 other=INT32[2,4]:-2,1,3,-4,6,-5,8,9"
+FLAGS = "BOOL[2,4]:1,0,1,0,0,1,1,0"
 INTEGER = "self=INT32[2,4]:1,-2,3,-5,4,7,-6,2 other=INT64(-3)"
 
 
@@ -66,6 +67,9 @@ def add_relu(self, other, alpha):
         *calls_of("Sub", f"{INTEGERS} alpha=INT64(-3)", "INT32[2,4]"),
         *calls_of("Subs", f"{NUMBER} alpha=DOUBLE(1.5)"),
         *calls_of("Subs", f"{INTEGER} alpha=INT64(2)", "INT32[2,4]"),
+        f"aclnnSub self={FLAGS} other=FLOAT16[4]:0.3,-1,2,0 alpha=FLOAT(1.1) out=FLOAT16[2,4]",
+        f"aclnnSub self=INT16[4]:3,-4,0,5 other={FLAGS} alpha=INT64(2) out=INT16[2,4]",
+        f"aclnnSubs self={FLAGS} other=INT64(3) alpha=INT64(2) out=INT64[2,4]",
     ],
 )
 def sub(self, other, alpha):

@@ -1,5 +1,7 @@
 // Elements and slices by index: selected, replaced, added to and filled.
 
+#include <ATen/ExpandUtils.h>
+
 #include "cann/rows/row.h"
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/product.h"
@@ -30,6 +32,18 @@ bool select_nothing(const at::Tensor& self, const std::vector<at::Tensor>& indic
     return is_empty(index) && (index.scalar_type() != self.scalar_type() || index.dim() != 1);
   };
   return std::ranges::all_of(indices, is_empty) || std::ranges::any_of(indices, selects_nothing);
+}
+
+// Refuses values in stage 1 that are not broadcast to what the indices select, which at::index_put
+// leaves to stage 2. How much masks select shows there.
+void expect_values_of(const at::Tensor& self, const std::vector<at::Tensor>& indices,
+                      const at::Tensor& values) {
+  const auto is_mask = [](const at::Tensor& index) { return index.scalar_type() == at::kBool; };
+  if (has_values(self) || std::ranges::any_of(indices, is_mask)) return;
+  const at::Tensor selected = at::index(self, index_list(indices));
+  EXPECT(at::is_expandable_to(values.sizes(), selected.sizes()), "values has shape ",
+         values.sizes(), ", expected one that is broadcast to ", selected.sizes(),
+         ", which indices select");
 }
 
 // A copy of the tensor with some slices replaced.
@@ -69,6 +83,7 @@ ACLNN(Index, (In, self), (Ins, indices), (Out, out)) {
 ACLNN(IndexPutImpl, (InOut, selfRef), (Ins, indices), (In, values), (bool, accumulate),
       (Unused<bool>, unsafe, "CANN does not read it; indices are always checked")) {
   if (values.numel() == 0 || select_nothing(selfRef, indices)) return;
+  expect_values_of(selfRef, indices, values);
   selfRef = accumulate ? at::index_put(wide(selfRef), index_list(indices), wide(values), true)
                        : at::index_put(selfRef, index_list(indices), values, false);
 }
@@ -119,6 +134,8 @@ ACLNN(Take, (In, self), (IndexIn, index), (Out, out)) {
   out = moved(self, [&](const at::Tensor& x) { return at::take(x, index); });
 }
 ACLNN(InplacePut, (InOut, selfRef), (IndexIn, index), (In, source), (bool, accumulate)) {
+  EXPECT(source.numel() == index.numel(), "source has shape ", source.sizes(),
+         ", expected as many elements as index has, of shape ", index.sizes());
   selfRef = accumulate ? at::put(wide(selfRef), index, wide(source), true)
                        : at::put(selfRef, index, source, false);
 }

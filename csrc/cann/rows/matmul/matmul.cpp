@@ -61,6 +61,13 @@ at::Tensor outer_sum(const at::Tensor& self, const at::Tensor& vec1, const at::T
   return at::addr(wide(self), wide(vec1), wide(vec2), beta.value_or(1), alpha.value_or(1));
 }
 
+// beta self + alpha (a b). at::addmm on tensors without memory does not look at self's shape.
+at::Tensor sum_with_product(const MatrixUnits& units, const at::Tensor& self, const at::Tensor& a,
+                            const at::Tensor& b, const c10::Scalar& beta,
+                            const c10::Scalar& alpha) {
+  return at::addmm(units.widen(self).expand({a.size(0), b.size(1)}), a, b, beta, alpha);
+}
+
 }  // namespace
 
 ACLNN(Mm, (Blocked<In>, self), (Blocked<In>, mat2), (Out, out), (int8_t, cubeMathType)) {
@@ -104,25 +111,27 @@ ACLNN(Gemm, (In, A), (In, B), (In, C), (float, alpha), (float, beta), (int64_t, 
   const MatrixUnits units(without_fp32_add(cubeMathType), A, B);
   const at::Tensor a = units.read(transA == 0 ? A : A.t());
   const at::Tensor b = units.read(transB == 0 ? B : B.t());
-  out = at::addmm(units.widen(C), a, b, c10::Scalar(beta.value()), c10::Scalar(alpha.value()));
+  // at::addmm does not multiply if alpha is 0, and loses the NaN of 0 times an infinity.
+  const bool is_zero = alpha == 0;
+  out = sum_with_product(units, C, is_zero ? at::mul(a, c10::Scalar(0)) : a, b,
+                         c10::Scalar(beta.value()), c10::Scalar(is_zero ? 1 : alpha.value()));
 }
 
-// beta self + alpha (product)
 ACLNN(Addmm, (In, self), (Blocked<In>, mat1), (Blocked<In>, mat2), (Number, beta), (Number, alpha),
       (Out, out), (int8_t, cubeMathType)) {
   const MatrixUnits units(cubeMathType, mat1, mat2);
-  out = at::addmm(units.widen(self), units.read(mat1), units.read(mat2), beta, alpha);
+  out = sum_with_product(units, self, units.read(mat1), units.read(mat2), beta, alpha);
 }
 ACLNN(AddmmWeightNz, (In, self), (In, mat1), (Stored<In>, mat2), (Number, beta), (Number, alpha),
       (Out, out), (int8_t, cubeMathType)) {
   expect_weight("mat2", mat2);
   const MatrixUnits units(without_fp32_add(cubeMathType), mat1, mat2.elements);
-  out = at::addmm(units.widen(self), units.read(mat1), units.read(mat2.elements), beta, alpha);
+  out = sum_with_product(units, self, units.read(mat1), units.read(mat2.elements), beta, alpha);
 }
 ACLNN(InplaceAddmm, (InOut, selfRef), (In, mat1), (In, mat2), (Number, beta), (Number, alpha),
       (int8_t, cubeMathType)) {
   const MatrixUnits units(cubeMathType, mat1, mat2);
-  selfRef = at::addmm(units.widen(selfRef), units.read(mat1), units.read(mat2), beta, alpha);
+  selfRef = sum_with_product(units, selfRef, units.read(mat1), units.read(mat2), beta, alpha);
 }
 ACLNN(Addmv, (In, self), (In, mat), (In, vec), (Number, alpha), (Number, beta), (Out, out),
       (int8_t, cubeMathType)) {

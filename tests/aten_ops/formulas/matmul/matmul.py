@@ -165,6 +165,9 @@ def einsum(tensors, equation, outputs):
         "out=FLOAT[2,4] cubeMathType=0",
         f"aclnnGemm A=FLOAT[3,2]{LEFT} B=FLOAT[4,3]{RIGHT} C=FLOAT[1,4]{ADDED} alpha=2 beta=0.5 transA=1 transB=-1 "
         "out=FLOAT[2,4] cubeMathType=4",
+        # 0 times an infinity
+        "aclnnGemm A=FLOAT[2,2]:1,2,3,inf B=FLOAT[2,1]:4,5 C=FLOAT[1]:6 alpha=0 beta=0.5 transA=0 transB=0 "
+        "out=FLOAT[2,1] cubeMathType=0",
     ],
 )
 def gemm(a, b, c, alpha, beta, transposes_a, transposes_b, _cube_math_type):

@@ -20,6 +20,8 @@
 #include <set>
 #include <string>
 
+#include "host_cann/runtime/visibility.h"
+
 namespace mutants {
 
 inline std::string setting(const char* name) {
@@ -37,6 +39,9 @@ inline bool is_named(const std::string& name) {
   }();
   return names.empty() || names.contains(name);
 }
+
+// Says where the check of rows is that refuses with this text.
+ACLNN_HOST_INTERNAL void name_refusal(const std::string& text, const std::string& place);
 
 inline void note(const std::string& line) {
   static std::mutex mutex;

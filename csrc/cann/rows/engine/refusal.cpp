@@ -1,6 +1,7 @@
 #include "cann/rows/engine/refusal.h"
 
 #include <sstream>
+#include <utility>
 
 #include "cann/rows/engine/element_types.h"
 
@@ -33,12 +34,13 @@ std::string text_of(std::initializer_list<Part> parts) {
 }
 
 #ifndef ACLNN_MUTANTS
-void note_refusal(const std::source_location&) {}
+void note_refusal(const std::source_location&, const std::string&) {}
 #endif
 
 void refuse(std::initializer_list<Part> parts, std::source_location location) {
-  note_refusal(location);
-  throw Refusal(text_of(parts));
+  std::string text = text_of(parts);
+  note_refusal(location, text);
+  throw Refusal(std::move(text));
 }
 
 }  // namespace aclnn_host

@@ -64,7 +64,7 @@ class Part {
 std::string text_of(std::initializer_list<Part> parts);
 // Called by refuse() with the source location of the check. In releases, it does nothing. A test
 // build records which checks refused (tests/mutants).
-void note_refusal(const std::source_location& location);
+void note_refusal(const std::source_location& location, const std::string& text);
 [[noreturn, gnu::cold]] void refuse(
     std::initializer_list<Part> parts,
     std::source_location location = std::source_location::current());

@@ -126,66 +126,109 @@ const at::Tensor& given(const char* name, const std::optional<at::Tensor>& tenso
   return *tensor;
 }
 
+// The results of experts that compute without weights, in place of those of expandedX.
+struct RangesOfExperts {
+  ExpertRange zero, copy, constant;
+
+  bool are_empty() const { return zero.is_empty() && copy.is_empty() && constant.is_empty(); }
+};
+// `row` is the struct of a version.
+template <class Version>
+RangesOfExperts ranges_of(const Version& row) {
+  const RangesOfExperts ranges{range_of("zeroExpertRange", row.zeroExpertRange),
+                               range_of("copyExpertRange", row.copyExpertRange),
+                               range_of("constantExpertRange", row.constantExpertRange)};
+  expect_apart(ranges.zero, ranges.copy);
+  expect_apart(ranges.zero, ranges.constant);
+  expect_apart(ranges.copy, ranges.constant);
+  return ranges;
+}
+
+// alpha1 times each token plus alpha2 times v, for the expert in the range that is nearest to each
+// of the given ones: (tokens, rows of a token, hidden).
+template <class Version>
+at::Tensor constant_results(const Version& row, const ExpertRange& range, const at::Tensor& experts,
+                            const at::Tensor& tokens) {
+  const int64_t kinds = range.last - range.first;
+  const at::Tensor kind = (experts - range.first).clamp(0, kinds - 1).flatten();
+  const auto of_kind = [&](const char* name, const std::optional<at::Tensor>& rows) {
+    return wide(given(name, rows, row.expandedX, {kinds, tokens.size(-1)}))
+        .index_select(0, kind)
+        .unflatten(0, experts.sizes());
+  };
+  return of_kind("alpha1Optional", row.alpha1Optional) * tokens +
+         of_kind("alpha2Optional", row.alpha2Optional) * of_kind("vOptional", row.vOptional);
+}
+
+// Replaces the results of experts in the ranges, and marks those that count.
+template <class Version>
+void replace_results(const Version& row, const RangesOfExperts& ranges, at::Tensor& results,
+                     at::Tensor& skipped) {
+  EXPECT(row.expertIdxOptional,
+         "expertIdxOptional is null, expected a tensor as there is a range of experts");
+  expect_shape("expertIdxOptional", *row.expertIdxOptional, results.sizes().slice(0, 2));
+  const at::Tensor experts = row.expertIdxOptional->to(at::kLong);
+  const auto instead = [&](const ExpertRange& range, const at::Tensor& others) {
+    const at::Tensor is_in = range.holds(experts);
+    results = at::where(is_in.unsqueeze(-1), others, results);
+    skipped = skipped & is_in.logical_not();
+  };
+  if (!ranges.zero.is_empty()) skipped = skipped | ranges.zero.holds(experts);
+  if (ranges.copy.is_empty() && ranges.constant.is_empty()) return;
+  const at::Tensor tokens =
+      wide(given("xOptional", row.xOptional, row.expandedX, row.out->sizes())).unsqueeze(1);
+  if (!ranges.copy.is_empty()) instead(ranges.copy, tokens);
+  if (!ranges.constant.is_empty()) {
+    instead(ranges.constant, constant_results(row, ranges.constant, experts, tokens));
+  }
+}
+
+// Each token has k rows.
+template <class Version>
+void finalize_with_ranges(Version& row, int64_t k) {
+  expect_range("dropPadMode", row.dropPadMode, 0, 3);
+  expect_dims("out", row.out, 2);
+  const int64_t tokens = row.out->size(0);
+  const int64_t count = rows_per_token("expandedRowIdx", row.expandedRowIdx.numel(), tokens);
+  EXPECT(k == count || (row.scalesOptional && k <= 1), "k is ", k, ", expected ", count,
+         ", the rows of each token");
+  EXPECT(row.x1Optional || !row.x2Optional, "x2Optional is given and x1Optional is null");
+  const RangesOfExperts ranges = ranges_of(row);
+  at::Tensor results = rows_of_tokens(row.expandedX, row.expandedRowIdx, row.dropPadMode, tokens);
+  at::Tensor skipped = positions_of(row.expandedRowIdx, row.dropPadMode, tokens) < 0;
+  if (!ranges.are_empty()) replace_results(row, ranges, results, skipped);
+  results = with_bias(results, {"biasOptional", row.biasOptional},
+                      {"expertIdxOptional", row.expertIdxOptional});
+  const at::Tensor sum = scaled_sum(results.masked_fill(skipped.unsqueeze(-1), 0),
+                                    {"scalesOptional", row.scalesOptional});
+  row.out = plus(plus(sum, "x1Optional", row.x1Optional), "x2Optional", row.x2Optional);
+}
+
 }  // namespace
 
 // Three ranges of experts do not appear in expandedX: their results are 0, the token, and alpha1
-// times the token plus alpha2 times v.
-ACLNN(MoeFinalizeRoutingV4, (Floating<In>, expandedX), (IndexIn, expandedRowIdx),
-      (Optional<In>, x1Optional), (Optional<In>, x2Optional), (Optional<In>, biasOptional),
-      (Optional<In>, scalesOptional), (Optional<In>, expertIdxOptional), (Optional<In>, xOptional),
-      (Optional<In>, alpha1Optional), (Optional<In>, alpha2Optional), (Optional<In>, vOptional),
-      (int64_t, dropPadMode), (Optional<Ints>, zeroExpertRange), (Optional<Ints>, copyExpertRange),
-      (Optional<Ints>, constantExpertRange), (int64_t, k), (SameDtype<Out>, out, "expandedX")) {
-  expect_range("dropPadMode", dropPadMode, 0, 3);
-  expect_dims("out", out, 2);
-  const int64_t tokens = out->size(0), hidden = out->size(1);
-  const int64_t count = rows_per_token("expandedRowIdx", expandedRowIdx.numel(), tokens);
-  EXPECT(k == count || (scalesOptional && k <= 1), "k is ", k.value(), ", expected ", count,
-         ", the rows of each token");
-  EXPECT(x1Optional || !x2Optional, "x2Optional is given and x1Optional is null");
-  const ExpertRange zero = range_of("zeroExpertRange", zeroExpertRange);
-  const ExpertRange copy = range_of("copyExpertRange", copyExpertRange);
-  const ExpertRange constant = range_of("constantExpertRange", constantExpertRange);
-  expect_apart(zero, copy);
-  expect_apart(zero, constant);
-  expect_apart(copy, constant);
-  at::Tensor results = rows_of_tokens(expandedX, expandedRowIdx, dropPadMode, tokens);
-  at::Tensor skipped = positions_of(expandedRowIdx, dropPadMode, tokens) < 0;
-  if (!zero.is_empty() || !copy.is_empty() || !constant.is_empty()) {
-    EXPECT(expertIdxOptional,
-           "expertIdxOptional is null, expected a tensor as there is a range of experts");
-    expect_shape("expertIdxOptional", *expertIdxOptional, {tokens, count});
-    const at::Tensor experts = expertIdxOptional->to(at::kLong);
-    const auto instead = [&](const ExpertRange& range, const at::Tensor& others) {
-      const at::Tensor is_in = range.holds(experts);
-      results = at::where(is_in.unsqueeze(-1), others, results);
-      skipped = skipped & is_in.logical_not();
-    };
-    if (!zero.is_empty()) skipped = skipped | zero.holds(experts);
-    at::Tensor itself;
-    if (!copy.is_empty() || !constant.is_empty()) {
-      itself = wide(given("xOptional", xOptional, expandedX, {tokens, hidden})).unsqueeze(1);
-    }
-    if (!copy.is_empty()) instead(copy, itself);
-    if (!constant.is_empty()) {
-      const int64_t kinds = constant.last - constant.first;
-      const at::Tensor kind = (experts - constant.first).clamp(0, kinds - 1).flatten();
-      const auto of_kind = [&](const char* name, const std::optional<at::Tensor>& rows) {
-        return wide(given(name, rows, expandedX, {kinds, hidden}))
-            .index_select(0, kind)
-            .unflatten(0, {tokens, count});
-      };
-      instead(constant,
-              of_kind("alpha1Optional", alpha1Optional) * itself +
-                  of_kind("alpha2Optional", alpha2Optional) * of_kind("vOptional", vOptional));
-    }
-  }
-  results =
-      with_bias(results, {"biasOptional", biasOptional}, {"expertIdxOptional", expertIdxOptional});
-  const at::Tensor sum =
-      scaled_sum(results.masked_fill(skipped.unsqueeze(-1), 0), {"scalesOptional", scalesOptional});
-  out = plus(plus(sum, "x1Optional", x1Optional), "x2Optional", x2Optional);
+// times the token plus alpha2 times v. Without scales, a token has one row.
+ACLNN_STRUCT(MoeFinalizeRoutingV3, (Floating<In>, expandedX), (IndexIn, expandedRowIdx),
+             (Optional<In>, x1Optional), (Optional<In>, x2Optional), (Optional<In>, biasOptional),
+             (Optional<In>, scalesOptional), (Optional<In>, expertIdxOptional),
+             (Optional<In>, xOptional), (Optional<In>, alpha1Optional),
+             (Optional<In>, alpha2Optional), (Optional<In>, vOptional), (int64_t, dropPadMode),
+             (Optional<Ints>, zeroExpertRange), (Optional<Ints>, copyExpertRange),
+             (Optional<Ints>, constantExpertRange), (SameDtype<Out>, out, "expandedX")) {
+  finalize_with_ranges(*this, /*k=*/1);
 }
+// V4 says how many rows a token has.
+ACLNN_STRUCT(MoeFinalizeRoutingV4, (Floating<In>, expandedX), (IndexIn, expandedRowIdx),
+             (Optional<In>, x1Optional), (Optional<In>, x2Optional), (Optional<In>, biasOptional),
+             (Optional<In>, scalesOptional), (Optional<In>, expertIdxOptional),
+             (Optional<In>, xOptional), (Optional<In>, alpha1Optional),
+             (Optional<In>, alpha2Optional), (Optional<In>, vOptional), (int64_t, dropPadMode),
+             (Optional<Ints>, zeroExpertRange), (Optional<Ints>, copyExpertRange),
+             (Optional<Ints>, constantExpertRange), (int64_t, k),
+             (SameDtype<Out>, out, "expandedX")) {
+  finalize_with_ranges(*this, k);
+}
+
 ACLNN(MoeFinalizeRoutingV2Grad, (Floating<In>, gradY), (IndexIn, expandedRowIdx),
       (Optional<In>, expandedXOptional), (Optional<In>, scalesOptional),
       (Optional<In>, expertIdxOptional), (Optional<In>, biasOptional), (int64_t, dropPadMode),

@@ -1,4 +1,4 @@
-"""aclnnMoeFinalizeRouting.md, its V2, V4 and V2Grad (ops-transformer). A row that was dropped adds nothing to a sum."""
+"""aclnnMoeFinalizeRouting.md, its V2, V3, V4 and V2Grad (ops-transformer). A dropped row adds nothing to a sum."""
 
 from __future__ import annotations
 
@@ -103,6 +103,26 @@ def moe_finalize_routing_v4(
     if zero:
         results.counts &= (experts < zero[0]) | (experts >= zero[1])
     return results.total(bias, experts, scales, [x1, x2])
+
+
+# Without scales, a token has one expert.
+@formula(
+    "aclnnMoeFinalizeRoutingV3",
+    calls=[
+        "aclnnMoeFinalizeRoutingV3 expandedX=FLOAT[4,2,3] expandedRowIdx=INT32[5]:7,-1,1,0,4 x1Optional=FLOAT[5,3] "
+        "x2Optional=null biasOptional=FLOAT[4,3] scalesOptional=null expertIdxOptional=INT32[5,1]:3,1,0,1,2 "
+        "xOptional=null alpha1Optional=null alpha2Optional=null vOptional=null dropPadMode=3 zeroExpertRange=null "
+        "copyExpertRange=null constantExpertRange=null out=FLOAT[5,3]",
+        # Rows in the order of experts; one range is null, and one is empty.
+        "aclnnMoeFinalizeRoutingV3 expandedX=BFLOAT16[8,3] expandedRowIdx=INT32[8]:6,3,1,2,0,7,5,4 "
+        "x1Optional=BFLOAT16[4,3] x2Optional=BFLOAT16[4,3] biasOptional=null scalesOptional=FLOAT[4,2] "
+        "expertIdxOptional=INT32[4,2]:0,5,3,2,4,1,6,5 xOptional=BFLOAT16[4,3] alpha1Optional=BFLOAT16[2,3] "
+        "alpha2Optional=BFLOAT16[2,3] vOptional=BFLOAT16[2,3] dropPadMode=0 zeroExpertRange=null copyExpertRange=[] "
+        "constantExpertRange=[4,6] out=BFLOAT16[4,3]",
+    ],
+)
+def moe_finalize_routing_v3(*arguments):
+    return moe_finalize_routing_v4(*arguments, 1)
 
 
 # In the gradient of its scale, a row that was dropped is zeros plus the bias, as in the kernels.

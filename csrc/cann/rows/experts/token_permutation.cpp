@@ -4,6 +4,8 @@
 #include <array>
 
 #include "cann/rows/experts/experts.h"
+#include "cann/rows/quantized/mx_blocks.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::experts_token_permutation_rows {
@@ -45,6 +47,32 @@ void permute(Row& row) {
   const int64_t rows = rows_left(row.numOutTokens, row.indices.numel());
   row.permuteTokensOut = tokens_of(row.tokens, sorted.order.narrow(0, 0, rows), count);
   row.sortedIndicesOut = sorted.positions;
+}
+
+// The types of a quantMode of aclnnMoeTokenPermuteV2.
+aclDataType type_of_mode(int64_t mode) {
+  switch (mode) {
+    case 2: return ACL_FLOAT8_E5M2;
+    case 3: return ACL_FLOAT8_E4M3FN;
+    default: return ACL_FLOAT4_E2M1;
+  }
+}
+
+// Quantises rows in blocks of 32. Only the scales of FLOAT4 have a dimension of pairs.
+void quantize_permuted(const at::Tensor& x, int64_t mode, StoredOutput& y, StoredOutput& scale) {
+  const aclDataType dtype = type_of_mode(mode);
+  expect_mx_source("tokens", x, /*may_be_float=*/false, 2, 2);
+  expect_type(y, {dtype}, " as quantMode tells");
+  expect_shape(y.name(), y, x.sizes());
+  expect_even_for_float4("tokens", x, dtype);
+  std::vector<int64_t> shape = mx_scale_shape(x, 1, kMxBlock);
+  if (dtype != ACL_FLOAT4_E2M1) shape = {shape[0], 2 * shape[1]};
+  expect_mx_scale(scale.name(), scale, scale.dtype(), shape);
+  if (!y.is_written() || x.numel() == 0) return;
+  const MxRule rule{.dtype = dtype, .rounding = "rint", .algorithm = 0, .largest = 0};
+  const MxValues values = mx_values(x, 1, kMxBlock, rule);
+  y = values.elements;
+  scale = values.scales.view(shape);
 }
 
 // The kernels skip positions after the last row, and with a range all positions outside it. Without
@@ -140,6 +168,33 @@ ACLNN_STRUCT(MoeTokenPermute, (In, tokens), (IndexIn, indices), (int64_t, numOut
              (bool, paddedMode), (SameDtype<Out>, permuteTokensOut, "tokens"),
              (Out, sortedIndicesOut)) {
   permute(*this);
+}
+// Behaviour of MoeTokenPermuteV2: It quantises as on Ascend 950; other products ignore quantMode. A
+// result in FLOAT4_E2M1 has the shape [M, H] that the operator checks. The document has [M, H / 2],
+// which counts bytes.
+ACLNN(MoeTokenPermuteV2, (In, tokens), (IndexIn, indices), (int64_t, numOutTokens),
+      (bool, paddedMode), (int64_t, quantMode), (Stored<Out>, permuteTokensOut),
+      (Out, sortedIndicesOut), (Stored<Out>, expandedScaleOut)) {
+  const int64_t count = expect_permutable(tokens, indices, paddedMode);
+  expect_one_of("quantMode", quantMode, {-1, 2, 3, 9});
+  expect_dtype("tokens", tokens, {at::kHalf, at::kBFloat16, at::kFloat, at::kChar});
+  expect_dtype("sortedIndicesOut", sortedIndicesOut, at::kInt);
+  constexpr int64_t kMostOfInt8 = 10240;
+  EXPECT(tokens.scalar_type() != at::kChar ||
+             (indices.numel() <= kMostOfInt8 && numOutTokens <= kMostOfInt8),
+         "indices has ", indices.numel(), " elements and numOutTokens is ", numOutTokens.value(),
+         ", expected at most ", kMostOfInt8, " as tokens is INT8");
+  const Sorted sorted(indices);
+  const int64_t rows = rows_left(numOutTokens, indices.numel());
+  const at::Tensor permuted = tokens_of(tokens, sorted.order.narrow(0, 0, rows), count);
+  if (quantMode == -1) {
+    expect_type(permuteTokensOut, {acl_type(tokens.scalar_type())}, " as tokens has");
+    expect_type(expandedScaleOut, {ACL_FLOAT}, " as quantMode is -1");
+    permuteTokensOut = permuted;
+  } else {
+    quantize_permuted(permuted, quantMode, permuteTokensOut, expandedScaleOut);
+  }
+  sortedIndicesOut = sorted.positions;
 }
 // Without a range this is aclnnMoeTokenPermute.
 // Behaviour of MoeToken*WithEp*: Positions are relative to the start of rangeOptional, as in the

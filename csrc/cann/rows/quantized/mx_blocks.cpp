@@ -134,11 +134,8 @@ void expect_mx_scale(const char* name, const at::Tensor& scale, aclDataType dtyp
   expect_shape(name, scale, shape);
 }
 
-void quantize_mx(const at::Tensor& x, int64_t axis, int64_t block_size, const MxRule& rule,
-                 StoredOutput& y, StoredOutput& scale) {
+MxValues mx_values(const at::Tensor& x, int64_t axis, int64_t block_size, const MxRule& rule) {
   const std::vector<int64_t> shape = mx_scale_shape(x, axis, block_size);
-  expect_mx_scale(scale.name(), scale, scale.dtype(), shape);
-  if (!y.is_written() || x.numel() == 0) return;
   const at::Tensor source = x.to(at::kFloat).contiguous();
   const at::Tensor elements = at::empty_like(source);
   // The scale that pads to an even number is 0 in memory, which stands for 2 to the power of -127.
@@ -162,8 +159,17 @@ void quantize_mx(const at::Tensor& x, int64_t axis, int64_t block_size, const Mx
       }
     }
   }
-  y = elements;
-  scale = scales;
+  return {elements, scales};
+}
+
+void quantize_mx(const at::Tensor& x, int64_t axis, int64_t block_size, const MxRule& rule,
+                 StoredOutput& y, StoredOutput& scale) {
+  const std::vector<int64_t> shape = mx_scale_shape(x, axis, block_size);
+  expect_mx_scale(scale.name(), scale, scale.dtype(), shape);
+  if (!y.is_written() || x.numel() == 0) return;
+  const MxValues values = mx_values(x, axis, block_size, rule);
+  y = values.elements;
+  scale = values.scales;
 }
 
 std::vector<int64_t> mx_group_scale_shape(const at::Tensor& x, int64_t groups) {

@@ -42,6 +42,12 @@ std::vector<int64_t> mx_scale_shape(const at::Tensor& x, int64_t axis, int64_t b
 void expect_mx_scale(const char* name, const at::Tensor& scale, aclDataType dtype,
                      at::IntArrayRef shape);
 
+// x in blocks along a dimension: the quantised elements, and the scales in the shape of
+// mx_scale_shape(), both in FLOAT.
+struct MxValues {
+  at::Tensor elements, scales;
+};
+MxValues mx_values(const at::Tensor& x, int64_t axis, int64_t block_size, const MxRule& rule);
 // Quantises x in blocks along a dimension. The scales' shapes have been checked.
 void quantize_mx(const at::Tensor& x, int64_t axis, int64_t block_size, const MxRule& rule,
                  StoredOutput& y, StoredOutput& scale);

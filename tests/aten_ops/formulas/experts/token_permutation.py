@@ -3,9 +3,12 @@ from __future__ import annotations
 import numpy as np
 
 from tests.aten_ops.formula_helpers.experts import rows_at, rows_to, sorted_pairs
+from tests.aten_ops.formula_helpers.mx import mx, numbers
+from tests.aten_ops.formula_helpers.types import unwritten
 from tests.aten_ops.formulas import formula
+from tests.aten_ops.sweep import dtype_of
 
-# ops-transformer: aclnnMoeTokenPermute.md and the documents of the other functions.
+# ops-transformer: aclnnMoeTokenPermute.md, aclnnMoeTokenPermuteV2.md and the documents of the other functions.
 EIGHT = "sortedIndices=INT32[8]:4,0,2,5,1,6,7,3"
 SIX = "sortedIndices=INT32[6]:2,0,4,1,5,3"
 PLAIN = "paddedMode=false"
@@ -44,6 +47,33 @@ def moe_token_permute(tokens, indices, number, padded):
     order, positions = sorted_pairs(indices)
     count = indices.shape[1] if indices.ndim == 2 else 1
     return tokens[order[: number or None] // count], positions
+
+
+# The scales are those of OCP, as in ops-nn: aclnnDynamicMxQuantV3.md; FLOAT8 has no dimension of pairs.
+@formula(
+    "aclnnMoeTokenPermuteV2",
+    calls=[
+        f"aclnnMoeTokenPermuteV2 tokens=INT8[3,2]:1,-2,3 indices=INT64[3]:7,5,6 numOutTokens=2 {PLAIN} quantMode=-1 "
+        "permuteTokensOut=INT8[2,2] sortedIndicesOut=INT32[3] expandedScaleOut=FLOAT[0]",
+        *(
+            f"aclnnMoeTokenPermuteV2 tokens={dtype}[3,70]:{numbers(seed=mode)} indices=INT32[3,2]:2,0,1,2,0,1 "
+            f"numOutTokens={number} {PLAIN} quantMode={mode} permuteTokensOut={result}[{rows},70] "
+            f"sortedIndicesOut=INT32[6] expandedScaleOut=FLOAT8_E8M0[{rows},{scales}]"
+            for mode, dtype, result, number, rows, scales in (
+                (2, "FLOAT16", "FLOAT8_E5M2", 0, 6, "4"),
+                (3, "BFLOAT16", "FLOAT8_E4M3FN", 5, 5, "4"),
+                (9, "FLOAT16", "FLOAT4_E2M1", -2, 4, "2,2"),
+            )
+        ),
+    ],
+)
+def moe_token_permute_v2(tokens, indices, number, padded, mode, outputs):
+    rows, positions = moe_token_permute(tokens, indices, number, padded)
+    scale = outputs["expandedScaleOut"]
+    if mode == -1:
+        return rows, positions, unwritten(scale)
+    y, pairs = mx(rows, 1, dtype_of(outputs["permuteTokensOut"]))
+    return y, positions, pairs.reshape(scale.shape)
 
 
 # Without a range, this is aclnnMoeTokenPermute.

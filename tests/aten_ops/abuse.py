@@ -215,9 +215,9 @@ def _changes(kind: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, bool):
         yield "the other", not value
     elif isinstance(value, int):
-        bits = {"int8_t": 7, "int32_t": 31, "aclDataType": 31, "uint64_t": 64, "int": 31}.get(kind, 63)
+        bits = {"int8_t": 7, "int32_t": 31, "aclDataType": 31, "uint32_t": 32, "uint64_t": 64, "int": 31}.get(kind, 63)
         for number in INTEGERS:
-            if -(2**bits) <= number < 2**bits and (number >= 0 or kind != "uint64_t"):
+            if -(2**bits) <= number < 2**bits and (number >= 0 or not kind.startswith("uint")):
                 yield f"{number}", number
     elif isinstance(value, float):
         yield from ((f"{number}", number) for number in REALS)

@@ -121,6 +121,7 @@ _CTYPES = {
     "int8_t": ctypes.c_int8,
     "int32_t": ctypes.c_int32,
     "int64_t": ctypes.c_int64,
+    "uint32_t": ctypes.c_uint32,
     "uint64_t": ctypes.c_uint64,
     "float": ctypes.c_float,
     "double": ctypes.c_double,

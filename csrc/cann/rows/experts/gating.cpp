@@ -8,10 +8,10 @@ namespace aclnn_host::experts_gating_rows {
 
 namespace {
 
-// Flags of the experts that may be selected: all experts of the best groups.
-at::Tensor best_groups(const at::Tensor& grouped, int64_t count, bool by_two) {
-  const at::Tensor scores =
-      by_two ? std::get<0>(at::topk(grouped, 2, -1)).sum(-1) : grouped.amax(-1);
+// Flags of the experts that may be selected: all experts of the groups whose best members have the
+// highest sums.
+at::Tensor best_groups(const at::Tensor& grouped, int64_t count, int64_t members) {
+  const at::Tensor scores = std::get<0>(at::topk(grouped, members, -1)).sum(-1);
   const at::Tensor ranks =
       at::argsort(at::argsort(scores, /*stable=*/true, -1, /*descending=*/true),
                   /*stable=*/true, -1, false);
@@ -84,7 +84,7 @@ at::Tensor best_experts(const at::Tensor& scores, const at::Tensor& x,
   const at::Tensor grouped = ranked.unflatten(-1, {gating.groups, members});
   const at::Tensor chosen =
       grouped
-          .masked_fill(~best_groups(grouped, gating.chosen_groups, gating.group_mode == 1),
+          .masked_fill(~best_groups(grouped, gating.chosen_groups, gating.group_mode == 1 ? 2 : 1),
                        -std::numeric_limits<double>::infinity())
           .flatten(-2);
   return best(chosen, gating.k);
@@ -242,6 +242,70 @@ ACLNN(MoeGatingTopKSoftmaxV2, (Floating<In>, x), (Optional<In>, finishedOptional
          "softmaxResultOutOptional is null, expected a tensor as outputSoftmaxResultFlag is true");
   expect_dtype("softmaxResultOutOptional", *softmaxResultOutOptional, at::kFloat);
   softmaxResultOutOptional = scores;
+}
+
+namespace {
+
+// Checks the arguments of aclnnMoeFusedTopk.
+template <class Row>
+void expect_fused(const Row& row) {
+  expect_dtype("x", row.x, {at::kHalf, at::kBFloat16, at::kFloat});
+  expect_dims("x", row.x, 2);
+  const int64_t tokens = row.x.size(0), experts = row.x.size(1);
+  expect_range("the last dimension of x", experts, 1, 1024);
+  expect_shape("addNum", row.addNum, {experts});
+  expect_range("groupNum", row.groupNum, 1, 256);
+  EXPECT(experts % row.groupNum.value() == 0, "groupNum is ", row.groupNum.value(),
+         ", expected a divisor of the ", experts, " experts");
+  expect_range("groupTopk", row.groupTopk, 1, row.groupNum);
+  expect_range("topN", row.topN, 1, experts / row.groupNum.value());
+  expect_range("topK", row.topK, 1, experts);
+  expect_one_of("activateType", row.activateType, {0});
+  expect_float(row.y, {tokens, row.topK.value()});
+  expect_dtype("indices", row.indices, at::kInt);
+  if (!row.enableExpertMapping) return;
+  require_given(row.mappingNum && row.mappingTable, row.mappingNum ? "mappingTable" : "mappingNum",
+                " is null, expected a tensor as enableExpertMapping is true");
+  expect_tensor("mappingNum", *row.mappingNum, at::kInt, {experts});
+  expect_dtype("mappingTable", *row.mappingTable, at::kInt);
+  expect_dims("mappingTable", *row.mappingTable, 2);
+  const int64_t columns = row.mappingTable->size(1);
+  expect_range("the last dimension of mappingTable", columns, 1, 128);
+  expect_shape("mappingTable", *row.mappingTable, {experts, columns});
+}
+
+// The number that stands for each chosen expert in its row of the table, of which the first
+// `counts` columns are used: tokens take turns.
+at::Tensor mapped(const at::Tensor& experts, const at::Tensor& counts, const at::Tensor& table) {
+  const int64_t columns = table.size(1);
+  check_bounds("mappingNum", counts, columns + 1);
+  const at::Tensor used = counts.to(at::kLong).clamp_min(1).index_select(0, experts.flatten());
+  const at::Tensor token = at::arange(experts.size(0), experts.options()).unsqueeze(1);
+  const at::Tensor cell = experts * columns + token.remainder(used.view_as(experts));
+  return table.flatten().index_select(0, cell.flatten()).view_as(experts);
+}
+
+}  // namespace
+
+// Behaviour of MoeFusedTopk: The scores of experts in groups that are not selected count as 0, as
+// in the kernel: such experts are chosen before those with negative scores, and where topK is more
+// than the selected groups have. With enableExpertMapping, token t gets column t % mappingNum of
+// the table.
+ACLNN_STRUCT(MoeFusedTopk, (In, x), (SameDtype<In>, addNum, "x"), (Optional<In>, mappingNum),
+             (Optional<In>, mappingTable), (uint32_t, groupNum), (uint32_t, groupTopk),
+             (uint32_t, topN), (uint32_t, topK), (uint32_t, activateType), (bool, isNorm),
+             (float, scale), (bool, enableExpertMapping), (Out, y), (Out, indices)) {
+  expect_fused(*this);
+  const at::Tensor scores = at::sigmoid(wide(x));
+  const at::Tensor ranked = scores + wide(addNum);
+  const at::Tensor grouped = ranked.unflatten(1, {groupNum.value(), x.size(1) / groupNum.value()});
+  const at::Tensor excluded = best_groups(grouped, groupTopk, topN).logical_not();
+  const at::Tensor experts = best(grouped.masked_fill(excluded, 0).flatten(1), topK);
+  const at::Tensor chosen = scores.gather(1, experts);
+  const at::Tensor numbers =
+      enableExpertMapping ? mapped(experts, *mappingNum, *mappingTable) : experts;
+  y = isNorm ? chosen / chosen.sum(1, /*keepdim=*/true) * scale.value() : chosen;
+  indices = numbers;
 }
 
 }  // namespace aclnn_host::experts_gating_rows

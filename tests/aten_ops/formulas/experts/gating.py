@@ -16,12 +16,12 @@ def largest(values, count):
     return np.argsort(-values, axis=-1, kind="stable")[..., :count]
 
 
-def in_best_groups(values, groups, count, mode):
-    """The elements in the groups with the highest scores, the maximum (0) or the sum of two elements; others -inf."""
+def in_best_groups(values, groups, count, members, otherwise=-np.inf):
+    """The elements in the groups whose largest members have the highest sums; others are replaced."""
     grouped = np.sort(values.reshape(*values.shape[:-1], groups, values.shape[-1] // groups))
-    best = largest(grouped[..., -1] if mode == 0 else grouped[..., -2:].sum(-1), count)
+    best = largest(grouped[..., -members:].sum(-1), count)
     is_best = (best[..., None] == np.arange(groups)).any(-2)
-    return np.where(is_best.repeat(values.shape[-1] // groups, -1), values, -np.inf)
+    return np.where(is_best.repeat(values.shape[-1] // groups, -1), values, otherwise)
 
 
 def scores_of(x, norm):
@@ -33,7 +33,7 @@ def scores_of(x, norm):
 def gated(x, bias, table_rows, k, group_count, groups, mode, renorm, norm, has_scores, factor, eps):
     scores = scores_of(x, norm)
     ranked = scores if bias is None else scores + bias
-    experts = largest(in_best_groups(ranked, groups, group_count, mode), k) if table_rows is None else table_rows
+    experts = largest(in_best_groups(ranked, groups, group_count, mode + 1), k) if table_rows is None else table_rows
     chosen = np.take_along_axis(scores, experts, -1)
     if norm != 0 or renorm == 1:
         chosen = chosen / (chosen.sum(-1, keepdims=True) + eps)
@@ -158,3 +158,45 @@ def moe_gating_top_k_softmax_v2(x, finished, k, renorm, has_scores):
     chosen = np.take_along_axis(scores, experts, -1)
     outputs = [softmax(chosen) if renorm == 1 else chosen, unless_finished(experts, finished, x.shape[-1])]
     return [*outputs, scores] if has_scores and renorm == 0 else outputs
+
+
+def fused_call(x, added, attributes, is_norm, mapping="mappingNum=null mappingTable=null", k=3, is_mapped="false"):
+    """A call; the attributes are groupNum, groupTopk and topN."""
+    names = ("groupNum", "groupTopk", "topN")
+    given = " ".join(f"{name}={value}" for name, value in zip(names, attributes, strict=True))
+    tokens = x.partition("[")[2].partition(",")[0]
+    return (
+        f"aclnnMoeFusedTopk x={x} addNum={added} {mapping} {given} topK={k} activateType=0 isNorm={is_norm} scale=2.5 "
+        f"enableExpertMapping={is_mapped} y=FLOAT[{tokens},{k}] indices=INT32[{tokens},{k}]"
+    )
+
+
+# ops-transformer: aclnnMoeFusedTopk.md; other groups count as 0, as in its golden code. Token t takes number t of those
+# in an expert's row of the table, in turn.
+@formula(
+    "aclnnMoeFusedTopk",
+    calls=[
+        fused_call(f"FLOAT[2,12]{X}", f"FLOAT[12]{BIAS}", (4, 2, 2), "true"),
+        fused_call(f"BFLOAT16[3,12]{X}", f"BFLOAT16[12]{BIAS}", (3, 1, 4), "false"),
+        # More experts than the chosen group has; scores below those of the other groups.
+        fused_call(f"FLOAT16[2,6]{X}", "FLOAT16[6]:-0.75,-2,-0.875,-1.5,0.25,-0.625", (3, 2, 1), "true", k=6),
+        fused_call(
+            f"FLOAT[5,6]{X}",
+            f"FLOAT[6]{BIAS}",
+            (2, 1, 1),
+            "true",
+            "mappingNum=INT32[6]:2,0,3,1,2,3 mappingTable=INT32[6,3]:7,1,9,4,8,2,-1,6,5,3,0,11,10",
+            is_mapped="true",
+        ),
+    ],
+)
+def moe_fused_topk(x, added, counts, table, groups, group_count, members, k, activation, is_norm, scale, is_mapped):
+    scores = sigmoid(x)
+    experts = largest(in_best_groups(scores + added, groups, group_count, members, 0), k)
+    y = np.take_along_axis(scores, experts, -1)
+    if is_norm:
+        y = y / y.sum(-1, keepdims=True) * scale
+    if is_mapped:
+        turns = np.arange(len(x))[:, None] % np.maximum(counts[experts], 1)
+        experts = table[experts, turns]
+    return y, experts

@@ -157,7 +157,7 @@ KEEPING = {
     *("AddLayerNormQuant", "AddLayerNormQuantV2", "AddRmsNormDynamicQuant", "AddRmsNormDynamicQuantV2"),
     *("AddRmsNormQuant", "AddRmsNormQuantV2", "DequantSwigluQuant", "DequantSwigluQuantV2", "GroupedMatmulSwigluQuant"),
     *("GroupedMatmulSwigluQuantWeightNZ", "LayerNormQuant", "MoeInitRoutingQuantV2", "SwiGluQuant", "SwigluGroupQuant"),
-    *("TopKTopPSample", "TopKTopPSampleV2"),
+    *("MoeTokenPermuteV2", "TopKTopPSample", "TopKTopPSampleV2"),
 }
 
 

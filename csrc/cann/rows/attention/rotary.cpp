@@ -1,6 +1,6 @@
 // Rotary position embeddings: rotate pairs of elements of the last dimension by an angle.
 
-#include "cann/rows/attention/heads.h"
+#include "cann/rows/attention/turns.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::attention_rotary_rows {
@@ -22,13 +22,6 @@ Mode mode_of(const std::string& name) {
   return kHalf;
 }
 
-at::Tensor every_second(const at::Tensor& x, int64_t first) {
-  return x.slice(-1, first, std::nullopt, 2);
-}
-at::Tensor interleaved(const at::Tensor& even, const at::Tensor& odd) {
-  return at::stack({even, odd}, -1).flatten(-2);
-}
-
 // Reorders the elements as in the result; the order changes only in interleave-half.
 at::Tensor arranged(const at::Tensor& x, Mode mode) {
   return mode == kInterleaveHalf ? at::cat({every_second(x, 0), every_second(x, 1)}, -1) : x;
@@ -39,15 +32,11 @@ at::Tensor restored(const at::Tensor& x, Mode mode) {
   const auto halves = x.chunk(2, -1);
   return interleaved(halves[0], halves[1]);
 }
-// Maps each pair (a, b) of arranged elements to (-b, a). Applied twice it is a negation, so its
-// transpose is its negation.
+// Maps each pair (a, b) of arranged elements to (-b, a).
 at::Tensor quarter_turn(const at::Tensor& x, Mode mode) {
-  if (mode == kInterleave) return interleaved(-every_second(x, 1), every_second(x, 0));
-  if (mode == kQuarter) {
-    return quarter_turn(x.unflatten(-1, {2, x.size(-1) / 2}), kHalf).flatten(-2);
-  }
-  const auto halves = x.chunk(2, -1);
-  return at::cat({-halves[1], halves[0]}, -1);
+  if (mode == kInterleave) return turned_neighbours(x);
+  if (mode == kQuarter) return turned_halves(x.unflatten(-1, {2, x.size(-1) / 2})).flatten(-2);
+  return turned_halves(x);
 }
 
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, Mode mode) {
@@ -113,6 +102,45 @@ void embed(Output& query, Output& key, const at::Tensor& cos, const at::Tensor& 
   const at::Tensor new_key = rotated(key, cos, sin, mode);
   query = new_query;
   key = new_key;
+}
+
+// The part [start, end) of the last dimension, which a partial rotation turns.
+struct Part {
+  int64_t start, end;
+  int64_t size() const { return end - start; }
+};
+Part part_of(at::IntArrayRef slice, int64_t size) {
+  EXPECT(slice.size() == 2, "partialSlice has ", slice.size(), " elements, expected 2");
+  EXPECT(slice[0] >= 0 && slice[0] <= slice[1] && slice[1] <= size, "partialSlice is ", slice,
+         ", expected a start and an end from 0 to ", size);
+  return {slice[0], slice[1]};
+}
+void check_partial(const char* name, const at::Tensor& x, const at::Tensor& cos,
+                   const at::Tensor& sin, const Part& part) {
+  expect_dims("cos", cos, 4);
+  expect_shape("sin", sin, cos.sizes());
+  EXPECT(part.size() % 2 == 0, "partialSlice has ", part.size(),
+         " elements of the last dimension, expected an even number");
+  const auto each = [&](int64_t dim) { return Size::or_one(x.size(dim)); };
+  expect_sizes("cos", cos, {each(0), each(1), each(2), part.size()});
+  expect_elements(name, x);
+}
+void expect_interleave(const char* name, int64_t mode) {
+  EXPECT(mode == kInterleave, name, " is ", mode,
+         ", expected 1 (interleave), the only one supported");
+}
+void expect_partial(const char* name, const at::Tensor& x) {
+  constexpr int64_t kMost = 1024;
+  expect_dtype(name, x, {at::kFloat, at::kHalf, at::kBFloat16});
+  expect_dims(name, x, 4);
+  EXPECT(x.size(3) <= kMost, "the last dimension of ", name, " is ", x.size(3), ", expected up to ",
+         kMost);
+}
+// Writes `turned` in place of the part.
+void replace(Output& x, const Part& part, const at::Tensor& turned) {
+  const at::Tensor all = wide(x).clone();
+  all.narrow(-1, part.start, part.size()).copy_(turned);
+  x = all;
 }
 
 }  // namespace
@@ -190,6 +218,39 @@ ACLNN(InterleaveRope, (Floating<In>, x), (SameDtype<Floating<In>>, cos, "x"),
   expect_dims("cos", cos, 4);
   expect_shape("cos", cos, {x.size(0), 1, cos.size(2) == 1 ? 1 : x.size(2), 64});
   out = rotated(x, cos, sin, kInterleaveHalf);
+}
+
+// Without partialSlice the whole last dimension is turned; an empty part leaves x as it is.
+// Behaviour of InplacePartialRotaryMul*: cos and sin may have the shapes that the document lists
+// for any product.
+ACLNN(InplacePartialRotaryMul, (Floating<InOut>, xRef), (Floating<In>, cos),
+      (SameDtype<Floating<In>>, sin, "cos"), (int64_t, rotary_mode),
+      (Optional<Ints>, partialSlice)) {
+  expect_interleave("rotary_mode", rotary_mode);
+  expect_partial("xRef", xRef);
+  const at::Tensor& x = xRef;
+  EXPECT(x.size(3) % 2 == 0, "the last dimension of xRef is ", x.size(3), ", expected an even one");
+  if (cos.scalar_type() != at::kFloat) expect_dtype("cos", cos, x);
+  const bool is_given = partialSlice && !partialSlice->empty();
+  const Part part = is_given ? part_of(*partialSlice, x.size(3)) : Part{0, x.size(3)};
+  if (part.size() == 0) return;
+  check_partial("xRef", x, cos, sin, part);
+  EXPECT(cos.size(0) == x.size(0) || cos.numel() == cos.size(3), "cos has shape ", cos.sizes(),
+         ", expected ", x.size(0), " as the first size, or 1 in all dimensions but the last");
+  replace(xRef, part, rotated(x.narrow(-1, part.start, part.size()), cos, sin, kInterleave));
+}
+ACLNN(InplacePartialRotaryMulGrad, (Floating<InOut>, dyRef), (Floating<In>, cos),
+      (SameDtype<Floating<In>>, sin, "cos"), (int64_t, rotaryMode),
+      (Optional<Ints>, partialSlice)) {
+  expect_interleave("rotaryMode", rotaryMode);
+  expect_partial("dyRef", dyRef);
+  expect_dtype("cos", cos, {at::kFloat, at::kHalf, at::kBFloat16});
+  const at::Tensor& dy = dyRef;
+  const Part part = partialSlice ? part_of(*partialSlice, dy.size(3)) : Part{0, 0};
+  EXPECT(part.size() > 0, "partialSlice is empty, expected elements of the last dimension");
+  check_partial("dyRef", dy, cos, sin, part);
+  const at::Tensor gradient = wide(dy).narrow(-1, part.start, part.size());
+  replace(dyRef, part, gradient * wide(cos) - quarter_turn(gradient * wide(sin), kInterleave));
 }
 
 }  // namespace aclnn_host::attention_rotary_rows

@@ -112,3 +112,40 @@ def apply_rotary(query, key, cos, sin, _layout, mode="half"):
 )
 def interleave_rope(x, cos, sin):
     return rotary(x, cos, sin, INTERLEAVE_HALF)
+
+
+# ops-transformer: aclnnInplacePartialRotaryMul.md
+@formula(
+    "aclnnInplacePartialRotaryMul",
+    calls=[
+        f"aclnnInplacePartialRotaryMul xRef=FLOAT[2,3,2,8] cos=FLOAT[{angles}] sin=FLOAT[{angles}] rotary_mode=1 "
+        f"partialSlice={part}"
+        for part, angles in (("[2,6]", "2,3,1,4"), ("[1,3]", "1,1,1,2"), ("null", "2,1,2,8"), ("[]", "2,3,2,8"))
+    ]
+    + ["aclnnInplacePartialRotaryMul xRef=FLOAT[1,1,1,4] cos=FLOAT[1] sin=FLOAT[2] rotary_mode=1 partialSlice=[3,3]"],
+)
+def rotary_of_part(x, cos, sin, mode, part):
+    start, end = part or (0, x.shape[-1])
+    if start == end:  # whatever the shapes of cos and sin
+        return x
+    turned = x[..., start:end]
+    straight, turned = _parts(turned, mode)
+    return np.concatenate([x[..., :start], straight * cos + turned * sin, x[..., end:]], -1)
+
+
+# ops-transformer: aclnnInplacePartialRotaryMulGrad.md
+@formula(
+    "aclnnInplacePartialRotaryMulGrad",
+    calls=[
+        f"aclnnInplacePartialRotaryMulGrad dyRef=FLOAT[2,3,2,8] cos={angles} sin={angles} rotaryMode=1 "
+        f"partialSlice={part}"
+        for part, angles in (("[0,8]", "FLOAT16[1,3,2,8]"), ("[3,7]", "FLOAT[1,3,1,4]"), ("[6,8]", "FLOAT[2,1,2,2]"))
+    ],
+)
+def gradient_of_part(gradient, cos, sin, _mode, part):
+    start, end = part
+    even, odd = gradient[..., start:end:2], gradient[..., start + 1 : end : 2]
+    of_even = cos[..., ::2] * even + sin[..., 1::2] * odd
+    of_odd = cos[..., 1::2] * odd - sin[..., ::2] * even
+    turned = np.stack([of_even, of_odd], -1).reshape(*gradient.shape[:-1], end - start)
+    return np.concatenate([gradient[..., :start], turned, gradient[..., end:]], -1)

@@ -1,6 +1,7 @@
 // Manifold-constrained hyper-connections: n parallel residual streams, mixed by a matrix that
 // Sinkhorn's iteration makes doubly stochastic.
 
+#include "cann/rows/hyper_connections/sinkhorn.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::hyper_connections_outputs_rows {
@@ -39,11 +40,6 @@ int64_t rows_of(const char* name, const at::Tensor& matrices) {
   EXPECT((n == 4 || n == 6 || n == 8) && matrices.size(-2) == n, name, " has shape ",
          matrices.sizes(), ", expected square matrices of 4, 6 or 8 rows");
   return n;
-}
-
-// The dimension that a step normalises: columns in odd steps, rows in even ones.
-int64_t dim_of(int64_t step) {
-  return step % 2 == 1 ? -2 : -1;
 }
 
 constexpr int64_t kMostIterations = 100;
@@ -91,21 +87,14 @@ ACLNN(MhcSinkhorn, (In, x), (float, eps), (int64_t, numIters), (Like<Out>, outpu
            sums);
   }
 
-  const c10::Scalar epsilon(eps.value());
-  at::Tensor matrix = at::softmax(x, -1).add(epsilon);
-  std::vector<at::Tensor> norms{matrix}, sums{matrix.sum(-1)};
-  for (int64_t step = 1; step < steps; ++step) {
-    const at::Tensor sum = matrix.sum(dim_of(step), /*keepdim=*/true).add(epsilon);
-    matrix = matrix / sum;
-    if (is_kept) norms.push_back(matrix), sums.push_back(sum.squeeze(dim_of(step)));
-  }
-  output = matrix;
+  const SinkhornSteps kept = sinkhorn_of(x, eps.value(), steps, is_kept);
+  output = kept.norms.back();
   if (!is_kept) return;
-  const auto padded = [&](const std::vector<at::Tensor>& kept, const Output& like) {
-    return at::constant_pad_nd(at::stack(kept), {0, kPadded - n}).reshape(like->sizes());
+  const auto padded = [&](const std::vector<at::Tensor>& of, const Output& like) {
+    return at::constant_pad_nd(at::stack(of), {0, kPadded - n}).reshape(like->sizes());
   };
-  normOut = padded(norms, *normOut);
-  sumOut = padded(sums, *sumOut);
+  normOut = padded(kept.norms, *normOut);
+  sumOut = padded(kept.sums, *sumOut);
 }
 // Behaviour of MhcSinkhornBackward: The first step takes softmax(x) + eps, which was kept, for
 // softmax(x), as in CANN's document and kernel.
@@ -121,15 +110,8 @@ ACLNN(MhcSinkhornBackward, (In, gradY), (SameDtype<In>, norm, "gradY"),
          2 * kMostIterations);
   const at::Tensor norms = norm.reshape({steps, matrices, n, kPadded}).narrow(-1, 0, n);
   const at::Tensor sums = sum.reshape({steps, matrices, kPadded}).narrow(-1, 0, n);
-  at::Tensor gradient = gradY.reshape({matrices, n, n});
-  for (int64_t step = steps - 1; step >= 1; --step) {
-    const int64_t dim = dim_of(step);
-    const at::Tensor along = (gradient * norms.select(0, step)).sum(dim, /*keepdim=*/true);
-    gradient = (gradient - along) / sums.select(0, step).unsqueeze(dim);
-  }
-  const at::Tensor first = norms.select(0, 0);
-  const at::Tensor along = (gradient * first).sum(-1, /*keepdim=*/true);
-  out = (first * (gradient - along)).reshape(gradY.sizes());
+  const at::Tensor gradient = gradY.reshape({matrices, n, n});
+  out = sinkhorn_gradient(gradient, norms, sums).reshape(gradY.sizes());
 }
 
 }  // namespace aclnn_host::hyper_connections_outputs_rows

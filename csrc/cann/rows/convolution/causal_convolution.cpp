@@ -9,12 +9,14 @@ namespace aclnn_host::convolution_causal_convolution_rows {
 
 namespace {
 
-constexpr int64_t kWidth = 3;  // the only published kernel size
+constexpr int64_t kWidth = 3;  // the only published kernel size of most functions
 
 // The sum over k of weight[k] x[i + k] for the first `count` indices i of the first dimension.
 at::Tensor weighted(const at::Tensor& x, const at::Tensor& weight, int64_t count) {
   at::Tensor sum = x.narrow(0, 0, count) * weight.select(0, 0);
-  for (int64_t k = 1; k < kWidth; ++k) sum = sum + x.narrow(0, k, count) * weight.select(0, k);
+  for (int64_t k = 1; k < weight.size(0); ++k) {
+    sum = sum + x.narrow(0, k, count) * weight.select(0, k);
+  }
   return sum;
 }
 
@@ -55,6 +57,17 @@ void expect_number_for_each(const char* name, const std::optional<at::Tensor>& n
   expect_tensor(name, *numbers, at::kInt, {batch});
 }
 
+// Checks x of (tokens, channels) or (batch, tokens, channels), and returns the number of channels.
+int64_t checked_channels(const at::Tensor& x) {
+  constexpr int64_t kLeastChannels = 64, kMostChannels = 16384, kMultiple = 16;
+  const int64_t channels = x.size(-1);
+  EXPECT(channels >= kLeastChannels && channels <= kMostChannels && channels % kMultiple == 0,
+         "the last dimension of x is ", channels, ", expected a multiple of ", kMultiple, " from ",
+         kLeastChannels, " to ", kMostChannels);
+  expect_elements("x", x);
+  return channels;
+}
+
 // True if states are also saved at block boundaries, so that sequences with a common prefix can
 // share them. `row` is the struct of a function, here and below.
 template <class Row>
@@ -70,12 +83,8 @@ int64_t check(const Row& row) {
   const at::Tensor& states = row.convStates;
   expect_dims("x", x, 2, 3);
   expect_dtype("x", x, {at::kHalf, at::kBFloat16});
-  constexpr int64_t kLeastChannels = 64, kMostChannels = 16384, kMultiple = 16, kMostBatch = 256;
-  const int64_t channels = x.size(-1);
-  EXPECT(channels >= kLeastChannels && channels <= kMostChannels && channels % kMultiple == 0,
-         "the last dimension of x is ", channels, ", expected a multiple of ", kMultiple, " from ",
-         kLeastChannels, " to ", kMostChannels);
-  expect_elements("x", x);
+  constexpr int64_t kMostBatch = 256;
+  const int64_t channels = checked_channels(x);
   expect_shape("weight", row.weight, {kWidth, channels});
   expect_dims("convStates", states, 3);
   constexpr int64_t kMostDrafts = 7;
@@ -281,6 +290,98 @@ void convolve(Row& row, const at::Tensor& start, Output& y) {
   row.convStates = convolution.states();
 }
 
+// ---- with a bias and an activation, for the first tokens of sequences (Fn) or the next (Update)
+
+// Checks what both functions have, and returns the number of sequences.
+template <class Row>
+int64_t check_sequences(const Row& row) {
+  const at::Tensor& x = row.x;
+  const at::Tensor& states = row.convStatesRef;
+  expect_dims("x", x, 2, 3);
+  expect_dtype("x", x, {at::kHalf, at::kBFloat16});
+  const int64_t channels = checked_channels(x);
+  expect_dims("weight", row.weight, 2);
+  const int64_t width = row.weight.size(0);
+  expect_range("the first dimension of weight", width, 2, 4);
+  expect_shape("weight", row.weight, {width, channels});
+  if (row.biasOptional) expect_shape("biasOptional", *row.biasOptional, {channels});
+  const OptionalTensor& starts = row.queryStartLocOptional;
+  EXPECT(starts || x.dim() == 3,
+         "queryStartLocOptional is null, expected a tensor as x has two dimensions");
+  if (starts) {
+    expect_dtype("queryStartLocOptional", *starts, at::kInt);
+    expect_dims("queryStartLocOptional", *starts, 1);
+  }
+  constexpr int64_t kMostBatch = 1024;
+  const int64_t batch = starts ? starts->size(0) - 1 : x.size(0);
+  EXPECT(batch >= 1 && batch <= kMostBatch, starts ? "queryStartLocOptional" : "x", " has ", batch,
+         " sequences, expected 1 to ", kMostBatch);
+  expect_dims("convStatesRef", states, 3);
+  EXPECT(states.size(1) >= width - 1 && states.size(0) >= batch, "convStatesRef has shape ",
+         states.sizes(), ", expected ", batch, " states or more of ", width - 1, " tokens or more");
+  expect_shape("convStatesRef", states, {states.size(0), states.size(1), channels});
+  expect_number_for_each("cacheIndicesOptional", row.cacheIndicesOptional, batch);
+  expect_number_for_each("blockIdxLastScheduledTokenOptional",
+                         row.blockIdxLastScheduledTokenOptional, batch);
+  expect_number_for_each("initialStateIdxOptional", row.initialStateIdxOptional, batch);
+  expect_text("activation", row.activation, {"silu", "none", ""});
+  return batch;
+}
+
+// The first token of each sequence, and the number of all tokens.
+std::vector<int64_t> starts_of(const OptionalTensor& given, int64_t batch, int64_t tokens) {
+  std::vector<int64_t> starts;
+  if (given) {
+    starts = integers_in(*given);
+  } else {
+    for (int64_t i = 0; i <= batch; ++i) starts.push_back(i * (tokens / batch));
+  }
+  EXPECT(starts.front() == 0 && starts.back() == tokens && std::ranges::is_sorted(starts),
+         "queryStartLocOptional is ", starts, ", expected numbers from 0 to ", tokens,
+         " that do not decrease");
+  return starts;
+}
+
+// The tokens of a sequence after those that precede them, and which of these are saved: `count`
+// from `first`, at the position `saved_at` of the sequence's state.
+struct Window {
+  at::Tensor tokens;
+  int64_t first, saved_at, count;
+};
+
+// Convolves each sequence and updates its state. `window_of` is a function of the number of a
+// sequence, its tokens and its state before the call. Sequences that are left out have zeros.
+template <class Row, class WindowOf>
+void convolve_sequences(Row& row, int64_t batch, WindowOf window_of) {
+  const at::Tensor& x = row.x;
+  if (!has_values(x)) {
+    row.y = at::empty_like(x);
+    return;
+  }
+  const at::Tensor tokens = x.flatten(0, -2), weight = wide(row.weight);
+  const at::Tensor before = row.convStatesRef->clone(), after = before.clone();
+  const std::vector<int64_t> starts = starts_of(row.queryStartLocOptional, batch, tokens.size(0));
+  std::vector<int64_t> lines;
+  if (row.cacheIndicesOptional) lines = integers_in(*row.cacheIndicesOptional);
+  const at::Tensor y = at::zeros(tokens.sizes(), weight.options());
+  for (size_t i = 0; i + 1 < starts.size(); ++i) {
+    const int64_t count = starts[i + 1] - starts[i];
+    const int64_t line = lines.empty() ? static_cast<int64_t>(i) : lines[i];
+    if (count == 0 || (!lines.empty() && line == row.nullBlockId)) continue;
+    EXPECT(line >= 0 && line < before.size(0), "cacheIndicesOptional has ", line,
+           ", expected 0 to ", before.size(0) - 1);
+    const Window window = window_of(i, tokens.narrow(0, starts[i], count), before.select(0, line));
+    after.select(0, line)
+        .narrow(0, window.saved_at, window.count)
+        .copy_(window.tokens.narrow(0, window.first, window.count));
+    at::Tensor sum = weighted(wide(window.tokens), weight, count);
+    if (row.biasOptional) sum = sum + wide(*row.biasOptional);
+    y.narrow(0, starts[i], count).copy_(row.activation == "none" ? sum : at::silu(sum));
+  }
+  row.y = y.view(x.sizes());
+  row.convStatesRef = after;
+}
+
 }  // namespace
 
 // Behaviour of *CausalConv1d*: Everything is computed in FLOAT and rounded once; states are copied
@@ -331,6 +432,89 @@ ACLNN_STRUCT(InplaceFusedCausalConv1d, (Floating<InOut>, x), (SameDtype<Floating
              (int64_t, maxQueryLen), (int64_t, residualConnection), (int64_t, blockSize),
              (int64_t, convMode)) {
   convolve(*this, x, x);
+}
+
+// The last row of weight belongs to the token itself. A state that is longer than the tokens keeps
+// its first ones.
+// Behaviour of CausalConv1dFn, CausalConv1dUpdate: The order of weight and the zeros before a
+// sequence are those of CANN's kernel; the document's formula has the opposite order, and zeros as
+// results of the first tokens. Block indices, lengths and sizes of blocks have no effect, as in
+// CANN's public code.
+ACLNN_STRUCT(CausalConv1dFn, (Floating<In>, x), (SameDtype<Floating<In>>, weight, "x"),
+             (SameDtype<InOut>, convStatesRef, "x"), (SameDtype<Optional<In>>, biasOptional, "x"),
+             (Optional<In>, queryStartLocOptional), (Optional<In>, cacheIndicesOptional),
+             (Optional<In>, initialStateModeOptional),
+             (Optional<In>, blockIdxFirstScheduledTokenOptional),
+             (Optional<In>, blockIdxLastScheduledTokenOptional),
+             (Optional<In>, initialStateIdxOptional), (Optional<In>, numComputedTokensOptional),
+             (char*, activation), (int64_t, nullBlockId),
+             (Unused<int64_t>, blockSizeToAlign, "has no effect in CANN either"),
+             (Like<Out>, y, "x")) {
+  const int64_t batch = check_sequences(*this);
+  expect_number_for_each("initialStateModeOptional", initialStateModeOptional, batch);
+  expect_number_for_each("blockIdxFirstScheduledTokenOptional", blockIdxFirstScheduledTokenOptional,
+                         batch);
+  expect_number_for_each("numComputedTokensOptional", numComputedTokensOptional, batch);
+  constexpr int64_t kMostLength = 16384, kMostTokens = 1024 * 1024;
+  if (x.dim() == 3) {
+    expect_range("the second dimension of x", x.size(1), 2, kMostLength);
+    EXPECT(batch == x.size(0), "queryStartLocOptional has ", batch, " sequences, expected ",
+           x.size(0));
+  } else {
+    expect_range("the first dimension of x", x.size(0), batch, kMostTokens);
+  }
+  std::vector<int64_t> modes;
+  if (initialStateModeOptional) {
+    check_bounds("initialStateModeOptional", *initialStateModeOptional, 2);
+    if (has_values(x)) modes = integers_in(*initialStateModeOptional);
+  }
+  const int64_t before = weight.size(0) - 1;
+  convolve_sequences(
+      *this, batch, [&](size_t i, const at::Tensor& tokens, const at::Tensor& state) {
+        const at::Tensor first = state.narrow(0, 0, before);
+        const bool reads_state = !modes.empty() && modes[i] == 1;
+        const at::Tensor all = at::cat({reads_state ? first : at::zeros_like(first), tokens}, 0);
+        const int64_t saved = std::min(state.size(0), all.size(0));
+        return Window{all, all.size(0) - saved, state.size(0) - saved, saved};
+      });
+}
+// With numAcceptedTokensOptional, for speculative decoding, the tokens that precede a sequence
+// begin after all accepted tokens of the state but the last.
+ACLNN_STRUCT(CausalConv1dUpdate, (Floating<In>, x), (SameDtype<Floating<In>>, weight, "x"),
+             (SameDtype<InOut>, convStatesRef, "x"), (SameDtype<Optional<In>>, biasOptional, "x"),
+             (Optional<In>, queryStartLocOptional), (Optional<In>, cacheIndicesOptional),
+             (Optional<In>, numAcceptedTokensOptional),
+             (Optional<In>, blockIdxLastScheduledTokenOptional),
+             (Optional<In>, initialStateIdxOptional), (char*, activation), (int64_t, nullBlockId),
+             (Unused<int64_t>, maxQueryLen, "has no effect in CANN either"), (Like<Out>, y, "x")) {
+  const int64_t batch = check_sequences(*this), width = weight.size(0);
+  expect_number_for_each("numAcceptedTokensOptional", numAcceptedTokensOptional, batch);
+  EXPECT(!numAcceptedTokensOptional || width == 4, "weight has ", width,
+         " rows, expected 4 as numAcceptedTokensOptional is given");
+  constexpr int64_t kMostLength = 8;
+  if (x.dim() == 3) {
+    EXPECT(x.size(1) == 1, "the second dimension of x is ", x.size(1), ", expected 1");
+  } else {
+    EXPECT(numAcceptedTokensOptional,
+           "numAcceptedTokensOptional is null, expected a tensor as x has two dimensions");
+    expect_range("the first dimension of x", x.size(0), batch, batch * kMostLength);
+  }
+  std::vector<int64_t> accepted;
+  if (numAcceptedTokensOptional && has_values(x)) {
+    accepted = integers_in(*numAcceptedTokensOptional);
+  }
+  convolve_sequences(
+      *this, batch, [&](size_t i, const at::Tensor& tokens, const at::Tensor& state) {
+        EXPECT(!accepted.empty() || tokens.size(0) == 1, "a sequence has ", tokens.size(0),
+               " tokens, expected 1 as numAcceptedTokensOptional is null");
+        const int64_t most = state.size(0) - (width - 2),
+                      count = accepted.empty() ? 0 : accepted[i];
+        EXPECT(count >= 0 && count <= most, "numAcceptedTokensOptional has ", count,
+               ", expected 0 to ", most);
+        const int64_t skipped = std::max<int64_t>(count - 1, 0);
+        const at::Tensor all = at::cat({state.narrow(0, skipped, width - 1), tokens}, 0);
+        return Window{all, 1, 0, std::min(state.size(0), all.size(0) - 1)};
+      });
 }
 
 }  // namespace aclnn_host::convolution_causal_convolution_rows

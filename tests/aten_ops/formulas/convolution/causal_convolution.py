@@ -110,3 +110,89 @@ def inplace_fused_convolution(
     return fused(
         x, weight, states, starts, lines, accepted, computed, first, last, initial, skipped, residual, block, mode, x
     )  # fmt: skip
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+def sequences_of(x, states, starts, lines, skipped):
+    """The tokens of each sequence that is computed, their place, the sequence's number and that of its state."""
+    tokens = x.reshape(-1, x.shape[-1])
+    if starts is None:
+        starts = np.arange(len(x) + 1) * x.shape[1]
+    for i in range(len(starts) - 1):
+        line = i if lines is None else lines[i]
+        if starts[i] < starts[i + 1] and (lines is None or line != skipped):
+            yield tokens[starts[i] : starts[i + 1]], slice(starts[i], starts[i + 1]), i, line
+
+
+def activated(history, weight, bias, activation):
+    """The results of all tokens that have enough tokens before them; the last row of weight is that of the token."""
+    width = len(weight)
+    sums = sum(weight[k] * history[k : len(history) - width + 1 + k] for k in range(width))
+    sums = sums if bias is None else sums + bias
+    return sums if activation == "none" else silu(sums)
+
+
+_FN = (
+    "numComputedTokensOptional=null blockIdxFirstScheduledTokenOptional=null blockIdxLastScheduledTokenOptional=null "
+    "initialStateIdxOptional=null nullBlockId=-1 blockSizeToAlign=128"
+)
+
+
+@formula(
+    "aclnnCausalConv1dFn",
+    calls=[
+        f"aclnnCausalConv1dFn x=FLOAT16[7,64]:{VALUES} weight=FLOAT16[4,64]:0.5,-1,2,1.5,-0.25 "
+        f"convStatesRef=FLOAT16[5,{length},64] biasOptional={bias} queryStartLocOptional=INT32[5]:0,1,1,4,7 "
+        "cacheIndicesOptional=INT32[4]:3,0,-1,1 initialStateModeOptional=INT32[4]:1,1,1,0 "
+        f'{_FN} activation="{activation}" y=FLOAT16[7,64]'
+        for length, bias, activation in ((3, "null", "none"), (5, "FLOAT16[64]:0.75,-2,1.25", ""))
+    ]
+    + [
+        f"aclnnCausalConv1dFn x=FLOAT16[2,2,64]:{VALUES} weight=FLOAT16[2,64]:0.5,-1,2,1.5,-0.25 "
+        "convStatesRef=FLOAT16[3,2,64] biasOptional=null queryStartLocOptional=null cacheIndicesOptional=null "
+        f'initialStateModeOptional=null {_FN} activation="silu" y=FLOAT16[2,2,64]'
+    ],
+)
+def first_tokens(
+    x, weight, states, bias, starts, lines, modes, _first, _last, _initial, _computed, activation, skipped, _block
+):  # fmt: skip
+    before, states = states, states.copy()
+    y = np.zeros((x.size // x.shape[-1], x.shape[-1]))
+    for tokens, place, i, line in sequences_of(x, states, starts, lines, skipped):
+        read = before[line, : len(weight) - 1] * (0 if modes is None else modes[i])
+        history = np.concatenate([read, tokens])
+        y[place] = activated(history, weight, bias, activation)
+        saved = history[-states.shape[1] :]
+        states[line, states.shape[1] - len(saved) :] = saved
+    return states, y.reshape(x.shape)
+
+
+@formula(
+    "aclnnCausalConv1dUpdate",
+    calls=[
+        f"aclnnCausalConv1dUpdate x=FLOAT16[5,64]:{VALUES} weight=FLOAT16[4,64]:0.5,-1,2,1.5,-0.25 "
+        "convStatesRef=FLOAT16[5,6,64] biasOptional=FLOAT16[64]:0.75,-2,1.25 queryStartLocOptional=INT32[5]:0,1,1,2,5 "
+        "cacheIndicesOptional=INT32[4]:3,0,-1,1 numAcceptedTokensOptional=INT32[4]:0,1,1,4 "
+        "blockIdxLastScheduledTokenOptional=null initialStateIdxOptional=null "
+        'activation="silu" nullBlockId=-1 maxQueryLen=-1 y=FLOAT16[5,64]',
+        f"aclnnCausalConv1dUpdate x=FLOAT16[3,1,64]:{VALUES} weight=FLOAT16[3,64]:0.5,-1,2,1.5,-0.25 "
+        "convStatesRef=FLOAT16[3,4,64] biasOptional=null queryStartLocOptional=null cacheIndicesOptional=null "
+        "numAcceptedTokensOptional=null blockIdxLastScheduledTokenOptional=null initialStateIdxOptional=null "
+        'activation="none" nullBlockId=-1 maxQueryLen=1 y=FLOAT16[3,1,64]',
+    ],
+)
+def next_tokens(
+    x, weight, states, bias, starts, lines, accepted, _last, _initial, activation, skipped, _longest
+):  # fmt: skip
+    before, states = states, states.copy()
+    y = np.zeros((x.size // x.shape[-1], x.shape[-1]))
+    for tokens, place, i, line in sequences_of(x, states, starts, lines, skipped):
+        offset = 0 if accepted is None else max(accepted[i] - 1, 0)
+        history = np.concatenate([before[line, offset : offset + len(weight) - 1], tokens])
+        y[place] = activated(history, weight, bias, activation)
+        saved = history[1 : 1 + states.shape[1]]
+        states[line, : len(saved)] = saved
+    return states, y.reshape(x.shape)

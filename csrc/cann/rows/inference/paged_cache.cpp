@@ -3,7 +3,9 @@
 
 #include <numeric>
 
+#include "cann/rows/attention/updated_cache.h"
 #include "cann/rows/integers.h"
+#include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::inference_paged_cache_rows {
@@ -103,6 +105,26 @@ void gather_rows(const at::Tensor& tokens, const at::Tensor& cache,
   }
 }
 
+// Checks the shapes of tokens (tokens, heads, size) and their cache (blocks, heads, block, size).
+struct HeadCache {
+  const char* name;
+  const char* cache_name;
+  const at::Tensor& tokens;
+  const at::Tensor& cache;
+
+  void check(const at::Tensor& like, at::IntArrayRef cache_like) const {
+    expect_dims(name, tokens, 3);
+    expect_elements(name, tokens);
+    expect_shape(name, tokens, {like.size(0), like.size(1), tokens.size(2)});
+    expect_dims(cache_name, cache, 4);
+    expect_elements(cache_name, cache);
+    expect_shape(cache_name, cache, {cache_like[0], tokens.size(1), cache_like[2], tokens.size(2)});
+  }
+  at::Tensor result(const at::Tensor& slots) const {
+    return updated(cache.transpose(1, 2), slots, tokens).transpose(1, 2);
+  }
+};
+
 }  // namespace
 
 // Token i is written to slot slotMapping[i] of the cache.
@@ -151,6 +173,35 @@ ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
   expect_slots(slotMapping, key, blocks, block);
   write_tokens(keys.blocks, slotMapping, keys.tokens);
   if (values) write_tokens(values->blocks, slotMapping, values->tokens);
+}
+
+// As ScatterPaKvCache, for FLOAT8 tokens and the scales of keys, with the heads before the tokens
+// of a block. Behaviour of ScatterPaKvCacheWithKScale: A token whose slot is outside the caches is
+// not written, as in CANN's kernel.
+ACLNN(ScatterPaKvCacheWithKScale, (Stored<In>, key), (Stored<In>, value),
+      (Stored<InOut>, keyCacheRef), (Stored<InOut>, valueCacheRef), (IndexIn, slotMapping),
+      (In, keyScale), (InOut, keyScaleCacheRef), (char*, cacheLayoutOptional)) {
+  expect_text("cacheLayoutOptional", cacheLayoutOptional, {"BNBD", ""});
+  expect_type("key", key, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
+  expect_type("value", value, {key.dtype});
+  expect_type(keyCacheRef, {key.dtype});
+  expect_type(valueCacheRef, {key.dtype});
+  expect_dtype("keyScale", keyScale, at::kFloat);
+  expect_dtype(keyScaleCacheRef, keyScale);
+  expect_dims("keyCacheRef", keyCacheRef, 4);
+  expect_dims("key", key.elements, 3);
+  expect_dims("keyScale", keyScale, 2);
+  const at::Tensor scales = keyScale.unsqueeze(-1);
+  const HeadCache caches[] = {{"key", "keyCacheRef", key.elements, keyCacheRef},
+                              {"value", "valueCacheRef", value.elements, valueCacheRef},
+                              {"keyScale", "keyScaleCacheRef", scales, keyScaleCacheRef}};
+  for (const HeadCache& each : caches) each.check(key.elements, keyCacheRef->sizes());
+  expect_shape("slotMapping", slotMapping, {keyScale.size(0)});
+  const at::Tensor keys = caches[0].result(slotMapping), values = caches[1].result(slotMapping),
+                   key_scales = caches[2].result(slotMapping);
+  keyCacheRef = keys;
+  valueCacheRef = values;
+  keyScaleCacheRef = key_scales;
 }
 
 // seqLens has the length of each sequence, or the cumulative lengths; seqOffsetOptional has the

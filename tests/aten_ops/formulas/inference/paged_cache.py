@@ -86,3 +86,23 @@ def gather(key_cache, value_cache, tables, lengths, key, value, offsets, _mode, 
         for row, (number, token) in enumerate(places[: len(result)]):
             result[row] = cache[number, token] if 0 <= number < len(cache) else 0
     return results
+
+
+# ops-transformer: aclnnScatterPaKvCacheWithKScale.md. A slot outside the caches is not written.
+@formula(
+    "aclnnScatterPaKvCacheWithKScale",
+    calls=[
+        f"aclnnScatterPaKvCacheWithKScale key={dtype}[3,2,4]:1,-2,3,0.5,8 value={dtype}[3,2,3]:4,-1.5,2,16 "
+        f"keyCacheRef={dtype}[2,2,2,4]:0.25,12,-6 valueCacheRef={dtype}[2,2,2,3]:-0.25,14 "
+        f"slotMapping=INT64[3]:{slots} keyScale=FLOAT[3,2] keyScaleCacheRef=FLOAT[2,2,2,1]:0.75,3 "
+        f"cacheLayoutOptional={layout}"
+        for dtype, slots, layout in (("FLOAT8_E5M2", "1,-1,2", "null"), ("FLOAT8_E4M3FN", "0,3,4", '"BNBD"'))
+    ],
+)
+def scatter_with_scales(key, value, key_cache, value_cache, slots, scale, scale_cache, _layout):
+    inside = [i for i, slot in enumerate(slots) if slot < key_cache.shape[0] * key_cache.shape[2]]
+
+    def result(cache, tokens):
+        return written(cache.swapaxes(1, 2), tokens[inside], slots[inside]).swapaxes(1, 2)
+
+    return result(key_cache, key), result(value_cache, value), result(scale_cache, scale[..., None])

@@ -3,6 +3,7 @@
 
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/updated_cache.h"
+#include "cann/rows/integers.h"
 #include "cann/rows/quantized/quantized_values.h"
 #include "cann/rows/row.h"
 
@@ -225,6 +226,84 @@ void write_caches(Version& row) {
   row.ckvCacheRef = new_values;
 }
 
+// ---- with dynamic scales of keys
+
+constexpr int64_t kHeadSize = 128;  // the only one that CANN supports
+
+// The numbers of heads of queries, of keys and of values.
+void check_heads(at::IntArrayRef heads) {
+  EXPECT(heads.size() == 3 && heads[0] > 0 && heads[1] > 0 && heads[1] == heads[2], "headNums is ",
+         heads, ", expected heads of queries, keys and values, of which the last two are equal");
+  constexpr int64_t kMostOfBoth = 128, kMost = 160;
+  EXPECT(heads[0] <= kMostOfBoth && heads[1] <= kMostOfBoth - heads[0] &&
+             heads[2] <= kMost - heads[0] - heads[1],
+         "headNums is ", heads, ", expected ", kMostOfBoth, " heads or fewer of queries and keys, ",
+         kMost, " or fewer in all");
+}
+
+// The row of cosSin for each token: the last tokens of each sequence are those of the call.
+at::Tensor rotary_rows(const at::Tensor& starts, const at::Tensor& lengths, int64_t tokens,
+                       int64_t limit) {
+  const std::vector<int64_t> begins = integers_in(starts), totals = integers_in(lengths);
+  EXPECT(begins.front() == 0 && begins.back() == tokens && std::ranges::is_sorted(begins),
+         "queryStartLoc is ", begins, ", expected numbers from 0 to ", tokens,
+         " that do not decrease");
+  std::vector<at::Tensor> rows;
+  for (size_t i = 0; i < totals.size(); ++i) {
+    const int64_t count = begins[i + 1] - begins[i];
+    EXPECT(totals[i] >= count && totals[i] <= limit, "seqLens has ", totals[i], ", expected ",
+           count, " to ", limit, ", the rows of cosSin");
+    rows.push_back(at::arange(totals[i] - count, totals[i], at::kLong));
+  }
+  return at::cat(rows);
+}
+
+// Normalises heads of (tokens, heads, elements), rotates them by cosSin and by a matrix. The matrix
+// product is of BFLOAT16.
+at::Tensor rotated_heads(const at::Tensor& heads, const at::Tensor& gamma,
+                         const at::Tensor& cos_sin, double epsilon, const at::Tensor& rotation) {
+  const auto angles = cos_sin.unsqueeze(1).chunk(2, -1);
+  const auto both = [](const at::Tensor& half) { return at::cat({half, half}, -1); };
+  const at::Tensor turned =
+      rotated_halves(rms_normalized(heads, gamma, epsilon), both(angles[0]), both(angles[1]));
+  return at::matmul(wide(turned.to(at::kBFloat16)), wide(rotation));
+}
+
+// The scale of each head of each token, (tokens, heads, 1).
+at::Tensor scales_of(const at::Tensor& heads) {
+  return at::amax(heads.abs(), -1, /*keepdim=*/true) / largest_of(ACL_FLOAT8_E4M3FN);
+}
+
+// Checks the shapes of a call of QkvRmsNormRopeCacheWithKScale; `tokens` are those of qkv.
+template <class Row>
+void check_scaled(const Row& row, int64_t tokens) {
+  const at::IntArrayRef heads = row.headNums;
+  expect_float("qGamma", row.qGamma, {kHeadSize});
+  expect_float("kGamma", row.kGamma, {kHeadSize});
+  expect_dims("cosSin", row.cosSin, 2);
+  expect_float("cosSin", row.cosSin, {row.cosSin.size(0), kHeadSize});
+  expect_elements("cosSin", row.cosSin);
+  expect_tensor("slotMapping", row.slotMapping, at::kInt, {tokens});
+  expect_type(row.kCacheRef, {ACL_FLOAT8_E4M3FN});
+  expect_type(row.vCacheRef, {ACL_FLOAT8_E4M3FN});
+  const at::Tensor& cache = row.kCacheRef;
+  expect_dims("kCacheRef", cache, 4);
+  expect_elements("kCacheRef", cache);
+  expect_shape("kCacheRef", cache, {cache.size(0), heads[1], cache.size(2), kHeadSize});
+  expect_shape("vCacheRef", row.vCacheRef, cache.sizes());
+  expect_float(row.kScaleCacheRef, {cache.size(0), heads[1], cache.size(2), 1});
+  expect_dtype("queryStartLoc", row.queryStartLoc, at::kInt);
+  expect_dims("queryStartLoc", row.queryStartLoc, 1);
+  const int64_t batch = row.queryStartLoc.size(0) - 1;
+  EXPECT(batch >= 1, "queryStartLoc has ", batch + 1, " elements, expected 2 or more");
+  expect_tensor("seqLens", row.seqLens, at::kInt, {batch});
+  expect_tensor("rotationOptional", row.rotationOptional, at::kBFloat16, {kHeadSize, kHeadSize});
+  expect_float("vScaleOptional", row.vScaleOptional, {heads[2]});
+  if (has_values(row.slotMapping)) {
+    check_bounds("slotMapping", row.slotMapping, cache.size(0) * cache.size(2));
+  }
+}
+
 }  // namespace
 
 // Behaviour of KvRmsNormRopeCache, QkvRmsNormRopeCache: Everything is computed in FLOAT and rounded
@@ -316,6 +395,61 @@ ACLNN(QkvRmsNormRopeCache, (Floating<In>, qkv), (SameDtype<Floating<In>>, qGamma
   vOutBeforeQuant = parts[2].flatten(1);
   kCache = new_keys;
   vCache = new_values;
+}
+
+// Queries and keys are quantised by the largest element of a head, values by vScaleOptional.
+// Behaviour of QkvRmsNormRopeCacheWithKScale: Queries and keys are rounded to BFLOAT16 before the
+// product with rotationOptional, as in CANN's kernel; everything else is computed in FLOAT. A head
+// of zeros has the scale 0 and NaN.
+ACLNN_STRUCT(QkvRmsNormRopeCacheWithKScale, (Floating<In>, qkv), (In, qGamma), (In, kGamma),
+             (In, cosSin), (In, slotMapping), (Stored<InOut>, kCacheRef),
+             (Stored<InOut>, vCacheRef), (InOut, kScaleCacheRef), (In, queryStartLoc),
+             (In, seqLens), (In, rotationOptional), (In, vScaleOptional), (Ints, headNums),
+             (char*, layoutQkv), (char*, layoutQOut), (float, epsilon), (Stored<Out>, qOut),
+             (Out, qScale)) {
+  expect_text("layoutQkv", layoutQkv, {"TND", "NTD", ""});
+  expect_text("layoutQOut", layoutQOut, {"TND", "NTD", ""});
+  const bool heads_first = layoutQkv == "NTD", is_out_by_token = layoutQOut == "TND";
+  EXPECT(!heads_first || !is_out_by_token, "layoutQOut is TND, expected NTD as layoutQkv is NTD");
+  check_heads(headNums);
+  expect_dtype("qkv", qkv, at::kBFloat16);
+  expect_dims("qkv", qkv, 3);
+  expect_elements("qkv", qkv);
+  const int64_t heads = headNums[0] + headNums[1] + headNums[2];
+  const int64_t tokens = qkv.size(heads_first ? 1 : 0);
+  expect_shape("qkv", heads_first ? qkv.transpose(0, 1) : qkv, {tokens, heads, kHeadSize});
+  check_scaled(*this, tokens);
+  expect_type(qOut, {ACL_FLOAT8_E4M3FN});
+  const int64_t first = is_out_by_token ? tokens : headNums[0];
+  const int64_t second = is_out_by_token ? headNums[0] : tokens;
+  expect_shape("qOut", qOut, {first, second, kHeadSize});
+  expect_float(qScale, {first, second});
+
+  const at::Tensor rows = has_values(qkv)
+                              ? rotary_rows(queryStartLoc, seqLens, tokens, cosSin.size(0))
+                              : at::zeros({tokens}, slotMapping.options().dtype(at::kLong));
+  const at::Tensor angles = cosSin.index_select(0, rows);
+  const auto parts = wide(heads_first ? qkv.transpose(0, 1) : qkv).split_with_sizes(headNums, 1);
+  const at::Tensor query = rotated_heads(parts[0], qGamma, angles, epsilon, rotationOptional);
+  const at::Tensor key = rotated_heads(parts[1], kGamma, angles, epsilon, rotationOptional);
+  const double most = largest_of(ACL_FLOAT8_E4M3FN);
+  const at::Tensor value = at::clamp(parts[2] * vScaleOptional.unsqueeze(-1), -most, most);
+  const at::Tensor query_scale = scales_of(query), key_scale = scales_of(key);
+  const at::Tensor slots = slotMapping.to(at::kLong);
+  const auto in_cache = [&](const at::Tensor& cache, const at::Tensor& elements) {
+    return updated(cache.transpose(1, 2), slots, elements).transpose(1, 2);
+  };
+  const auto in_layout = [&](const at::Tensor& of_tokens) {
+    return is_out_by_token ? of_tokens : of_tokens.transpose(0, 1);
+  };
+  const at::Tensor new_keys = in_cache(kCacheRef, key / key_scale),
+                   new_values = in_cache(vCacheRef, value),
+                   new_scales = in_cache(kScaleCacheRef, key_scale);
+  kCacheRef = new_keys;
+  vCacheRef = new_values;
+  kScaleCacheRef = new_scales;
+  qOut = in_layout(query / query_scale);
+  qScale = in_layout(query_scale.squeeze(-1));
 }
 
 }  // namespace aclnn_host::attention_normalized_cache_rows

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formula_helpers.types import to_integers
+from tests.aten_ops.formula_helpers.types import E4M3, bfloat16, cast, to_integers
 from tests.aten_ops.formulas import formula
 
 SIZE = 128  # of a head
@@ -52,6 +52,62 @@ def qkv_rms_norm_rope_cache(
     )
     q, k, v = (each.reshape(tokens, -1) for each in (q, k, parts[2]))
     return q, *caches, q, k, v
+
+
+_SCALED_CACHES = (
+    "kCacheRef=FLOAT8_E4M3FN[2,2,3,128]:0.25,-6 vCacheRef=FLOAT8_E4M3FN[2,2,3,128]:-0.25,14 "
+    "kScaleCacheRef=FLOAT[2,2,3,1]:0.5,2"
+)
+
+
+# ops-transformer: aclnnQkvRmsNormRopeCacheWithKScale.md; the product with the matrix is of BFLOAT16, as in the kernel.
+@formula(
+    "aclnnQkvRmsNormRopeCacheWithKScale",
+    calls=[
+        f"aclnnQkvRmsNormRopeCacheWithKScale qkv=BFLOAT16[{shape},128]:0.5,-1,2,0.25,-3,1.5,-0.75 "
+        "qGamma=FLOAT[128]:1,-0.5,2 kGamma=FLOAT[128]:1,2,-0.5,0.25,1.5 cosSin=FLOAT[7,128]:0.25,-0.5,0.75,1,-0.125 "
+        f"slotMapping=INT32[4]:5,0,2,1 {_SCALED_CACHES} queryStartLoc=INT32[4]:0,1,1,4 seqLens=INT32[3]:7,2,5 "
+        "rotationOptional=BFLOAT16[128,128]:0.5,-0.25,0.125,1,-0.75,0.375,0.0625 vScaleOptional=FLOAT[2]:0.75,300 "
+        f"headNums=[3,2,2] layoutQkv={layout} layoutQOut={layout_out} epsilon=0.5 qOut=FLOAT8_E4M3FN[{out},128] "
+        f"qScale=FLOAT[{out}]"
+        for shape, layout, layout_out, out in (
+            ("4,7", '"TND"', '"TND"', "4,3"),
+            ("4,7", "null", "null", "3,4"),
+            ("7,4", '"NTD"', '"NTD"', "3,4"),
+        )
+    ],
+    error=2e-6,  # sums in FLOAT
+)
+def qkv_with_scales_of_keys(
+    qkv, q_gamma, k_gamma, cos_sin, slots, k_cache, v_cache, scale_cache, starts, lengths, rotation, v_scale,
+    head_counts, layout, layout_out, epsilon,
+):  # fmt: skip
+    by_token = qkv.swapaxes(0, 1) if layout == "NTD" else qkv
+    positions = [
+        lengths[b] - (starts[b + 1] - starts[b]) + i
+        for b in range(len(lengths))
+        for i in range(starts[b + 1] - starts[b])
+    ]
+    cos, sin = (np.tile(half, 2) for half in np.split(cos_sin[positions], 2, -1))
+    parts = np.split(by_token, np.cumsum(head_counts)[:2], 1)
+
+    def quantised(heads, gamma):
+        turned = bfloat16(normalized_and_rotated(heads, gamma, cos, sin, epsilon)) @ rotation
+        scale = np.abs(turned).max(-1, keepdims=True) / 448
+        return cast(turned / scale, E4M3), scale
+
+    def in_slots(cache, heads):
+        result = cache.copy()
+        for slot, token in zip(slots, heads, strict=True):
+            result[slot // cache.shape[2], :, slot % cache.shape[2]] = token
+        return result
+
+    (q, q_scale), (k, k_scale) = quantised(parts[0], q_gamma), quantised(parts[1], k_gamma)
+    v = cast(parts[2] * v_scale[:, None], E4M3)
+    caches = in_slots(k_cache, k), in_slots(v_cache, v), in_slots(scale_cache, k_scale)
+    if layout_out != "TND":
+        q, q_scale = q.swapaxes(0, 1), q_scale.swapaxes(0, 1)
+    return *caches, q, q_scale[..., 0]
 
 
 # Values come first in kv. Keys are rotated after their elements at even places are put before the others

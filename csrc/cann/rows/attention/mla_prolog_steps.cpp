@@ -1,10 +1,10 @@
 // The steps of a prolog of multi-head latent attention, all in FLOAT.
 #include "cann/rows/attention/mla_prolog.h"
 
+#include "cann/rows/attention/fractal_weights.h"
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/inference.h"
 #include "cann/rows/row.h"
-#include "host_cann/descriptors/private_format.h"
 
 namespace aclnn_host {
 namespace {
@@ -22,28 +22,14 @@ std::pair<at::Tensor, at::Tensor> quantised_rows(const at::Tensor& rows) {
   return {rounded_to_int8(rows / step), step};
 }
 
-// A weight as a matrix. A FRACTAL_NZ weight may be described by the sizes of its blocks in memory.
-at::Tensor matrix_of(const char* name, const StoredTensor& weight, Weights weights) {
-  const bool is_blocks = is_fractal_nz(weight.format);
-  EXPECT(is_blocks || weights == Weights::kAny, name, " has format ",
-         static_cast<int>(weight.format), ", expected FRACTAL_NZ (",
-         static_cast<int>(ACL_FORMAT_FRACTAL_NZ), ")");
-  at::Tensor matrix = weight.elements;
-  if (is_blocks && matrix.dim() == 4) {
-    matrix = matrix.permute({1, 2, 0, 3}).flatten(2, 3).flatten(0, 1);
-  }
-  expect_dims(name, matrix, 2);
-  return matrix;
-}
-
 class Prolog {
  public:
   Prolog(const MlaProlog& arguments, const MlaOutputs& outputs)
       : a_(arguments),
         out_(outputs),
-        dq_(matrix_of("weightDq", a_.weight_dq, a_.weights)),
-        uq_qr_(matrix_of("weightUqQr", a_.weight_uq_qr, a_.weights)),
-        dkv_kr_(matrix_of("weightDkvKr", a_.weight_dkv_kr, a_.weights)) {
+        dq_(matrix_of("weightDq", a_.weight_dq)),
+        uq_qr_(matrix_of("weightUqQr", a_.weight_uq_qr)),
+        dkv_kr_(matrix_of("weightDkvKr", a_.weight_dkv_kr)) {
     expect_dims("tokenX", a_.x, 2, 3);
     expect_dims("weightUk", a_.weight_uk, 3);
     expect_dims("ropeSin", a_.sine, a_.x.dim());
@@ -67,6 +53,10 @@ class Prolog {
   }
 
  private:
+  at::Tensor matrix_of(const char* name, const StoredTensor& weight) const {
+    return weight_matrix(name, weight, a_.weights == Weights::kFractalNz);
+  }
+
   void check_shapes() const {
     const int64_t size = a_.x.size(-1);
     const int64_t low_rank = dq_.size(1);

@@ -39,7 +39,7 @@ def pre(x, phi, alpha, bias, gamma, norm_eps, eps, *_precise, outputs):
     of_pre = sigmoid(w[..., :n] * alpha[0] + bias[:n]) + eps
     of_post = 2 * sigmoid(w[..., n : 2 * n] * alpha[1] + bias[n : 2 * n])
     of_in = (of_pre[..., None] * x).sum(-2)
-    residual = np.zeros(1)
+    residual = None if outputs["hRes"] is None else np.zeros(outputs["hRes"].shape)
     if len(alpha) == 3:
         residual = (w[..., 2 * n :] * alpha[2] + bias[2 * n :]).reshape(*leading, n, n)
     results = of_in, of_post, residual, inverse, mix, of_pre

@@ -105,18 +105,18 @@ void embed(Output& query, Output& key, const at::Tensor& cos, const at::Tensor& 
 }
 
 // The part [start, end) of the last dimension, which a partial rotation turns.
-struct Part {
+struct Slice {
   int64_t start, end;
   int64_t size() const { return end - start; }
 };
-Part part_of(at::IntArrayRef slice, int64_t size) {
+Slice slice_of(at::IntArrayRef slice, int64_t size) {
   EXPECT(slice.size() == 2, "partialSlice has ", slice.size(), " elements, expected 2");
   EXPECT(slice[0] >= 0 && slice[0] <= slice[1] && slice[1] <= size, "partialSlice is ", slice,
          ", expected a start and an end from 0 to ", size);
   return {slice[0], slice[1]};
 }
 void check_partial(const char* name, const at::Tensor& x, const at::Tensor& cos,
-                   const at::Tensor& sin, const Part& part) {
+                   const at::Tensor& sin, const Slice& part) {
   expect_dims("cos", cos, 4);
   expect_shape("sin", sin, cos.sizes());
   EXPECT(part.size() % 2 == 0, "partialSlice has ", part.size(),
@@ -137,7 +137,7 @@ void expect_partial(const char* name, const at::Tensor& x) {
          kMost);
 }
 // Writes `turned` in place of the part.
-void replace(Output& x, const Part& part, const at::Tensor& turned) {
+void replace(Output& x, const Slice& part, const at::Tensor& turned) {
   const at::Tensor all = wide(x).clone();
   all.narrow(-1, part.start, part.size()).copy_(turned);
   x = all;
@@ -232,7 +232,7 @@ ACLNN(InplacePartialRotaryMul, (Floating<InOut>, xRef), (Floating<In>, cos),
   EXPECT(x.size(3) % 2 == 0, "the last dimension of xRef is ", x.size(3), ", expected an even one");
   if (cos.scalar_type() != at::kFloat) expect_dtype("cos", cos, x);
   const bool is_given = partialSlice && !partialSlice->empty();
-  const Part part = is_given ? part_of(*partialSlice, x.size(3)) : Part{0, x.size(3)};
+  const Slice part = is_given ? slice_of(*partialSlice, x.size(3)) : Slice{0, x.size(3)};
   if (part.size() == 0) return;
   check_partial("xRef", x, cos, sin, part);
   EXPECT(cos.size(0) == x.size(0) || cos.numel() == cos.size(3), "cos has shape ", cos.sizes(),
@@ -246,7 +246,7 @@ ACLNN(InplacePartialRotaryMulGrad, (Floating<InOut>, dyRef), (Floating<In>, cos)
   expect_partial("dyRef", dyRef);
   expect_dtype("cos", cos, {at::kFloat, at::kHalf, at::kBFloat16});
   const at::Tensor& dy = dyRef;
-  const Part part = partialSlice ? part_of(*partialSlice, dy.size(3)) : Part{0, 0};
+  const Slice part = partialSlice ? slice_of(*partialSlice, dy.size(3)) : Slice{0, 0};
   EXPECT(part.size() > 0, "partialSlice is empty, expected elements of the last dimension");
   check_partial("dyRef", dy, cos, sin, part);
   const at::Tensor gradient = wide(dy).narrow(-1, part.start, part.size());

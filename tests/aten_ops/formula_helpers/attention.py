@@ -346,3 +346,18 @@ class Tokens:
             return self.flat(tensor)[self.spans[i]]
         blocks = [tensor[j] for j in self.table[i, : -(-self.lengths[i] // self.block)]]
         return np.concatenate([tensor[0][:0], *blocks])[: self.lengths[i]]
+
+
+def tokens_used(tensor: Any, layout: str, ends: Any, used: Any, table: Any = None) -> Tokens:
+    """As Tokens, where the ends of packed sequences follow a 0, and only the first `used` tokens of each one count."""
+    packed = layout == "TND"
+    found = Tokens(tensor, layout.replace("BB", "BS"), ends[1:] if packed else used, table)
+    if packed and used is not None:
+        found.spans = [slice(span.start, span.start + int(n)) for span, n in zip(found.spans, used, strict=True)]
+        found.lengths = [int(n) for n in used]
+    return found
+
+
+def seen_keys(row: int, rows: int, keys: int, ratio: int = 1, rest: int = 0) -> int:
+    """How many keys a query sees, which stand for `ratio` tokens each, with `rest` tokens after the last one."""
+    return min(max(keys * ratio + rest - rows + row + 1, 0) // ratio, keys)

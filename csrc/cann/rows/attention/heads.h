@@ -52,4 +52,12 @@ inline at::Tensor keys_ahead(int64_t queries, int64_t keys, const at::TensorOpti
   return at::arange(keys, integers) - at::arange(queries, integers).unsqueeze(1);
 }
 
+// How many keys query `row` of a sequence sees, if queries and keys end together and a query sees
+// no later key. A key stands for `ratio` tokens; `rest` tokens after the last key have none. Less
+// than 0 counts as 0.
+inline int64_t seen_keys(int64_t row, int64_t rows, int64_t keys, int64_t ratio = 1,
+                         int64_t rest = 0) {
+  return std::max<int64_t>(keys * ratio + rest - rows + row + 1, 0) / ratio;
+}
+
 }  // namespace aclnn_host

@@ -23,13 +23,14 @@ bool is_published_count(int64_t count) {
 }
 
 void check_sequences(const TokenSequences& queries, const TokenSequences& keys,
-                     const at::Tensor& query, const at::Tensor& key) {
+                     const at::Tensor& query, const at::Tensor& key,
+                     const char* query_name = "query", const char* key_name = "key") {
   constexpr int64_t kSize = 128, kMostHeads = 64;
-  EXPECT(queries.count() == keys.count(), "key has ", keys.count(), " sequences, expected ",
-         queries.count(), " as query has");
-  EXPECT(queries.heads() <= kMostHeads && query.size(-1) == kSize, "query has shape ",
+  EXPECT(queries.count() == keys.count(), key_name, " has ", keys.count(), " sequences, expected ",
+         queries.count(), " as ", query_name, " has");
+  EXPECT(queries.heads() <= kMostHeads && query.size(-1) == kSize, query_name, " has shape ",
          query.sizes(), ", expected up to ", kMostHeads, " heads of ", kSize, " elements");
-  EXPECT(keys.heads() == 1 && key.size(-1) == kSize, "key has shape ", key.sizes(),
+  EXPECT(keys.heads() == 1 && key.size(-1) == kSize, key_name, " has shape ", key.sizes(),
          ", expected one head of ", kSize, " elements");
 }
 
@@ -50,10 +51,29 @@ std::vector<int64_t> shape_of_best(const at::Tensor& query, int64_t count) {
   shape[shape.size() - 2] = 1;
   return shape;
 }
+// Which keys a query does not see. Queries and keys end together, and a query sees no later key. A
+// key may stand for `ratio` tokens, and some tokens after the last key may have none yet.
+struct Causality {
+  bool hides;
+  int64_t ratio = 1;
+  std::optional<at::Tensor> residuals;  // how many tokens of each sequence have no key
+
+  at::Tensor hidden(int64_t sequence, int64_t rows, int64_t columns,
+                    const at::TensorOptions& options) const {
+    const auto integers = options.dtype(at::kLong);
+    const int64_t rest = residuals ? residuals->select(0, sequence).item().toLong() : 0;
+    EXPECT(rest >= 0 && rest < ratio, "cmpResidualKOptional has ", rest, ", expected 0 to ",
+           ratio - 1);
+    const at::Tensor seen =
+        at::arange(rows, integers) + (columns * ratio + rest - rows + 1);  // tokens
+    return at::arange(columns, integers) >= at::div(seen, ratio, "floor").unsqueeze(1);
+  }
+};
+
 // `products` returns the products of the queries' heads with the keys of a sequence.
 template <class Products>
 Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& weights,
-               int64_t most, int64_t mode, Products products) {
+               int64_t most, const Causality& causality, Products products) {
   const int64_t tokens = weights.numel() / queries.heads();
   const auto options = weights.options().dtype(at::kFloat);
   const Best best{at::full({tokens, most}, -1, options.dtype(at::kInt)),
@@ -65,8 +85,8 @@ Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& 
     const int64_t rows = queries.length(i), columns = keys.length(i);
     if (rows == 0 || columns == 0) continue;
     at::Tensor scores = (at::relu(products(i)) * queries.read(weights, i).unsqueeze(-1)).sum(1);
-    if (mode == 3) {
-      scores = scores.masked_fill(keys_ahead(rows, columns, options) > columns - rows, kHidden);
+    if (causality.hides) {
+      scores = scores.masked_fill(causality.hidden(i, rows, columns, options), kHidden);
     }
     const int64_t count = std::min(most, columns);
     const auto [sorted, order] = at::sort(scores, /*stable=*/true, -1, /*descending=*/true);
@@ -76,6 +96,38 @@ Best best_keys(TokenSequences& queries, TokenSequences& keys, const at::Tensor& 
     best.scores.narrow(0, queries.first(i), rows).narrow(1, 0, count).copy_(largest);
   }
   return best;
+}
+
+// Checks the offset of the indices, of each sequence or of each token, and returns it for each
+// token as (tokens, 1).
+at::Tensor offsets_of_tokens(const at::Tensor& offset, TokenSequences& queries,
+                             const at::Tensor& query) {
+  expect_dtype("outputIdxOffsetOptional", offset, at::kInt);
+  if (offset.dim() != 1) {
+    std::vector<int64_t> of_tokens = with_last(query.sizes(), {});
+    of_tokens.back() = 1;
+    expect_shape("outputIdxOffsetOptional", offset, of_tokens);
+    return offset.reshape({-1, 1});
+  }
+  expect_shape("outputIdxOffsetOptional", offset, {queries.count()});
+  const at::Tensor of_tokens =
+      at::zeros({query.numel() / (queries.heads() * query.size(-1)), 1}, offset.options());
+  if (!has_values(query)) return of_tokens;
+  for (int64_t i = 0; i < queries.count(); ++i) {
+    of_tokens.narrow(0, queries.first(i), queries.length(i)).copy_(offset.select(0, i));
+  }
+  return of_tokens;
+}
+
+// Adds offsets to indices of keys, but not to -1.
+at::Tensor with_offsets(const at::Tensor& indices, const at::Tensor& offset,
+                        const at::Tensor& of_tokens) {
+  if (!has_values(offset)) return indices;
+  check_bounds("outputIdxOffsetOptional", offset, INT32_MAX, 1);
+  const at::Tensor sums = indices.to(at::kLong) + of_tokens;
+  const at::Tensor shifted = at::where(indices < 0, -1, sums);
+  check_bounds("the sums of indices and outputIdxOffsetOptional", shifted, INT32_MAX, -1);
+  return shifted.to(at::kInt);
 }
 
 }  // namespace
@@ -168,11 +220,66 @@ ACLNN(LightningIndexer, (Floating<In>, query), (SameDtype<Floating<In>>, key, "q
   }
 
   const Best best =
-      best_keys(queries, keys, weights, sparseCount, sparseMode, [&](int64_t sequence) {
+      best_keys(queries, keys, weights, sparseCount, {sparseMode == 3}, [&](int64_t sequence) {
         return at::matmul(queries.read(query, sequence), keys.read(key, sequence).squeeze(1).t());
       });
   sparseIndicesOut = best.indices.view(shape);
   if (returnValues) sparseValuesOut = best.scores.view(shape);
+}
+
+// Keys may stand for cmpRatio tokens each. With maskMode 3, query i of a sequence sees the first
+// floor((keys * cmpRatio + cmpResidualK - queries + i + 1) / cmpRatio) keys.
+// Behaviour of LightningIndexerV2: metadata is ignored, and may be null: it distributes the work to
+// the cores of a device. outputIdxOffset has an offset for each sequence, as the document says, or
+// for each token, as the public checker wants. Queries from sequsedQ on get -1 and -inf.
+ACLNN(LightningIndexerV2, (Floating<In>, q), (SameDtype<Floating<In>>, k, "q"), (Floating<In>, w),
+      (Optional<In>, cuSeqlensQOptional), (Optional<In>, cuSeqlensKOptional),
+      (Optional<In>, sequsedQOptional), (Optional<In>, sequsedKOptional),
+      (Optional<In>, cmpResidualKOptional), (Optional<In>, blockTableOptional),
+      (Optional<In>, outputIdxOffsetOptional),
+      (Unused<Optional<In>>, metadataOptional, "distributes the work to the cores of a device"),
+      (int64_t, topk), (int64_t, maxSeqlenQ), (char*, layoutQ), (char*, layoutK),
+      (int64_t, maskMode), (int64_t, cmpRatio), (int64_t, returnValue), (Out, sparseIndices),
+      (Optional<Out>, sparseValues)) {
+  expect_dtype("q", q, {at::kHalf, at::kBFloat16});
+  TokenSequences queries({"q", "layoutQ", "cuSeqlensQOptional", nullptr, "sequsedQOptional"}, q,
+                         layoutQ, SequenceLengths{cuSeqlensQOptional, sequsedQOptional});
+  TokenSequences keys(
+      {"k", "layoutK", "cuSeqlensKOptional", "blockTableOptional", "sequsedKOptional"}, k, layoutK,
+      SequenceLengths{cuSeqlensKOptional, sequsedKOptional}, blockTableOptional);
+  EXPECT(keys.is_paged() || layoutQ == layoutK, "layoutK is \"", layoutK,
+         "\", expected PA_BBND or the layout of q, ", layoutQ);
+  check_sequences(queries, keys, q, k, "q", "k");
+  expect_float("w", w, with_last(q.sizes(), {}));
+  EXPECT(is_published_count(topk), "topk is ", topk.value(),
+         ", expected 1 to 2048, or a multiple of 1024 up to 8192");
+  expect_at_least("maxSeqlenQ", maxSeqlenQ, -1);
+  expect_one_of("maskMode", maskMode, {0, 3});
+  expect_one_of("cmpRatio", cmpRatio, {1, 4, 128});
+  expect_one_of("returnValue", returnValue, {0, 1});
+  const bool is_compressed = maskMode == 3 && cmpRatio != 1;
+  EXPECT(cmpResidualKOptional.has_value() == is_compressed, "cmpResidualKOptional is ",
+         is_compressed ? "null, expected a tensor as" : "given, expected null unless",
+         " maskMode is 3 and cmpRatio is not 1");
+  if (is_compressed) {
+    expect_tensor("cmpResidualKOptional", *cmpResidualKOptional, at::kInt, {queries.count()});
+  }
+  const std::vector<int64_t> shape = shape_of_best(q, topk);
+  expect_tensor("sparseIndices", sparseIndices, at::kInt, shape);
+  require_given(sparseValues || returnValue == 0,
+                "sparseValues is null, expected a tensor as returnValue is 1");
+  if (returnValue == 1) expect_float("sparseValues", *sparseValues, shape);
+
+  const Best best = best_keys(
+      queries, keys, w, topk, {maskMode == 3, cmpRatio, cmpResidualKOptional},
+      [&](int64_t i) { return at::matmul(queries.read(q, i), keys.read(k, i).squeeze(1).t()); });
+  at::Tensor indices = best.indices;
+  if (outputIdxOffsetOptional) {
+    indices = with_offsets(indices, *outputIdxOffsetOptional,
+                           offsets_of_tokens(*outputIdxOffsetOptional, queries, q));
+  }
+  sparseIndices = indices.view(shape);
+  if (returnValue == 1) sparseValues = best.scores.view(shape);
 }
 
 // Queries and keys are INT8 or FLOAT8, with a scale for each head of each token.
@@ -210,7 +317,7 @@ ACLNN(QuantLightningIndexer, (Stored<In>, query), (SameDtype<Stored<In>>, key, "
   expect_dtype("out", out, at::kInt);
   expect_shape("out", out, shape);
   const Best best =
-      best_keys(queries, keys, weights, sparseCount, sparseMode, [&](int64_t sequence) {
+      best_keys(queries, keys, weights, sparseCount, {sparseMode == 3}, [&](int64_t sequence) {
         const at::Tensor products = at::matmul(queries.read(queries_of, sequence),
                                                keys.read(keys_of, sequence).squeeze(1).t());
         return products * queries.read(queryDequantScale, sequence).unsqueeze(-1) *

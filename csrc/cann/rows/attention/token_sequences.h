@@ -14,11 +14,19 @@ struct SequenceNames {
   const char* layout;
   const char* lengths;
   const char* table = nullptr;  // null where the layout cannot be one of pages
+  const char* used = nullptr;   // of SequenceLengths
+};
+
+// The lengths of functions that have two tensors for them.
+struct SequenceLengths {
+  std::optional<at::Tensor> ends;  // of packed sequences, after a 0
+  std::optional<at::Tensor> used;  // how many tokens of each sequence count
 };
 
 // Tokens of heads in one of three layouts: B, S, N, D, where each sequence has the first tokens of
 // its batch; T, N, D, one sequence after the other; or pages of (block, token of the block, N, D),
-// which a table lists for each sequence.
+// which a table lists for each sequence. The layout of pages is PA_BSND, or PA_BBND if the lengths
+// are SequenceLengths.
 class TokenSequences {
  public:
   // Checks everything that does not depend on values. The lengths of packed sequences are
@@ -26,10 +34,14 @@ class TokenSequences {
   TokenSequences(const SequenceNames& names, const at::Tensor& tokens, const std::string& layout,
                  const std::optional<at::Tensor>& lengths,
                  const std::optional<at::Tensor>& table = std::nullopt);
+  TokenSequences(const SequenceNames& names, const at::Tensor& tokens, const std::string& layout,
+                 const SequenceLengths& lengths,
+                 const std::optional<at::Tensor>& table = std::nullopt);
 
   int64_t count() const { return count_; }
   int64_t heads() const { return heads_; }
   bool is_paged() const { return table_.has_value(); }
+  bool is_packed() const { return is_packed_; }
 
   // Reads the lengths. Call it before the functions below.
   void measure();
@@ -41,6 +53,10 @@ class TokenSequences {
   at::Tensor read(const at::Tensor& tensor, int64_t sequence) const;
 
  private:
+  void check_table(const at::Tensor& tokens, const std::string& layout,
+                   const std::optional<at::Tensor>& table, int64_t block_factor);
+  void measure_used();
+
   SequenceNames names_;
   bool is_packed_;
   int64_t count_ = 0;
@@ -48,6 +64,8 @@ class TokenSequences {
   int64_t capacity_ = 0;  // the largest length of a sequence; of all sequences if they are packed
   int64_t block_ = 0;     // the number of tokens of a page
   std::optional<at::Tensor> given_;
+  std::optional<at::Tensor> used_;
+  bool begins_with_0_ = false;
   std::optional<at::Tensor> table_;
   std::vector<int64_t> lengths_;
   std::vector<int64_t> firsts_;

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.aten_ops.formula_helpers.attention import GRADIENT, KEY, QUERY, Tokens, by_name, call_of
+from tests.aten_ops.formula_helpers.attention import (
+    GRADIENT,
+    KEY,
+    QUERY,
+    Tokens,
+    by_name,
+    call_of,
+    seen_keys,
+    tokens_used,
+)
 
 NAME = "aclnnLightningIndexer"
 INPUTS = {
@@ -45,6 +54,82 @@ def lightning_indexer(a):
             indices[where, : len(order)], values[where, : len(order)] = order, scores[row, order]
     shape = (*a.query.shape[:-2], 1, count)
     return (indices.reshape(shape), values.reshape(shape)) if a.return_values else indices.reshape(shape)
+
+
+V2 = "aclnnLightningIndexerV2"
+
+
+def call_of_v2(dtype, layouts, queries, keys, count, **others):
+    """`queries` and `keys` are the sizes of the tokens, such as "2,3"."""
+    layout_q, layout_k = layouts
+    return call_of(
+        V2,
+        q=f"{dtype}[{queries},2,128]:{QUERY}",
+        k=f"{dtype}[{keys},1,128]:{KEY}",
+        w=f"FLOAT[{queries},2]:0.5,-0.25,1,0.75,0.625",
+        topk=count,
+        max_seqlen_q=-1,
+        layout_q=f'"{layout_q}"',
+        layout_k=f'"{layout_k}"',
+        sparse_indices=f"INT32[{queries},1,{count}]",
+        **{"return_value": 1, "cmp_ratio": 1, "sparse_values": f"FLOAT[{queries},1,{count}]"} | others,
+    )
+
+
+PACKED = {"cu_seqlens_q": "INT32[3]:0,2,7", "cu_seqlens_k": "INT32[3]:0,2,5"}
+
+
+@by_name(
+    V2,
+    calls=[
+        call_of_v2("FLOAT16", ("BSND", "BSND"), "2,3", "2,4", 3, mask_mode=3),
+        call_of_v2("FLOAT16", ("BSND", "BSND"), "2,3", "2,4", 3, seqused_k="INT32[2]:2,4"),
+        call_of_v2(
+            *("BFLOAT16", ("BSND", "BSND"), "2,3", "2,2", 3),
+            mask_mode=3,
+            cmp_ratio=4,
+            cmp_residual_k="INT32[2]:3,0",
+            seqused_q="INT32[2]:3,2",
+            output_idx_offset="INT32[2]:5,70",
+        ),
+        call_of_v2(
+            *("BFLOAT16", ("TND", "TND"), "7", "5", 2),
+            **PACKED,
+            mask_mode=3,
+            cmp_ratio=4,
+            cmp_residual_k="INT32[2]:1,2",
+            seqused_q="INT32[2]:1,5",
+            output_idx_offset="INT32[7,1]:1,2,3,4,5,6,7",
+        ),
+        call_of_v2(
+            *("FLOAT16", ("TND", "PA_BBND"), "7", "3,5", 4),
+            cu_seqlens_q="INT32[3]:0,2,7",
+            seqused_k="INT32[2]:9,4",
+            block_table="INT32[2,2]:2,0,1",
+            mask_mode=3,
+        ),
+        call_of_v2("FLOAT16", ("BSND", "BSND"), "1,2", "1,3", 2, cmp_ratio=128, return_value=0, sparse_values="null"),
+    ],
+)
+def lightning_indexer_v2(a):
+    """An offset is added to the positions of a sequence, or to those of a token, but not to -1."""
+    queries = tokens_used(a.q, a.layout_q, a.cu_seqlens_q, a.seqused_q)
+    keys = tokens_used(a.k, a.layout_k, a.cu_seqlens_k, a.seqused_k, a.block_table)
+    tokens = len(queries.flat(a.w))
+    indices, values = np.full((tokens, a.topk), -1), np.full((tokens, a.topk), -np.inf)
+    for i, (rows, columns) in enumerate(zip(queries.lengths, keys.lengths, strict=True)):
+        products = np.einsum("the,ke->tkh", queries.read(a.q, i), keys.read(a.k, i)[:, 0])
+        scores = np.einsum("tkh,th->tk", np.maximum(products, 0), queries.read(a.w, i))
+        rest = 0 if a.cmp_residual_k is None else a.cmp_residual_k[i]
+        for row in range(rows):
+            seen = seen_keys(row, rows, columns, a.cmp_ratio, rest) if a.mask_mode == 3 else columns
+            order = np.argsort(-scores[row, :seen], kind="stable")[: a.topk]
+            where = queries.spans[i].start + row
+            offset = a.output_idx_offset
+            own = 0 if offset is None else offset[i] if offset.ndim == 1 else offset.reshape(-1)[where]
+            indices[where, : len(order)], values[where, : len(order)] = order + own, scores[row, order]
+    shape = (*a.q.shape[:-2], 1, a.topk)
+    return (indices.reshape(shape), values.reshape(shape)) if a.return_value else indices.reshape(shape)
 
 
 GRAD = "aclnnLightningIndexerGrad"

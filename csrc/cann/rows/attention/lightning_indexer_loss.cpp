@@ -105,6 +105,77 @@ struct AttentionParts {
   }
 };
 
+// The arguments of a loss whose target is given.
+struct GivenTarget {
+  const at::Tensor& query;
+  const at::Tensor& key;
+  const at::Tensor& weights;
+  const at::Tensor& lists;
+  const at::Tensor& target;
+  int64_t mask;
+  int64_t ratio;
+  const std::optional<at::Tensor>& residuals;
+};
+
+void check(const GivenTarget& given, const TokenSequences& queries, const TokenSequences& keys) {
+  constexpr int64_t kMostHeads = 128, kMostRatio = 128, kMostKeys = 2048;
+  const at::Tensor& query = given.query;
+  expect_dtype("q", query, {at::kHalf, at::kBFloat16});
+  expect_last("q", query, kIndexerSize);
+  expect_last("k", given.key, kIndexerSize);
+  EXPECT(queries.heads() <= kMostHeads, "q has ", queries.heads(), " heads, expected at most ",
+         kMostHeads);
+  expect_heads("k", given.key, {1});
+  EXPECT(queries.count() == keys.count(), "k has ", keys.count(), " sequences, expected ",
+         queries.count(), " as q has");
+  expect_float("w", given.weights, with_last(query.sizes(), {}));
+  expect_dims("sparseIndices", given.lists, query.dim());
+  const int64_t count = given.lists.size(-1);
+  EXPECT((count >= 1 && count <= kMostKeys) || count == 2 * kMostKeys || count == 4 * kMostKeys,
+         "sparseIndices has ", count, " keys of each query, expected 1 to ", kMostKeys,
+         ", 4096 or 8192");
+  std::vector<int64_t> shape = with_last(query.sizes(), {count});
+  shape[shape.size() - 2] = 1;
+  expect_tensor("sparseIndices", given.lists, at::kInt, shape);
+  expect_float("attnSoftmaxL1Norm", given.target, shape);
+  expect_one_of("maskMode", given.mask, {0, 3});
+  expect_range("cmpRatio", given.ratio, 1, kMostRatio);
+  EXPECT(given.residuals || given.mask == 0 || given.ratio == 1,
+         "cmpResidualKOptional is null, expected a tensor as maskMode is 3 and cmpRatio is ",
+         given.ratio);
+  if (given.residuals) {
+    expect_tensor("cmpResidualKOptional", *given.residuals, at::kInt, {queries.count()});
+  }
+}
+
+// Calls `compute` for each query that selects keys, with its scores for them and the keys' numbers
+// among all keys.
+template <class Compute>
+void each_seen(const GivenTarget& given, TokenSequences& queries, TokenSequences& keys,
+               Compute compute) {
+  queries.measure();
+  keys.measure();
+  const at::Tensor lists = given.lists.reshape({-1, given.lists.size(-1)});
+  for (int64_t i = 0; i < queries.count(); ++i) {
+    const int64_t rows = queries.length(i), columns = keys.length(i);
+    const int64_t rest = given.residuals ? given.residuals->select(0, i).item().toLong() : 0;
+    EXPECT(rest >= 0 && rest < given.ratio, "cmpResidualKOptional has ", rest, ", expected 0 to ",
+           given.ratio - 1);
+    const at::Tensor query = queries.read(given.query, i), key = keys.read(given.key, i).squeeze(1);
+    const at::Tensor weights = queries.read(given.weights, i);
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t token = queries.first(i) + row;
+      const int64_t seen =
+          given.mask == 0 ? columns : seen_keys(row, rows, columns, given.ratio, rest);
+      const at::Tensor selected = listed(lists.select(0, token), seen, columns);
+      if (selected.numel() == 0) continue;
+      compute(
+          QueryScores(query.select(0, row), key.index_select(0, selected), weights.select(0, row)),
+          token, selected + keys.first(i));
+    }
+  }
+}
+
 }  // namespace
 
 // The maxima and sums of the softmax of the indexer's scores for all keys.
@@ -267,6 +338,51 @@ ACLNN(SparseLightningIndexerGradKLLoss, (Floating<In>, query), (Floating<In>, ke
   }
   sums.write(dQueryIndex, dKeyIndex, dWeights);
   loss = sums.loss();
+}
+
+// The gradients of the divergence of the softmax of the indexer's scores, over the keys that each
+// query selects, from a target that is given. A key stands for cmpRatio tokens.
+// Behaviour of SparseLightningIndexerKLLossGrad: Everything is computed in FLOAT, and each result
+// is rounded once. metadata is ignored: it distributes the work to the cores of a device. As in the
+// published kernel, the gradient of the scores is softmax * sum(attnSoftmaxL1Norm) -
+// attnSoftmaxL1Norm. Of a list, the first elements count, with maskMode 3 as many as the query sees
+// keys; it ends with the first negative number, and softmaxOut is 0 for the others.
+ACLNN(SparseLightningIndexerKLLossGrad, (Floating<In>, q), (SameDtype<Floating<In>>, k, "q"),
+      (Floating<In>, w), (In, sparseIndices), (Floating<In>, attnSoftmaxL1Norm),
+      (Optional<In>, cuSeqLensQOptional), (Optional<In>, cuSeqLensKOptional),
+      (Optional<In>, seqUsedQOptional), (Optional<In>, seqUsedKOptional),
+      (Optional<In>, cmpResidualKOptional),
+      (Unused<Optional<In>>, metadataOptional, "distributes the work to the cores of a device"),
+      (char*, layoutQ), (char*, layoutK), (int64_t, maskMode), (int64_t, cmpRatio), (Out, dq),
+      (Out, dk), (Out, dw), (Out, softmaxOut)) {
+  const GivenTarget given{
+      q, k, w, sparseIndices, attnSoftmaxL1Norm, maskMode, cmpRatio, cmpResidualKOptional};
+  TokenSequences queries({"q", "layoutQ", "cuSeqLensQOptional", nullptr, "seqUsedQOptional"}, q,
+                         layoutQ, SequenceLengths{cuSeqLensQOptional, seqUsedQOptional});
+  TokenSequences keys({"k", "layoutK", "cuSeqLensKOptional", nullptr, "seqUsedKOptional"}, k,
+                      layoutK, SequenceLengths{cuSeqLensKOptional, seqUsedKOptional});
+  check(given, queries, keys);
+  expect_results(dq, q, dk, k, dw, w);
+  expect_float(softmaxOut, sparseIndices.sizes());
+
+  IndexerGradients sums(q, k);
+  const int64_t count = sparseIndices.size(-1);
+  const at::Tensor lists = sparseIndices.reshape({-1, count});
+  const at::Tensor targets = attnSoftmaxL1Norm.reshape({-1, count});
+  const at::Tensor all_learnt = at::zeros(lists.sizes(), targets.options());
+  if (has_values(q)) {
+    each_seen(given, queries, keys,
+              [&](const QueryScores& scores, int64_t token, const at::Tensor& of_key) {
+                const at::Tensor learnt = at::softmax(scores.values(), 0);
+                const at::Tensor target = targets.select(0, token);
+                all_learnt.select(0, token).narrow(0, 0, learnt.size(0)).copy_(learnt);
+                sums.add(
+                    scores.gradients(learnt * target.sum() - target.narrow(0, 0, learnt.size(0))),
+                    token, of_key);
+              });
+  }
+  sums.write(dq, dk, dw);
+  softmaxOut = all_learnt.view(softmaxOut->sizes());
 }
 
 }  // namespace aclnn_host::attention_lightning_indexer_loss_rows

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.aten_ops.formula_helpers.attention import by_name, call_of, seen_keys, tokens_used
 from tests.aten_ops.formulas import formula
 
 # Sums of 128 products, and exponentials of them, in FLOAT.
@@ -183,3 +184,79 @@ def sparse_kl_loss(
         listed(lists, seen(query_index, key_index, query_ends, key_ends)),
         learnt,
     )
+
+
+GIVEN = "aclnnSparseLightningIndexerKLLossGrad"
+
+
+def call_of_given(dtype, layouts, queries, keys, lists, **others):
+    """`queries` and `keys` are the sizes of the tokens, such as "2,3"; a number of listed keys comes before these."""
+    count = lists.partition("]")[0]
+    return call_of(
+        GIVEN,
+        q=f"{dtype}[{queries},3,128]:{VALUES}",
+        k=f"{dtype}[{keys},1,128]:{OTHERS}",
+        w=f"FLOAT[{queries},3]:0.5,-0.75,1.25,2,0.625",
+        sparse_indices=f"INT32[{queries},1,{lists}",
+        attn_softmax_l1_norm=f"FLOAT[{queries},1,{count}]:0.25,0.5,0.125,0.375,0.0625",
+        layout_q=f'"{layouts[0]}"',
+        layout_k=f'"{layouts[1]}"',
+        dq=f"{dtype}[{queries},3,128]",
+        dk=f"{dtype}[{keys},1,128]",
+        dw=f"FLOAT[{queries},3]",
+        softmax_out=f"FLOAT[{queries},1,{count}]",
+        **{"cmp_ratio": 1} | others,
+    )
+
+
+# ops-transformer: aclnnSparseLightningIndexerKLLossGrad.md. The target need not have the sum 1: its tests multiply the
+# softmax by this sum.
+@by_name(
+    GIVEN,
+    calls=[
+        call_of_given("FLOAT16", ("BSND", "BSND"), "2,2", "2,4", "3]:2,0,3,1,3,-1,0,1,-1,1,0,2", mask_mode=3),
+        call_of_given("BFLOAT16", ("BSND", "BSND"), "2,2", "2,4", "2]:3,0,-1,1,2,1,0,-1"),
+        call_of_given(
+            *("FLOAT16", ("TND", "TND"), "5", "4", "2]:0,1,1,0,0,1,-1,0,0,1"),
+            cu_seq_lens_q="INT32[3]:0,2,5",
+            cu_seq_lens_k="INT32[3]:0,2,4",
+            seq_used_q="INT32[2]:2,2",
+            seq_used_k="INT32[2]:2,1",
+            mask_mode=3,
+            cmp_ratio=4,
+            cmp_residual_k="INT32[2]:1,3",
+        ),
+        call_of_given(
+            *("BFLOAT16", ("TND", "BSND"), "5", "2,3", "3]:0,1,2,2,-1,0,1,0,2,0,2,1,2,1,0"),
+            cu_seq_lens_q="INT32[3]:0,2,5",
+            mask_mode=3,
+        ),
+    ],
+    error=SUMS,
+)
+def sparse_kl_loss_of_given_target(a):
+    queries = tokens_used(a.q, a.layout_q, a.cu_seq_lens_q, a.seq_used_q)
+    keys = tokens_used(a.k, a.layout_k, a.cu_seq_lens_k, a.seq_used_k)
+    of_query, of_key, of_weights = (np.zeros(rows_of(each, n).shape) for each, n in ((a.q, 2), (a.k, 2), (a.w, 1)))
+    lists, target = (rows_of(each, 1) for each in (a.sparse_indices, a.attn_softmax_l1_norm))
+    softmax = np.zeros(target.shape)
+    for i, (rows, columns) in enumerate(zip(queries.lengths, keys.lengths, strict=True)):
+        rest = 0 if a.cmp_residual_k is None else a.cmp_residual_k[i]
+        for row in range(rows):
+            where = queries.spans[i].start + row
+            seen = seen_keys(row, rows, columns, a.cmp_ratio, rest) if a.mask_mode == 3 else columns
+            numbers = lists[where][:seen]
+            numbers = numbers[np.cumsum(numbers < 0) == 0]
+            if not numbers.size:
+                continue
+            key, own = keys.read(a.k, i)[numbers, 0], rows_of(a.w, 1)[where]
+            dots = rows_of(a.q, 2)[where] @ key.T
+            scores = own @ np.maximum(dots, 0)
+            powers = np.exp(scores - scores.max())
+            softmax[where, : len(numbers)] = powers / powers.sum()
+            ds = softmax[where, : len(numbers)] * target[where].sum() - target[where, : len(numbers)]
+            of_dots = np.outer(own, ds) * (dots > 0)
+            of_query[where], of_weights[where] = of_dots @ key, np.maximum(dots, 0) @ ds
+            np.add.at(of_key[:, 0], keys.spans[i].start + numbers, of_dots.T @ rows_of(a.q, 2)[where])
+    results = (of_query, a.q), (of_key, a.k), (of_weights, a.w), (softmax, a.sparse_indices)
+    return tuple(result.reshape(given.shape) for result, given in results)

@@ -79,7 +79,8 @@ def declared() -> set[str]:
 def declaration(name: str, parameters: list[str]) -> str:
     """The declaration of a function in a header."""
     whole = (parameter.replace(" ", "\N{NO-BREAK SPACE}") for parameter in parameters)
-    lines = textwrap.wrap(f"ACLNN_API aclnnStatus {name}({', '.join(whole)});", WIDTH, subsequent_indent="    ")
+    text = f"ACLNN_API aclnnStatus {name}({', '.join(whole)});"
+    lines = textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_long_words=False)
     return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
 
 

@@ -2,6 +2,7 @@
 
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/training.h"
+#include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::attention_merged_attention_rows {
@@ -19,47 +20,103 @@ at::Tensor share(const SoftmaxParts& part, const SoftmaxParts& merged) {
   return (at::exp(part.largest - merged.largest) * part.sum / merged.sum).select(-1, 0);
 }
 
-}  // namespace
+// Factors of each token and head, from those that are contiguous for each head within a sequence.
+at::Tensor by_token(const at::Tensor& factors, const at::Tensor& starts) {
+  if (!has_values(starts)) return factors;
+  const std::vector<int64_t> given = integers_in(starts);
+  const int64_t tokens = factors.size(0), heads = factors.size(1);
+  EXPECT(given.front() == 0 && given.back() == tokens && std::ranges::is_sorted(given),
+         "actualSeqQlenOptional is ", given, ", expected the starts of the sequences from 0 to ",
+         tokens);
+  const at::Tensor result = at::empty_like(factors);
+  for (size_t i = 1; i < given.size(); ++i) {
+    const int64_t size = given[i] - given[i - 1];
+    const at::Tensor own = factors.narrow(0, given[i - 1], size);
+    result.narrow(0, given[i - 1], size).copy_(own.reshape({heads, size}).t());
+  }
+  return result;
+}
+
+// The starts of the sequences, if they decide the order of the maxima and sums.
+template <class Version>
+std::optional<at::Tensor> starts_of(const Version& row) {
+  expect_text("inputLayoutOptional", row.inputLayoutOptional, {"SBH", "TND"});
+  if (row.inputLayoutOptional != "TND") return std::nullopt;
+  EXPECT(row.actualSeqQlenOptional,
+         "actualSeqQlenOptional is null, expected the starts of the sequences with \"TND\"");
+  if constexpr (requires { row.inputSoftmaxLayoutOptional; }) {
+    expect_text("inputSoftmaxLayoutOptional", row.inputSoftmaxLayoutOptional, {"", "SBH", "TND"},
+                " where inputLayoutOptional is \"TND\"");
+    if (row.inputSoftmaxLayoutOptional == "TND") return std::nullopt;
+  }
+  const at::Tensor& starts = *row.actualSeqQlenOptional;
+  expect_dtype("actualSeqQlenOptional", starts, at::kLong);
+  expect_dims("actualSeqQlenOptional", starts, 1);
+  expect_elements("actualSeqQlenOptional", starts);
+  return starts;
+}
 
 // Results are (S, B, N * D) with softmax parts (B, N, S, 8), or (T, N, D) with (T, N, 8).
-ACLNN(RingAttentionUpdateV2, (Floating<In>, prevAttnOut), (In, prevSoftmaxMax),
-      (Like<In>, prevSoftmaxSum, "prevSoftmaxMax"), (Like<Floating<In>>, curAttnOut, "prevAttnOut"),
-      (Like<In>, curSoftmaxMax, "prevSoftmaxMax"), (Like<In>, curSoftmaxSum, "prevSoftmaxMax"),
-      (Optional<In>, actualSeqQlenOptional), (char*, inputLayoutOptional),
-      (char*, inputSoftmaxLayoutOptional), (Like<Out>, attnOutOut, "prevAttnOut"),
-      (Like<Out>, softmaxMaxOut, "prevSoftmaxMax"), (Like<Out>, softmaxSumOut, "prevSoftmaxMax")) {
-  expect_text("inputLayoutOptional", inputLayoutOptional, {"SBH", "TND"});
-  const bool is_packed = inputLayoutOptional == "TND";
-  if (is_packed) {
-    expect_text("inputSoftmaxLayoutOptional", inputSoftmaxLayoutOptional, {"TND"},
-                " where inputLayoutOptional is; the host CANN does not emulate the others");
-  }
-  EXPECT(!is_packed || actualSeqQlenOptional,
-         "actualSeqQlenOptional is null, expected the ends of the sequences with \"TND\"");
-  expect_dims("prevAttnOut", prevAttnOut, 3);
-  expect_dims("prevSoftmaxMax", prevSoftmaxMax, is_packed ? 3 : 4);
-  const int64_t heads = prevSoftmaxMax.size(1);
-  std::vector<int64_t> parts{prevAttnOut.size(0), prevAttnOut.size(1), kSoftmaxCopies};
-  if (!is_packed) parts = {prevAttnOut.size(1), heads, prevAttnOut.size(0), kSoftmaxCopies};
-  expect_float("prevSoftmaxMax", prevSoftmaxMax, parts);
-  EXPECT(is_packed || (heads > 0 && prevAttnOut.size(2) % heads == 0),
-         "prevAttnOut has a last dimension of ", prevAttnOut.size(2), ", expected a multiple of ",
+template <class Version>
+void merge(Version& row) {
+  const std::optional<at::Tensor> starts = starts_of(row);
+  const at::Tensor& previous = row.prevAttnOut;
+  const bool is_packed = row.inputLayoutOptional == "TND";
+  expect_dtype("prevAttnOut", previous, {at::kFloat, at::kHalf, at::kBFloat16});
+  expect_dims("prevAttnOut", previous, 3);
+  expect_dims("prevSoftmaxMax", row.prevSoftmaxMax, is_packed ? 3 : 4);
+  const int64_t heads = row.prevSoftmaxMax.size(1);
+  std::vector<int64_t> parts{previous.size(0), previous.size(1), kSoftmaxCopies};
+  if (!is_packed) parts = {previous.size(1), heads, previous.size(0), kSoftmaxCopies};
+  expect_float("prevSoftmaxMax", row.prevSoftmaxMax, parts);
+  EXPECT(is_packed || (heads > 0 && previous.size(2) % heads == 0),
+         "prevAttnOut has a last dimension of ", previous.size(2), ", expected a multiple of ",
          heads, ", the heads");
 
-  const SoftmaxParts before{prevSoftmaxMax, prevSoftmaxSum}, now{curSoftmaxMax, curSoftmaxSum};
+  const SoftmaxParts before{row.prevSoftmaxMax, row.prevSoftmaxSum};
+  const SoftmaxParts now{row.curSoftmaxMax, row.curSoftmaxSum};
   SoftmaxParts merged{at::maximum(before.largest, now.largest), {}};
   merged.sum = before.sum * at::exp(before.largest - merged.largest) +
                now.sum * at::exp(now.largest - merged.largest);
   const auto weighted = [&](const at::Tensor& result, const SoftmaxParts& part) {
     const at::Tensor of_heads =
         is_packed ? wide(result) : wide(result).unflatten(2, {heads, result.size(2) / heads});
-    const at::Tensor factors = share(part, merged);
-    return of_heads * (is_packed ? factors : factors.permute({2, 0, 1})).unsqueeze(-1);
+    at::Tensor factors = share(part, merged);
+    if (!is_packed) factors = factors.permute({2, 0, 1});
+    if (starts) factors = by_token(factors, *starts);
+    return of_heads * factors.unsqueeze(-1);
   };
-  const at::Tensor sum = weighted(prevAttnOut, before) + weighted(curAttnOut, now);
-  attnOutOut = sum.reshape(prevAttnOut.sizes());
-  softmaxMaxOut = merged.largest;
-  softmaxSumOut = merged.sum;
+  const at::Tensor sum = weighted(previous, before) + weighted(row.curAttnOut, now);
+  row.attnOutOut = sum.reshape(previous.sizes());
+  row.softmaxMaxOut = merged.largest;
+  row.softmaxSumOut = merged.sum;
+}
+
+}  // namespace
+
+// Behaviour of RingAttentionUpdate, RingAttentionUpdateV2: With "TND", the maxima and sums of a
+// head are contiguous within each sequence, unless inputSoftmaxLayoutOptional is "TND".
+// actualSeqQlenOptional has 0 and then the end of each sequence. The host CANN checks it where it
+// matters, on the stream.
+ACLNN_STRUCT(RingAttentionUpdate, (Floating<In>, prevAttnOut), (In, prevSoftmaxMax),
+             (Like<In>, prevSoftmaxSum, "prevSoftmaxMax"),
+             (Like<Floating<In>>, curAttnOut, "prevAttnOut"),
+             (Like<In>, curSoftmaxMax, "prevSoftmaxMax"),
+             (Like<In>, curSoftmaxSum, "prevSoftmaxMax"), (Optional<In>, actualSeqQlenOptional),
+             (char*, inputLayoutOptional), (Like<Out>, attnOutOut, "prevAttnOut"),
+             (Like<Out>, softmaxMaxOut, "prevSoftmaxMax"),
+             (Like<Out>, softmaxSumOut, "prevSoftmaxMax")) {
+  merge(*this);
+}
+ACLNN_STRUCT(RingAttentionUpdateV2, (Floating<In>, prevAttnOut), (In, prevSoftmaxMax),
+             (Like<In>, prevSoftmaxSum, "prevSoftmaxMax"),
+             (Like<Floating<In>>, curAttnOut, "prevAttnOut"),
+             (Like<In>, curSoftmaxMax, "prevSoftmaxMax"),
+             (Like<In>, curSoftmaxSum, "prevSoftmaxMax"), (Optional<In>, actualSeqQlenOptional),
+             (char*, inputLayoutOptional), (char*, inputSoftmaxLayoutOptional),
+             (Like<Out>, attnOutOut, "prevAttnOut"), (Like<Out>, softmaxMaxOut, "prevSoftmaxMax"),
+             (Like<Out>, softmaxSumOut, "prevSoftmaxMax")) {
+  merge(*this);
 }
 
 // lse has the log-sum-exp of each query and head, localOut the results.

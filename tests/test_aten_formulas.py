@@ -157,7 +157,7 @@ KEEPING = {
     *("AddLayerNormQuant", "AddLayerNormQuantV2", "AddRmsNormDynamicQuant", "AddRmsNormDynamicQuantV2"),
     *("AddRmsNormQuant", "AddRmsNormQuantV2", "DequantSwigluQuant", "DequantSwigluQuantV2", "GroupedMatmulSwigluQuant"),
     *("GroupedMatmulSwigluQuantWeightNZ", "LayerNormQuant", "MoeInitRoutingQuantV2", "SwiGluQuant", "SwigluGroupQuant"),
-    *("MoeTokenPermuteV2", "TopKTopPSample", "TopKTopPSampleV2"),
+    *("MoeTokenPermuteV2", "TopKTopPSample", "TopKTopPSampleV2", "BlockSparseAttention", "BlockSparseAttentionV2"),
 }
 
 

@@ -13,8 +13,6 @@ LIBRARY = PREFIX / "lib64" / "libopapi.so"
 # Functions that torch_npu calls and no public repository declares.
 UNPUBLISHED = {
     "aclnnFusedAdam",
-    "aclnnFlashAttentionScoreV4",
-    "aclnnFlashAttentionScoreGradV4",
     "aclnnMhcPreV2",
     "aclnnMoeReRouting",
     "aclnnTopkV2",

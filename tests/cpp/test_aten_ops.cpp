@@ -697,8 +697,12 @@ TEST(attention_takes_a_shift_and_a_prefix) {
 
 TEST(attention_takes_values_that_change_nothing) {
   Attention attention;
-  char nothing[] = "";
+  char nothing[] = "", as_input[] = "same_as_input";
   const AttentionOptions without_effect[] = {{.pse_type = 0},
+                                             {.query_lengths = attention.list},
+                                             {.key_lengths = attention.list},
+                                             {.softmax_layout = as_input},
+                                             {.out_dtype = 1},
                                              {.query_lengths = attention.none},
                                              {.softmax_layout = nothing},
                                              {.query_starts = attention.list},
@@ -709,26 +713,19 @@ TEST(attention_takes_values_that_change_nothing) {
 TEST(attention_refuses_what_it_does_not_emulate) {
   Attention attention;
   constexpr auto kForward = &Attention::forward_v4, kBackward = &Attention::backward_v4;
-  char varying[] = "TND";
   aclTensor *const x = attention.x, *const square = attention.square;
   attention.refuses(&Attention::forward, {.padding_mask = square},
                     "aclnnFlashAttentionScore: paddingMaskOptional is given");
   attention.refuses(&Attention::backward, {.padding_mask = square},
                     "aclnnFlashAttentionScoreGrad: paddingMaskOptional is given");
   attention.v4_refuses({.padding_mask = square}, "paddingMaskOptional is given, expected null");
-  attention.v4_refuses({.query_rope = x}, "queryRopeOptional is given");
-  attention.v4_refuses({.key_rope = x}, "keyRopeOptional is given");
+  attention.v4_refuses({.query_rope = x}, "one of queryRopeOptional and keyRopeOptional is given");
+  attention.v4_refuses({.key_rope = x}, "one of queryRopeOptional and keyRopeOptional is given");
   attention.v4_refuses({.scale_q = x}, "dScaleQOptional is given");
   attention.v4_refuses({.scale_k = x}, "dScaleKOptional is given");
   attention.v4_refuses({.scale_v = x}, "dScaleVOptional is given");
   attention.refuses(kBackward, {.scale_dy = x}, "dScaleDyOptional is given");
   attention.refuses(kBackward, {.scale_o = x}, "dScaleOOptional is given");
-  attention.refuses(kForward, {.sink = x}, "sinkOptional is given");
-  attention.refuses(kBackward, {.sink = x}, "sinkInOptional is given");
-  attention.v4_refuses({.query_lengths = attention.list}, "actualSeqQLenOptional is given");
-  attention.v4_refuses({.key_lengths = attention.list}, "actualSeqKvLenOptional is given");
-  attention.refuses(kForward, {.softmax_layout = varying}, "softmaxOutLayout is given");
-  attention.refuses(kBackward, {.softmax_layout = varying}, "softmaxInLayout is given");
   attention.refuses(kForward, {.pse_type = 2},
                     "realShiftOptional is null, expected the slopes of a shift of pseType 2");
   attention.refuses(kBackward, {.pse_type = 2},
@@ -737,13 +734,10 @@ TEST(attention_refuses_what_it_does_not_emulate) {
   attention.v4_refuses({.pse_type = -1}, "pseType is -1, expected 0 to 3");
 }
 
-TEST(attention_has_an_output_type_for_bfloat16_alone) {
+TEST(attention_knows_two_output_types) {
   Attention attention;
-  attention.v4_refuses({.out_dtype = 1},
-                       "outDtype is 1, expected 0, or 1 with a query of BFLOAT16");
-  attention.q = attention.bfloat;
-  attention.v4_takes({.out_dtype = 1});
-  attention.v4_refuses({.out_dtype = 2}, "outDtype is 2");
+  attention.v4_refuses({.out_dtype = 2}, "outDtype is 2, expected 0 or 1");
+  attention.v4_refuses({.out_dtype = -1}, "outDtype is -1, expected 0 or 1");
 }
 
 TEST(empty_tensors) {

@@ -186,6 +186,9 @@ def batched(a: Arguments) -> tuple[list[Attention], Any, Any]:
     of_key = {"BNSD": 1, "BSND": 2}.get(a.input_layout)
     heads = a.key.shape[of_key] if of_key else a.key.shape[2] // elements
     key, value = (to_heads(each, a.input_layout, heads) for each in (a.key, a.value))
+    if a.query_rope is not None:
+        query = np.concatenate([query, to_heads(a.query_rope, a.input_layout, a.head_num)], -1)
+        key = np.concatenate([key, to_heads(a.key_rope, a.input_layout, heads)], -1)
     dy, result = (
         None if each is None else to_heads(each, a.input_layout, a.head_num) for each in (a.dy, a.attention_in)
     )
@@ -211,13 +214,20 @@ def batched(a: Arguments) -> tuple[list[Attention], Any, Any]:
     return found, dy, result
 
 
+def until_zeros(ends: Sequence[int]) -> Any:
+    """The ends of sequences; zeros after them stand for empty ones."""
+    used = len(np.trim_zeros(ends, "b"))
+    return [*ends[:used], *[ends[used - 1] if used else 0] * (len(ends) - used)]
+
+
 class Packed:
     """The attention of packed sequences; queries, keys and values are (tokens, heads, elements)."""
 
     def __init__(self, a: Arguments) -> None:
         self.a = a
         self.queries, self.keys = (
-            [slice(*each) for each in pairwise([0, *ends])] for ends in (a.actual_seq_qlen, a.actual_seq_kv_len)
+            [slice(*each) for each in pairwise([0, *until_zeros(ends)])]
+            for ends in (a.actual_seq_qlen, a.actual_seq_kv_len)
         )
         sizes = [(q.stop - q.start, k.stop - k.start) for q, k in zip(self.queries, self.keys, strict=True)]
         longest = tuple(max(each) for each in zip(*sizes, strict=True))

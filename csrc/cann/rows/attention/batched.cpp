@@ -74,13 +74,13 @@ std::optional<at::Tensor> hidden_of(const AttentionArguments& arguments, const B
 struct Batched {
   Batched(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
           const AttentionArguments& arguments, const std::string& layout_name,
-          std::optional<Source> source, const ForwardPass& forward = {})
+          std::optional<Source> source, const RotaryParts& rotary, const ForwardPass& forward = {})
       : layout(layout_name, kLayouts),
-        attention(inputs(query, key, value, arguments, source, forward)) {}
+        attention(inputs(query, key, value, arguments, source, rotary, forward)) {}
 
   AttentionInputs inputs(const at::Tensor& query_, const at::Tensor& key_, const at::Tensor& value_,
                          const AttentionArguments& arguments, std::optional<Source> source,
-                         const ForwardPass& forward) {
+                         const RotaryParts& rotary, const ForwardPass& forward) {
     check_attention(query_, key_, value_, arguments);
     const at::Tensor query = read("query", query_, arguments.heads);
     const int64_t elements = query.size(3);
@@ -97,8 +97,10 @@ struct Batched {
            "value has shape ", value_.sizes(), ", expected key's ", key_.sizes(),
            " with as many elements or fewer");
     batch = {query.size(0), query.size(2), key.size(2), query.size(1)};
+    head_size = elements;
     value_size = value.size(3);
-    AttentionInputs result{query, key, value, arguments.scale};
+    AttentionInputs result{with_rotary("queryRopeOptional", query, rotary.query),
+                           with_rotary(rotary.key_name, key, rotary.key), value, arguments.scale};
     result.shifts_first = arguments.shift_type == kShiftThenScale;
     result.shift = shift_of(arguments, batch);
     result.hidden = hidden_of(arguments, batch, query.options());
@@ -123,6 +125,24 @@ struct Batched {
   at::Tensor read(const char* name, const at::Tensor& tensor, int64_t heads) const {
     return layout.read(name, tensor, heads).to(at::kFloat);
   }
+  // Concatenates the parts of each head.
+  at::Tensor with_rotary(const char* name, const at::Tensor& part,
+                         const std::optional<at::Tensor>& rotary) const {
+    if (!rotary) return part;
+    const at::Tensor other = read(name, *rotary, part.size(1));
+    EXPECT(other.size(0) == part.size(0) && other.size(2) == part.size(2), name, " has shape ",
+           rotary->sizes(), ", expected ", part.size(0), " batches of ", part.size(2), " tokens");
+    check_rotary_sizes(part.size(3), other.size(3));
+    return at::cat({part, other}, 3);
+  }
+  // The gradient of a part of the heads, in the layout of the inputs.
+  at::Tensor part(const at::Tensor& gradient) const {
+    return layout.to_layout(gradient.narrow(3, 0, head_size));
+  }
+  at::Tensor rotary_part(const at::Tensor& gradient) const {
+    return layout.to_layout(gradient.slice(3, head_size));
+  }
+
   // The same for the result or its gradient.
   at::Tensor read_result(const char* name, const at::Tensor& tensor,
                          const at::Tensor& query) const {
@@ -142,7 +162,8 @@ struct Batched {
   }
 
   AttentionLayout layout;
-  Batch batch;             // inputs() sets these two members
+  Batch batch;             // inputs() sets these three members
+  int64_t head_size = 0;   // elements of one head of the queries, without the rotary part
   int64_t value_size = 0;  // elements of one head of the values
   SoftmaxAttention attention;
 };
@@ -152,28 +173,36 @@ struct Batched {
 void write_batched_attention(const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value, const AttentionArguments& arguments,
                              const std::string& layout, std::optional<Source> source,
-                             Output& largest, Output& sum, Output& out) {
-  const Batched batched(query, key, value, arguments, layout, source);
+                             Output& largest, Output& sum, Output& out, const RotaryParts& rotary) {
+  const Batched batched(query, key, value, arguments, layout, source, rotary);
   const at::Tensor result = batched.layout.to_layout(batched.attention.result());
   largest = batched.attention.largest().expand({-1, -1, -1, kSoftmaxCopies});
   sum = batched.attention.sum().expand({-1, -1, -1, kSoftmaxCopies});
   out = result;
 }
 
-std::optional<at::Tensor> write_batched_gradients(
-    const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, const at::Tensor& dy,
-    const ForwardPass& forward, const AttentionArguments& arguments, const std::string& layout,
-    std::optional<Source> source, Output& dq, Output& dk, Output& dv, OptionalOutput& dshift) {
-  const Batched batched(query, key, value, arguments, layout, source, forward);
+BatchedGradients write_batched_gradients(const at::Tensor& query, const at::Tensor& key,
+                                         const at::Tensor& value, const at::Tensor& dy,
+                                         const ForwardPass& forward,
+                                         const AttentionArguments& arguments,
+                                         const std::string& layout, std::optional<Source> source,
+                                         Output& dq, Output& dk, Output& dv, OptionalOutput& dshift,
+                                         const RotaryParts& rotary) {
+  const Batched batched(query, key, value, arguments, layout, source, rotary, forward);
   const SoftmaxAttention::Gradients gradients =
       batched.attention.gradients(batched.read_result("dy", dy, query));
-  dq = batched.layout.to_layout(gradients.query);
-  dk = batched.layout.to_layout(gradients.key);
+  dq = batched.part(gradients.query);
+  dk = batched.part(gradients.key);
   dv = batched.layout.to_layout(gradients.value);
   if (arguments.shift && arguments.shift_type <= kShiftThenScale) {
     dshift = gradients.shift.sum_to_size(arguments.shift->sizes());
   }
-  return gradients.sink;
+  BatchedGradients others{.sink = gradients.sink};
+  if (rotary.query) {
+    others.query_rope = batched.rotary_part(gradients.query);
+    others.key_rope = batched.rotary_part(gradients.key);
+  }
+  return others;
 }
 
 }  // namespace aclnn_host

@@ -28,10 +28,25 @@ int64_t longest(const std::vector<SequencePart>& parts) {
   return most;
 }
 
+namespace {
+
+// The sums, with the last one in place of zeros at the end.
+std::vector<SequencePart> parts_until_zeros(const char* name, const at::OptionalIntArrayRef& sums,
+                                            int64_t total) {
+  std::vector<int64_t> own = sums ? sums->vec() : std::vector<int64_t>();
+  const auto is_used = [](int64_t sum) { return sum != 0; };
+  const auto end = std::find_if(own.rbegin(), own.rend(), is_used).base();
+  std::fill(end, own.end(), end == own.begin() ? 0 : *(end - 1));
+  return parts_of(name, own, total);
+}
+
+}  // namespace
+
 PackedSequences sequences_of(const at::Tensor& query, const at::OptionalIntArrayRef& query_sums,
                              const at::Tensor& key, const at::OptionalIntArrayRef& key_sums) {
-  const PackedSequences sequences{parts_of("actualSeqQLenOptional", query_sums, query.size(0)),
-                                  parts_of("actualSeqKvLenOptional", key_sums, key.size(0))};
+  const PackedSequences sequences{
+      parts_until_zeros("actualSeqQLenOptional", query_sums, query.size(0)),
+      parts_until_zeros("actualSeqKvLenOptional", key_sums, key.size(0))};
   EXPECT(sequences.queries.size() == sequences.keys.size(), "actualSeqKvLenOptional has ",
          sequences.keys.size(), " elements, expected ", sequences.queries.size(),
          " as actualSeqQLenOptional");

@@ -23,6 +23,7 @@ struct PackedSequences {
   std::vector<SequencePart> queries;
   std::vector<SequencePart> keys;
 };
+// Zeros at the end of the sums stand for sequences that take no part.
 PackedSequences sequences_of(const at::Tensor& query, const at::OptionalIntArrayRef& query_sums,
                              const at::Tensor& key, const at::OptionalIntArrayRef& key_sums);
 
@@ -131,12 +132,6 @@ PackedGradients packed_gradients(const at::Tensor& query, const at::Tensor& key,
 
 void check_value_size(const at::Tensor& key, const at::Tensor& value);
 
-// The parts of queries and keys that have rotary embeddings, in tensors of their own.
-struct RotaryParts {
-  std::optional<at::Tensor> query = {};
-  std::optional<at::Tensor> key = {};
-  const char* key_name = "keyRope";
-};
 // Concatenates both parts of each head, so that the scores are the sum of those of the parts.
 at::Tensor with_rotary(const char* name, const at::Tensor& part,
                        const std::optional<at::Tensor>& rotary);

@@ -19,45 +19,52 @@ void attend(Version& row) {
 template <class Version>
 void differentiate(Version& row) {
   check_sink_gradient(row);
-  const std::optional<at::Tensor> dsink = write_batched_gradients(
+  const BatchedGradients gradients = write_batched_gradients(
       row.query, row.keyIn, row.value, row.dy,
       {row.softmaxMaxOptional, row.softmaxSumOptional, row.attentionInOptional},
       attention_arguments(row), row.inputLayout, std::nullopt, row.dqOut, row.dkOut, row.dvOut,
       row.dpseOut);
   if constexpr (requires { row.dsinkOut; }) {
-    if (dsink) row.dsinkOut = *dsink;
+    if (gradients.sink) row.dsinkOut = *gradients.sink;
   }
 }
 
-// outDtype selects FLOAT16 (0) or BFLOAT16 (1) for the results of quantised inputs.
-void check_out_dtype(const at::Tensor& query, int64_t out_dtype) {
-  EXPECT(out_dtype == 0 || (out_dtype == 1 && query.scalar_type() == at::kBFloat16), "outDtype is ",
-         out_dtype, ", expected 0, or 1 with a query of BFLOAT16; the results",
-         " have the dtype of query");
+// The checks of what only version 4 has. outDtype counts with scales of quantisation only.
+void check_version4(const at::Tensor& query, int64_t out_dtype, const RotaryParts& rotary,
+                    const std::optional<at::Tensor>& sink) {
+  expect_one_of("outDtype", out_dtype, {0, 1});
+  if (sink) expect_reduced_float("query", query, " with a sink");
+  EXPECT(rotary.query.has_value() == rotary.key.has_value(),
+         "one of queryRopeOptional and keyRopeOptional is given and the other is null");
+  if (!rotary.query) return;
+  expect_reduced_float("query", query, " with rotary parts");
+  expect_dtype("queryRopeOptional", *rotary.query, query);
+  expect_dtype("keyRopeOptional", *rotary.key, query);
 }
 
 bool is_packed(const std::string& layout) {
   return layout == "TND";
 }
 
-// Refuses the arguments of version 4 that only packed sequences have.
-void refuse_packed_arguments(const at::OptionalIntArrayRef& query_sums,
-                             const at::OptionalIntArrayRef& key_sums, const char* layout_name,
-                             const std::string& softmax_layout) {
-  const auto refuse = [](const char* name, bool is_given) {
-    EXPECT(!is_given, name, " is given, expected null as inputLayout is not \"TND\"");
-  };
-  refuse("actualSeqQLenOptional", query_sums && !query_sums->empty());
-  refuse("actualSeqKvLenOptional", key_sums && !key_sums->empty());
-  refuse(layout_name, !softmax_layout.empty());
+struct Inputs {
+  at::Tensor query;
+  at::Tensor key;
+  at::Tensor value;
+};
+Inputs with_rotary(const Inputs& inputs, const RotaryParts& rotary) {
+  Inputs joined{aclnn_host::with_rotary("queryRopeOptional", inputs.query, rotary.query),
+                aclnn_host::with_rotary(rotary.key_name, inputs.key, rotary.key), inputs.value};
+  if (rotary.query) check_rotary_sizes(inputs.query.size(2), rotary.query->size(2));
+  return joined;
 }
 
 // The sequences of version 4, which draws one dropout bit for each score if there is no mask.
-PackedAttention packed(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+PackedAttention packed(const Inputs& inputs, const RotaryParts& rotary,
                        AttentionArguments arguments, const std::string& layout,
                        const at::OptionalIntArrayRef& query_sums,
                        const at::OptionalIntArrayRef& key_sums, const Source& source) {
-  check_value_size(key, value);
+  check_value_size(inputs.key, inputs.value);
+  const auto [query, key, value] = with_rotary(inputs, rotary);
   const PackedAttention sequences(query, key, value, layout, query_sums, key_sums, arguments);
   if (arguments.drop_mask || arguments.keep >= 1) return sequences;
   const at::Tensor like = at::empty({sequences.scores()}, query.options());
@@ -73,10 +80,9 @@ PackedAttention packed(const at::Tensor& query, const at::Tensor& key, const at:
 // are scaled (pseType 1, and the versions without pseType) or after it (0), or is made from slopes
 // and distances (2) or from their roots (3). The gradient computes the probabilities again.
 // Limit of FlashAttentionScore*: The following are refused with 161002 and a text that names them:
-// other pseTypes, layouts and sparseModes, a padding mask and, in version 4, lists of lengths,
-// rotary parts, scales of quantisation, sinks, a softmax layout, an outDtype that is not query's.
-// Deviation of FlashAttentionScore*: CANN documents some of these arguments as reserved and does
-// not read them.
+// other pseTypes, layouts and sparseModes, a padding mask and, in version 4, scales of
+// quantisation. Deviation of FlashAttentionScore*: CANN documents some of these arguments as
+// reserved and does not read them.
 ACLNN_STRUCT(FlashAttentionScore, (Floating<In>, query), (Floating<In>, key), (Floating<In>, value),
              (Optional<In>, realShiftOptional), (Optional<In>, dropMaskOptional),
              (Refused<In>, paddingMaskOptional, kPaddingMasks), (Optional<In>, attenMaskOptional),
@@ -134,9 +140,9 @@ ACLNN_STRUCT(FlashAttentionScoreGradV2, (Floating<In>, query), (Floating<In>, ke
 }
 
 // The second version with a sink.
-// Behaviour of FlashAttentionScoreV3, FlashAttentionScoreGradV3, FlashAttentionVarLenScoreV5,
-// FlashAttentionUnpaddingScoreGradV5: A sink is one more score of each query, without a value. It
-// counts in the maximum and in the sum.
+// Behaviour of FlashAttentionScoreV3, FlashAttentionScoreGradV3, FlashAttentionScoreV4,
+// FlashAttentionScoreGradV4, FlashAttentionVarLenScoreV5, FlashAttentionUnpaddingScoreGradV5: A
+// sink is one more score of each query, without a value. It counts in the maximum and in the sum.
 ACLNN_STRUCT(FlashAttentionScoreV3, (Floating<In>, query), (Floating<In>, key),
              (Floating<In>, value), (Optional<In>, realShiftOptional),
              (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
@@ -166,76 +172,86 @@ ACLNN_STRUCT(FlashAttentionScoreGradV3, (Floating<In>, query), (Floating<In>, ke
 }
 
 // The arguments for Ascend950: without a mask, the dropout is drawn from the seed.
+// Behaviour of FlashAttentionScoreV4, FlashAttentionScoreGradV4: Lists of lengths and a softmax
+// layout count with inputLayout "TND" only, outDtype with scales of quantisation only.
 ACLNN_STRUCT(FlashAttentionScoreV4, (Floating<In>, query), (Floating<In>, key),
              (Floating<In>, value), (Optional<In>, realShiftOptional),
              (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
-             (Optional<In>, attenMaskOptional), (Refused<In>, queryRopeOptional, kRotaryParts),
-             (Refused<In>, keyRopeOptional, kRotaryParts),
-             (Refused<In>, dScaleQOptional, kQuantised), (Refused<In>, dScaleKOptional, kQuantised),
-             (Refused<In>, dScaleVOptional, kQuantised), (Refused<In>, sinkOptional, kSinks),
-             (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
-             (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
-             (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-             (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
+             (Optional<In>, attenMaskOptional), (Optional<In>, queryRopeOptional),
+             (Optional<In>, keyRopeOptional), (Refused<In>, dScaleQOptional, kQuantised),
+             (Refused<In>, dScaleKOptional, kQuantised), (Refused<In>, dScaleVOptional, kQuantised),
+             (Optional<In>, sinkOptional), (Optional<Ints>, prefixOptional),
+             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+             (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+             (int64_t, headNum), (char*, inputLayout),
              (Unused<int64_t>, innerPrecise, kResultIsZero), (int64_t, sparseMode),
              (int64_t, outDtype), (int64_t, pseType), (char*, softmaxOutLayout), (int64_t, seed),
              (int64_t, offset), (Out, softmaxMaxOut), (Out, softmaxSumOut),
              (Unused<Optional<Out>>, softmaxOutOut, kLeftAsItIs), (Out, attentionOutOut)) {
-  check_out_dtype(query, outDtype);
+  const RotaryParts rotary{queryRopeOptional, keyRopeOptional, "keyRopeOptional"};
+  check_version4(query, outDtype, rotary, sinkOptional);
   const AttentionArguments arguments = attention_arguments(*this);
   const Source source = source_of(seed, offset);
   if (is_packed(inputLayout)) {
-    const PackedAttention sequences = packed(query, key, value, arguments, inputLayout,
+    const PackedAttention sequences = packed({query, key, value}, rotary, arguments, inputLayout,
                                              actualSeqQLenOptional, actualSeqKvLenOptional, source);
     write_attention(query, value, sequences, is_as_input(*this), softmaxMaxOut, softmaxSumOut,
                     attentionOutOut);
     return;
   }
-  refuse_packed_arguments(actualSeqQLenOptional, actualSeqKvLenOptional, "softmaxOutLayout",
-                          softmaxOutLayout);
   write_batched_attention(query, key, value, arguments, inputLayout, source, softmaxMaxOut,
-                          softmaxSumOut, attentionOutOut);
+                          softmaxSumOut, attentionOutOut, rotary);
 }
-ACLNN_STRUCT(
-    FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn), (Floating<In>, value),
-    (Floating<In>, dy), (Optional<In>, pseShiftOptional), (Optional<In>, dropMaskOptional),
-    (Refused<In>, paddingMaskOptional, kPaddingMasks), (Optional<In>, attenMaskOptional),
-    (Optional<In>, softmaxMaxOptional), (Optional<In>, softmaxSumOptional),
-    (Unused<Optional<In>>, softmaxInOptional, "reserved"), (Optional<In>, attentionInOptional),
-    (Refused<In>, sinkInOptional, kSinks), (Refused<In>, queryRopeOptional, kRotaryParts),
-    (Refused<In>, keyRopeOptional, kRotaryParts), (Refused<In>, dScaleQOptional, kQuantised),
-    (Refused<In>, dScaleKOptional, kQuantised), (Refused<In>, dScaleVOptional, kQuantised),
-    (Refused<In>, dScaleDyOptional, kQuantised), (Refused<In>, dScaleOOptional, kQuantised),
-    (Optional<Ints>, prefixOptional), (Optional<Ints>, actualSeqQLenOptional),
-    (Optional<Ints>, actualSeqKvLenOptional), (Optional<Ints>, qStartIdxOptional),
-    (Optional<Ints>, kvStartIdxOptional), (double, scaleValue), (double, keepProb),
-    (int64_t, preTokens), (int64_t, nextTokens), (int64_t, headNum), (char*, inputLayout),
-    (char*, softmaxInLayout), (Unused<int64_t>, innerPrecise, "reserved"), (int64_t, sparseMode),
-    (int64_t, pseType), (int64_t, seed), (int64_t, offset), (int64_t, outDtype), (Out, dqOut),
-    (Out, dkOut), (Out, dvOut),
-    (Unused<Optional<Out>>, dqRopeOut, "counts only beside queryRopeOptional, which is refused"),
-    (Unused<Optional<Out>>, dkRopeOut, "counts only beside keyRopeOptional, which is refused"),
-    (Optional<Out>, dpseOut),
-    (Unused<Optional<Out>>, dsinkOut, "counts only beside sinkInOptional, which is refused")) {
-  check_out_dtype(query, outDtype);
+ACLNN_STRUCT(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, keyIn),
+             (Floating<In>, value), (Floating<In>, dy), (Optional<In>, pseShiftOptional),
+             (Optional<In>, dropMaskOptional), (Refused<In>, paddingMaskOptional, kPaddingMasks),
+             (Optional<In>, attenMaskOptional), (Optional<In>, softmaxMaxOptional),
+             (Optional<In>, softmaxSumOptional),
+             (Unused<Optional<In>>, softmaxInOptional, "reserved"),
+             (Optional<In>, attentionInOptional), (Optional<In>, sinkInOptional),
+             (Optional<In>, queryRopeOptional), (Optional<In>, keyRopeOptional),
+             (Refused<In>, dScaleQOptional, kQuantised), (Refused<In>, dScaleKOptional, kQuantised),
+             (Refused<In>, dScaleVOptional, kQuantised),
+             (Refused<In>, dScaleDyOptional, kQuantised),
+             (Refused<In>, dScaleOOptional, kQuantised), (Optional<Ints>, prefixOptional),
+             (Optional<Ints>, actualSeqQLenOptional), (Optional<Ints>, actualSeqKvLenOptional),
+             (Optional<Ints>, qStartIdxOptional), (Optional<Ints>, kvStartIdxOptional),
+             (double, scaleValue), (double, keepProb), (int64_t, preTokens), (int64_t, nextTokens),
+             (int64_t, headNum), (char*, inputLayout), (char*, softmaxInLayout),
+             (Unused<int64_t>, innerPrecise, "reserved"), (int64_t, sparseMode), (int64_t, pseType),
+             (int64_t, seed), (int64_t, offset), (int64_t, outDtype), (Out, dqOut), (Out, dkOut),
+             (Out, dvOut), (Optional<Out>, dqRopeOut), (Optional<Out>, dkRopeOut),
+             (Optional<Out>, dpseOut), (Optional<Out>, dsinkOut)) {
+  const RotaryParts rotary{queryRopeOptional, keyRopeOptional, "keyRopeOptional"};
+  check_version4(query, outDtype, rotary, sinkInOptional);
+  check_sink_gradient(*this);
+  EXPECT(!rotary.query || (dqRopeOut && dkRopeOut),
+         "dqRopeOut or dkRopeOut is null, expected the gradients of the rotary parts");
   const AttentionArguments arguments = attention_arguments(*this);
   const Source source = source_of(seed, offset);
+  const ForwardPass forward{softmaxMaxOptional, softmaxSumOptional, attentionInOptional};
+  BatchedGradients others;
   if (is_packed(inputLayout)) {
-    const PackedAttention sequences = packed(query, keyIn, value, arguments, inputLayout,
+    const Inputs inputs{query, keyIn, value};
+    const PackedAttention sequences = packed(inputs, rotary, arguments, inputLayout,
                                              actualSeqQLenOptional, actualSeqKvLenOptional, source);
-    const PackedGradients gradients = packed_gradients(
-        query, keyIn, value, dy, {softmaxMaxOptional, softmaxSumOptional, attentionInOptional},
-        is_as_input(*this), sequences);
-    dqOut = gradients.query;
-    dkOut = gradients.key;
+    const Inputs joined = with_rotary(inputs, rotary);
+    const PackedGradients gradients = packed_gradients(joined.query, joined.key, value, dy, forward,
+                                                       is_as_input(*this), sequences);
+    dqOut = gradients.query.narrow(2, 0, query.size(2));
+    dkOut = gradients.key.narrow(2, 0, query.size(2));
     dvOut = gradients.value;
-    return;
+    others = {gradients.sink, gradients.query.slice(2, query.size(2)),
+              gradients.key.slice(2, query.size(2))};
+  } else {
+    others = write_batched_gradients(query, keyIn, value, dy, forward, arguments, inputLayout,
+                                     source, dqOut, dkOut, dvOut, dpseOut, rotary);
   }
-  refuse_packed_arguments(actualSeqQLenOptional, actualSeqKvLenOptional, "softmaxInLayout",
-                          softmaxInLayout);
-  write_batched_gradients(query, keyIn, value, dy,
-                          {softmaxMaxOptional, softmaxSumOptional, attentionInOptional}, arguments,
-                          inputLayout, source, dqOut, dkOut, dvOut, dpseOut);
+  if (sinkInOptional) dsinkOut = *others.sink;
+  if (!rotary.query) return;
+  dqRopeOut = *others.query_rope;
+  dkRopeOut = *others.key_rope;
 }
 
 }  // namespace aclnn_host::attention_score_rows

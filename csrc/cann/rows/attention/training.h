@@ -44,9 +44,7 @@ inline constexpr const char* kResultIsZero =
 inline constexpr const char* kNoGradient =
     "a query that sees no key has no gradient with every value";
 inline constexpr const char* kShiftHasNoGradient = "CANN computes no gradient of a shift";
-inline constexpr const char* kRotaryParts = "the host CANN does not compute with rotary parts here";
 inline constexpr const char* kQuantised = "the host CANN does not compute quantised attention here";
-inline constexpr const char* kSinks = "the host CANN does not compute with sinks here";
 
 // Collects the arguments of a version of the operators or of their gradients.
 template <class Version>
@@ -106,6 +104,13 @@ struct ForwardPass {
   std::optional<at::Tensor> largest = {};
   std::optional<at::Tensor> sum = {};
   std::optional<at::Tensor> result = {};
+};
+
+// The parts of queries and keys that have rotary embeddings, in tensors of their own.
+struct RotaryParts {
+  std::optional<at::Tensor> query = {};
+  std::optional<at::Tensor> key = {};
+  const char* key_name = "keyRope";
 };
 
 // The sparse modes, which decide the visible scores. A compressed mask adds nothing to its mode.

@@ -40,25 +40,44 @@ SHAPES = {
 PACKED = {"input_layout": '"TND"', "actual_seq_qlen": "[2,5]", "actual_seq_kv_len": "[3,7]"}
 
 
-def inputs(shapes):
+# Heads of 128 elements with rotary parts of 64.
+ROTARY = {
+    '"BNSD"': {"query": "2,2,3,128", "key": "2,1,4,128", "query_rope": "2,2,3,64", "key_rope": "2,1,4,64"},
+    '"SBH"': {"query": "3,2,256", "key": "4,2,128", "query_rope": "3,2,128", "key_rope": "4,2,64"},
+    '"TND"': {"query": "5,2,128", "key": "7,1,128", "query_rope": "5,2,64", "key_rope": "7,1,64"},
+}
+SOFT = {"scale_value": 0.125}
+
+
+def inputs(shapes, dtype):
     values = {"query": QUERY, "key": KEY, "value": VALUE}
-    return {name: f"FLOAT[{shapes[name]}]:{values[name]}" for name in values} | {"head_num": 2}
+    return {name: f"{dtype}[{shapes[name]}]:{values[name]}" for name in values} | {"head_num": 2}
 
 
-def score(version, **given):
-    shapes = SHAPES[given.get("input_layout", '"BNSD"')]
-    softmax = "FLOAT[5,2,8]" if "actual_seq_qlen" in given else "FLOAT[2,2,3,8]"
-    outputs = {"softmax_max_out": softmax, "softmax_sum_out": softmax, "attention_out_out": f"FLOAT[{shapes['dy']}]"}
+def rotary(layout, *outputs):
+    """Queries and keys with rotary parts of FLOAT16, and these outputs in the shapes of their inputs."""
+    shapes = ROTARY[layout]
+    values = {"query": QUERY, "key": KEY, "query_rope": KEY, "key_rope": VALUE}
+    results = {"dq_out": "query", "dk_out": "key", "dq_rope_out": "query_rope", "dk_rope_out": "key_rope"}
+    given = {name: f"FLOAT16[{shape}]:{values[name]}" for name, shape in shapes.items()}
+    return given | {name: f"FLOAT16[{shapes[results[name]]}]" for name in outputs} | SOFT | {"input_layout": layout}
+
+
+def score(version, dtype="FLOAT", **given):
+    layout = given.get("input_layout", '"BNSD"')
+    shapes = SHAPES[layout]
+    softmax = "FLOAT[5,2,8]" if layout == '"TND"' else "FLOAT[2,2,3,8]"
+    outputs = {"softmax_max_out": softmax, "softmax_sum_out": softmax, "attention_out_out": f"{dtype}[{shapes['dy']}]"}
     unused = {"softmax_out_out": "FLOAT[0]"} if version in ("", "V4") else {}
-    return call_of(SCORE + version, **inputs(shapes) | outputs | unused | given)
+    return call_of(SCORE + version, **inputs(shapes, dtype) | outputs | unused | given)
 
 
-def grad(version, **given):
+def grad(version, dtype="FLOAT", **given):
     shapes = SHAPES[given.get("input_layout", '"BNSD"')]
-    outputs = {f"d{name[0]}_out": f"FLOAT[{shapes[name]}]" for name in ("query", "key", "value")}
+    outputs = {f"d{name[0]}_out": f"{dtype}[{shapes[name]}]" for name in ("query", "key", "value")}
     unused = {"dsink_out": "FLOAT[0]"} if version == "V4" else {}
-    dy = {"dy": f"FLOAT[{shapes['dy']}]:{GRADIENT}"}
-    return call_of(GRAD + version, **inputs(shapes) | dy | outputs | unused | given)
+    dy = {"dy": f"{dtype}[{shapes['dy']}]:{GRADIENT}"}
+    return call_of(GRAD + version, **inputs(shapes, dtype) | dy | outputs | unused | given)
 
 
 def shifted(shape):
@@ -112,6 +131,12 @@ def reserved(a, name):
         score("V4", **BAND),
         score("V4", **PACKED),
         score("V4", **PACKED, softmax_out_layout='"same_as_input"'),
+        score("V4", **PACKED | {"actual_seq_qlen": "[2,4,0]", "actual_seq_kv_len": "[3,5,0]"}),
+        score("V4", "FLOAT16", **NONE_SEEN, sink=SINK, actual_seq_qlen="[2]", softmax_out_layout='"same_as_input"'),
+        score("V4", "FLOAT16", **PACKED, sink=SINK, out_dtype=1),
+        score("V4", "FLOAT16", **rotary('"BNSD"')),
+        score("V4", "FLOAT16", **rotary('"SBH"'), sink=SINK),
+        score("V4", "FLOAT16", **rotary('"TND"') | PACKED),
     ],
 )
 def attention(a):
@@ -120,19 +145,28 @@ def attention(a):
 
 
 def differentiate(a):
+    size = a.query.shape[-1] if a.input_layout in ("TND", "BNSD", "BSND") else a.query.shape[-1] // a.head_num
+    shift = []
     if a.input_layout == "TND":
-        of_query, of_key, of_value, _ = Packed(a).gradients()
-        return [of_query, of_key, of_value, *reserved(a, "dsinkOut")]
-    found, dy, result = batched(a)
-    parts = [x.gradients(dy[b], None if result is None else result[b]) for b, x in enumerate(found)]
-    *of_inputs, of_shift, of_sink = zip(*parts, strict=True) if parts else [()] * 5
-    results = [from_heads(np.stack(each), a.input_layout) if each else np.zeros(0) for each in of_inputs]
-    if a.shift is not None and a.pse_type in (None, 0, 1):
-        results.append(np.zeros(a.shift.shape))
-        for b, each in enumerate(of_shift):
-            own = each.sum(1, keepdims=True) if a.shift.shape[2] == 1 else each
-            results[-1][b if len(a.shift) > 1 else 0] += own
-    return [*results, *(reserved(a, "dsinkOut") if a.sink_in is None else [sum(of_sink, np.zeros(a.head_num))])]
+        *of_inputs, of_sink = Packed(a).gradients()
+    else:
+        found, dy, result = batched(a)
+        parts = [x.gradients(dy[b], None if result is None else result[b]) for b, x in enumerate(found)]
+        *of_inputs, of_shift, of_sink = zip(*parts, strict=True) if parts else [()] * 5
+        of_inputs = [np.stack(each) if each else np.zeros((0, 0, 0, 0)) for each in of_inputs]
+        of_sink = sum(of_sink, np.zeros(a.head_num))
+        if a.shift is not None and a.pse_type in (None, 0, 1):
+            shift = [np.zeros(a.shift.shape)]
+            for b, each in enumerate(of_shift):
+                own = each.sum(1, keepdims=True) if a.shift.shape[2] == 1 else each
+                shift[0][b if len(a.shift) > 1 else 0] += own
+    *of_heads, of_value = of_inputs
+    results = [each[..., :size] for each in of_heads] + [of_value]
+    if a.query_rope is not None:
+        results += [each[..., size:] for each in of_heads]
+    if a.input_layout != "TND":
+        results = [from_heads(each, a.input_layout) for each in results]
+    return [*results, *shift, *(reserved(a, "dsinkOut") if a.sink_in is None else [of_sink])]
 
 
 @by_name(
@@ -148,6 +182,10 @@ def differentiate(a):
         grad("V4", **shifted("1,2,3,4"), **SOFTMAX, pse_type=0),
         grad("V4", **OF_EACH, **SOFTMAX),
         grad("V4", **PACKED),
+        grad("V4", "FLOAT16", **NONE_SEEN, sink_in=SINK, dsink_out="FLOAT[2]", softmax_in_layout='"same_as_input"'),
+        grad("V4", "FLOAT16", **PACKED, sink_in=SINK, dsink_out="FLOAT[2]"),
+        grad("V4", "FLOAT16", **rotary('"SBH"', "dq_out", "dk_out", "dq_rope_out", "dk_rope_out")),
+        grad("V4", "FLOAT16", **rotary('"TND"', "dq_out", "dk_out", "dq_rope_out", "dk_rope_out") | PACKED),
     ],
 )
 def gradients(a):

@@ -117,6 +117,13 @@ def mask_rows(a: Arguments, batches: int, queries: int, sees_all: bool) -> Any:
     return mask != 0
 
 
+def listed_blocks(a: Arguments, lists: Any, queries: int, keys: int) -> Any:
+    """Flags of the scores in blocks that aclnnBlitzSparseAttention lists, with 65535 after the last index."""
+    x, y = a.block_shape or (128, 128)
+    flags = (lists[..., None] == np.arange(lists.shape[-1])).any(2)
+    return flags[:, np.arange(queries) // x][:, :, np.arange(keys) // y]
+
+
 def infer(a: Arguments, one_sees_all: bool = False, **other: Any) -> Any:
     """The result, and the logarithms of the sums of exponentials, with other arguments than those of the call.
 
@@ -197,6 +204,8 @@ def infer(a: Arguments, one_sees_all: bool = False, **other: Any) -> Any:
         own_mask = None if mask is None else mask[b if len(mask) > 1 else 0][part]
         if own_mask is not None or mode != 1:
             scores = np.where(hidden_scores(a, mode, own_mask, 0, last - first, count), -np.inf, scores)
+        if a.sabi is not None:
+            scores = np.where(listed_blocks(a, a.sabi[b], last - first, count), scores, -np.inf)
         largest = scores.max(-1, keepdims=True)
         weights = np.nan_to_num(np.exp(scores - largest))  # 0 for a query that sees no key
         total = weights.sum(-1, keepdims=True)

@@ -3,6 +3,7 @@
 #include "cann/rows/attention/inference.h"
 
 #include "cann/rows/attention/caches.h"
+#include "cann/rows/attention/head_sequences.h"
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/masks.h"
 #include "cann/rows/row.h"
@@ -41,6 +42,7 @@ class Inference {
     add_rope();
     check_prefix();
     check_shift();
+    check_blocks();
     mask_ = mask_by_rows(a_, query_, layout_.is_packed(), sees_all());
   }
 
@@ -64,6 +66,7 @@ class Inference {
     if (lse == nullptr) return;
     EXPECT(*lse, "softmaxLse is null, expected a tensor as softmaxLseFlag is true");
     expect_dtype("softmaxLse", **lse, at::kFloat);
+    if (!a_.sums_have_last) sums = sums.squeeze(3);
     *lse = layout_.is_packed() ? sums.select(0, 0).transpose(0, 1) : sums;
   }
 
@@ -246,6 +249,16 @@ class Inference {
            heads_, " heads with ", query_.size(2), " rows");
   }
 
+  void check_blocks() const {
+    if (!a_.blocks) return;
+    const auto count = [](int64_t tokens, int64_t block) {
+      return tokens / block + (tokens % block != 0 ? 1 : 0);
+    };
+    expect_tensor("sabi", a_.blocks->lists, at::kUInt16,
+                  {query_.size(0), heads_, count(query_.size(2), a_.blocks->block[0]),
+                   count(keys_.capacity(0), a_.blocks->block[1])});
+  }
+
   int64_t key_size(size_t i) const { return prefix_size_ + key_spans_[i].length; }
 
   // The part of a mask or a shift that belongs to one sequence. Its last two dimensions are those
@@ -260,8 +273,26 @@ class Inference {
         .narrow(-1, key.start, key_size(i));
   }
 
-  // Flags of the masked scores; nothing if none are masked.
+  // Flags of the scores that masks or blocks hide; nothing if none are hidden.
   std::optional<at::Tensor> hidden(size_t i, const at::Tensor& scores) const {
+    std::optional<at::Tensor> result = masked(i, scores);
+    if (!a_.blocks) return result;
+    const at::Tensor own = a_.blocks->lists.select(0, queries_[i].batch).to(at::kLong);
+    const at::Tensor is_listed = own.ne(ListedBlocks::kNoBlock);
+    const int64_t count = own.size(2);
+    check_bounds("sabi", own.masked_select(is_listed), count);
+    const at::Tensor listed = at::where(is_listed, own, count);  // an additional block for the rest
+    const at::Tensor flags =
+        at::zeros({own.size(0), own.size(1), count + 1}, own.options().dtype(at::kBool))
+            .scatter(2, listed, true)
+            .narrow(2, 0, count);
+    const at::Tensor outside =
+        outside_of_blocks(flags, a_.blocks->block, queries_[i].length, key_size(i));
+    return result ? result->logical_or(outside) : outside;
+  }
+
+  // Flags of the masked scores; nothing if none are masked.
+  std::optional<at::Tensor> masked(size_t i, const at::Tensor& scores) const {
     std::optional<at::Tensor> result;
     if (mask_) result = part("attenMask", *mask_, i);
     const int64_t queries = queries_[i].length;

@@ -34,6 +34,14 @@ struct Antiquantisation {
   bool is_given() const { return given(scale); }
 };
 
+// The blocks of keys that the queries of a block see, as lists of their indices: (batch, heads,
+// blocks of queries, blocks of keys). The places after the last index of a list have kNoBlock.
+struct ListedBlocks {
+  static constexpr int64_t kNoBlock = 65535;
+  at::Tensor lists = {};
+  std::vector<int64_t> block = {};  // tokens of a block of queries and of keys
+};
+
 struct InferenceArguments {
   at::Tensor query = {};
   std::vector<at::Tensor> key = {};
@@ -68,6 +76,8 @@ struct InferenceArguments {
   int64_t sparse_mode = 0;
   int64_t inner_precise = 0;
   int64_t block_size = 0;
+  std::optional<ListedBlocks> blocks = {};
+  bool sums_have_last = true;  // a last dimension of 1
   // True if a single query for each sequence sees all its keys, whatever the sparse mode.
   bool single_query_sees_all = false;
 };

@@ -56,7 +56,8 @@ std::vector<int64_t> shape_of_best(const at::Tensor& query, int64_t count) {
 struct Causality {
   bool hides;
   int64_t ratio = 1;
-  std::optional<at::Tensor> residuals;  // how many tokens of each sequence have no key
+  std::optional<at::Tensor> residuals =
+      std::nullopt;  // how many tokens of each sequence have no key
 
   at::Tensor hidden(int64_t sequence, int64_t rows, int64_t columns,
                     const at::TensorOptions& options) const {

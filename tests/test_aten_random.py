@@ -6,14 +6,15 @@ are reimplemented here: the generator from its paper, the distributions with sci
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from tests.aten_ops.sweep import run_call, run_calls
-from tests.cabi import SUCCESS
+from tests.aten_ops.sweep import LIBRARY, run_call, run_calls
+from tests.cabi import PARAM_INVALID, SUCCESS
 
 MASK = 0xFFFFFFFF
 
@@ -354,3 +355,17 @@ def test_what_is_refused() -> None:
     for outcome in run_calls([call(text.format(each)) for each in weights]):
         assert outcome[:2] == (SUCCESS, 507015)
         assert "self has a" in outcome[2]
+
+
+def test_the_mode_is_kept() -> None:
+    """One of two, and 0 at first; another one is refused and changes nothing."""
+    library = ctypes.CDLL(str(LIBRARY))
+    library.aclGetRecentErrMsg.restype = ctypes.c_char_p
+    before = library.aclnnGetPytorchRandom()
+    for mode in (1, 0):
+        assert library.aclnnSetPytorchRandom(mode) == SUCCESS
+        assert library.aclnnGetPytorchRandom() == mode
+    for mode in (2, -1):
+        assert library.aclnnSetPytorchRandom(mode) == PARAM_INVALID
+        assert library.aclGetRecentErrMsg() == b"aclnnSetPytorchRandom: pytorchRandom is %d, expected 0 or 1" % mode
+    assert library.aclnnGetPytorchRandom() == before == 0

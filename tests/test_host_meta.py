@@ -421,6 +421,19 @@ def test_init_and_finalize() -> None:
     assert cabi.host().aclnnFinalize() == SUCCESS
 
 
+def test_operators_compiled_in_advance_are_not_loaded(tmp_path: Path) -> None:
+    """The statuses of CANN's own functions, though nothing is loaded."""
+    host = cabi.host()
+    assert [host.aclnnReselectStaticKernel() for _ in range(200)] == [SUCCESS] * 200
+    with_path = host.aclnnReselectStaticKernelWithPath
+    assert with_path(os.fsencode(tmp_path)) == SUCCESS
+    assert with_path(None) == PARAM_NULLPTR
+    assert cabi.error_text() == "aclnnReselectStaticKernelWithPath: staticKernelPath is null"
+    for path in (b"", os.fsencode(tmp_path / "absent")):
+        assert with_path(path) == PARAM_INVALID
+        assert f'staticKernelPath is "{path.decode()}", expected a path that exists' in cabi.error_text()
+
+
 def test_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No effect without the variable; with it, files below its folder that contain the tensors' bytes."""
     host, memory = cabi.host(), Memory(Dtype.FLOAT, (2, 3))

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 import torch_npu
 
+from aclnn_torch.cli.coverage import asked_for
+
 from .aten_ops import Case, cases_of, check, errors_are_clean, numbers, on_product, with_gradients
 
 A = numbers(3, 4)
@@ -103,3 +105,23 @@ def test_what_the_units_do_not_multiply_is_refused(dtype: torch.dtype) -> None:
 def test_shapes_that_do_not_fit_are_refused() -> None:
     with pytest.raises(RuntimeError, match=r"(?i)mat1|size|shape"):
         torch.mm(A.npu(), A.npu())
+
+
+@pytest.mark.skipif("aclnnMatmulAbftVerify" not in (asked_for() or ()), reason="this torch_npu does not call it")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(33, 100, 67), (12, 64, 512), (7, 64, 9)])
+def test_checksums_find_errors_in_a_product(dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
+    """MatmulAbftVerify: torch_npu adds the columns up itself if the function fails."""
+    m, k, n = shape
+    torch.manual_seed(0)
+    a, b = torch.randn(m, k, dtype=dtype).npu(), torch.randn(k, n, dtype=dtype).npu()
+    product = torch.mm(a, b)
+    weight = torch.ones(n, dtype=dtype).npu()
+    wrong = product.float().clone()
+    wrong[m - 1, n - 1] += 100
+    threshold = 2e-5 if dtype == torch.float32 else 1e-3
+    for c, byte in ((product.float(), 255), (wrong, 255 - (1 << (m - 1) % 8))):
+        bits = torch.ops.npu._npu_matmul_abft_verify(a, b, c, weight, e_max=threshold).cpu()
+        assert bits.tolist() == [255] * (bits.numel() - 1) + [byte]
+    assert not torch_npu.matmul_checksum(a, b, product).item()
+    assert torch_npu.matmul_checksum(a, b, wrong.to(dtype)).item()

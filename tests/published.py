@@ -91,7 +91,10 @@ def refused() -> set[str]:
 
 
 def refused_to_torch_npu() -> dict[str, str]:
-    """The reasons for functions that torch_npu looks up, and whose parameters need not be known."""
+    """The reasons for functions that torch_npu looks up, and whose parameters need not be known.
+
+    A name that ends with GetMaxWorkspaceSize is another form of stage 1.
+    """
     lines = TABLE.with_name("refusals.tsv").read_text().splitlines()[1:]
     return dict(line.split("\t") for line in lines)
 

@@ -203,6 +203,7 @@ def test_coverage_of_a_torch_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     texts = [
         "aclnnAdd",
         *(f"aclnn{name}GetWorkspaceSize" for name in ("Add", "None", "MatmulAllReduce", "QuantFlashAttentionScore")),
+        "aclnnROIAlignGetWorkspaceSize",
     ]
     texts += ["call aclnnMulGetWorkspaceSize", "aclnnFusedInferAttentionScoreV3GetMaxWorkspaceSize"]
     fake_library(tmp_path, *texts)
@@ -213,10 +214,16 @@ def test_coverage_of_a_torch_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "aclnnNone": "missing",
         "aclnnMatmulAllReduce": "refused",
         "aclnnQuantFlashAttentionScore": "missing",
+        "aclnnROIAlign": "not published",
         "aclnnFusedInferAttentionScoreV3GetMaxWorkspaceSize": "computed",
     }
     assert states["aclnnMatmulAllReduce"].reason == "it communicates between devices (HCCL)"
     assert states["aclnnQuantFlashAttentionScore"].reason.startswith("it is not written yet: its inputs are HIFLOAT8")
+    assert states["aclnnROIAlign"].reason == "no document of CANN has it; torch_npu takes ROIAlign by name"
+
+
+def test_no_function_that_is_here_is_listed_as_undeclared() -> None:
+    assert coverage.UNDECLARED.keys() & {entry.function for entry in coverage.coverage(None)} == set()
 
 
 def test_coverage_is_printed(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +231,7 @@ def test_coverage_is_printed(tmp_path: Path, command: Command, monkeypatch: pyte
     result = command("doctor", "--coverage")
     lines = result.stdout.splitlines()
     assert result.returncode == 0
-    assert lines[0] == "The installed torch_npu calls 2 functions: 1 computed, 0 refused, 1 missing."
+    assert lines[0] == "The installed torch_npu calls 2 functions: 1 computed, 0 refused, 1 missing, 0 not published."
     assert [line.split() for line in lines[1:]] == [["aclnnAdd", "computed"], ["aclnnNone", "missing"]]
     entries = json.loads(command("doctor", "--coverage", "--json").stdout)
     assert entries[1] == {"function": "aclnnNone", "state": "missing", "reason": ""}
@@ -237,7 +244,7 @@ def test_coverage_without_torch_npu(command: Command) -> None:
     sentence = (
         r"torch_npu is not installed here. The host CANN has (\d+) functions: (\d+) computed, (\d+) refused, (\d+) "
     )
-    match = re.fullmatch(sentence + "missing.", lines[0])
+    match = re.fullmatch(sentence + "missing, 0 not published.", lines[0])
     assert match
     functions, computed, refusing, missing = map(int, match.groups())
     assert functions == computed + refusing + missing == len(lines) - 1

@@ -42,7 +42,8 @@ def as_passed(c_type: str) -> str:
 
 def test_every_function_is_known() -> None:
     """The comparison covers every exported function."""
-    assert exported_operators(LIBRARY) == set(ours()) | set(refused_to_torch_npu())
+    refused_here = {name for name in refused_to_torch_npu() if not name.endswith("GetMaxWorkspaceSize")}
+    assert exported_operators(LIBRARY) == set(ours()) | refused_here
     assert not set(ours()) & set(refused_to_torch_npu())
     assert {name for name in set(ours()) - set(functions()) if not is_extension(name)} == UNPUBLISHED
     assert not any(is_extension(name) for name in functions())

@@ -45,7 +45,7 @@ CPU = (
     *("tests/test_rms_norm.py", "tests/test_cross_entropy_loss.py", "tests/test_linear_cross_entropy.py"),
     "tests/test_convolution.py",
 )
-NPU = ("tests/npu/test_smoke.py", "tests/npu/test_operators.py", "tests/npu/test_streams.py")
+NPU = tuple(f"tests/npu/test_{name}.py" for name in ("smoke", "operators", "streams", "coverage"))
 
 
 def counts(output: str) -> str:

@@ -2,7 +2,8 @@
 
 ``write_refusals.py OUTPUT``: the published functions of functions.tsv that have a reason in its column "refused", and
 those of refusals.tsv. refusals.tsv has functions that torch_npu looks up, without parameters, which a refusal does not
-need. It omits functions for which torch_npu calls an older one if they are missing.
+need; one whose name ends with GetMaxWorkspaceSize is another form of stage 1. It omits functions for which torch_npu
+calls an older one if they are missing.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ HEAD = """\
 using aclnn_host::fail;
 
 """
-FUNCTION = """\
-extern "C" ACL_FUNC_VISIBILITY aclnnStatus {name}GetWorkspaceSize({types}) {{
+STAGE_1 = """\
+extern "C" ACL_FUNC_VISIBILITY aclnnStatus {symbol}({types}) {{
   return fail(ACLNN_ERR_RUNTIME_ERROR, "{name}: the host CANN does not have this function, because {reason}");
 }}
+"""
+STAGE_2 = """\
 extern "C" ACL_FUNC_VISIBILITY aclnnStatus {name}(void*, uint64_t, aclOpExecutor*, aclrtStream) {{
   return fail(ACLNN_ERR_RUNTIME_ERROR, "{name}: stage 1 has refused this function; run it on a device");
 }}
@@ -36,15 +39,23 @@ def rows(table: str) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE) if row["refused"]]
 
 
+def refusal(name: str, types: str, reason: str) -> str:
+    """The definitions of a function."""
+    if name.endswith("GetMaxWorkspaceSize"):
+        return STAGE_1.format(symbol=name, name=name, types=types, reason=reason)
+    first = STAGE_1.format(symbol=f"{name}GetWorkspaceSize", name=name, types=types, reason=reason)
+    return first + STAGE_2.format(name=name)
+
+
 def main(output: str) -> None:
     """Writes all refusals to a file."""
     text = HEAD
     for row in rows("functions.tsv"):
         types = [re.sub(r"\s*\w+$", "", parameter) for parameter in row["parameters"].split(", ")]
         types += ["uint64_t*", "aclOpExecutor**"]
-        text += FUNCTION.format(name=row["function"], types=", ".join(types), reason=row["refused"])
+        text += refusal(row["function"], ", ".join(types), row["refused"])
     for row in rows("refusals.tsv"):
-        text += FUNCTION.format(name=row["function"], types="", reason=row["refused"])
+        text += refusal(row["function"], "", row["refused"])
     Path(output).write_text(text)
 
 

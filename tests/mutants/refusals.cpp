@@ -6,6 +6,8 @@
 #include "host_cann/runtime/error_messages.h"
 #include "settings_and_log.h"
 
+namespace aclnn_host {
+
 namespace {
 
 // Of the last check of rows that refused on this thread.
@@ -13,12 +15,10 @@ thread_local std::string last_text, last_place;
 
 }  // namespace
 
-void mutants::name_refusal(const std::string& text, const std::string& place) {
+void name_refusal(const std::string& text, const std::string& place) {
   last_text = text;
   last_place = place;
 }
-
-namespace aclnn_host {
 
 // Changes the text or the status of a refusal. Its name is the function and the place of the check,
 // or the text if that is not a check of rows; both with # for digits of the text.

@@ -12,7 +12,7 @@ namespace aclnn_host {
 void note_refusal(const std::source_location& location, const std::string& text) {
   const std::string place = location.file_name() + (":" + std::to_string(location.line()));
   mutants::note(mutants::setting("PYTEST_CURRENT_TEST") + "\t" + place + "\t-2\t0\n");
-  mutants::name_refusal(text, place.substr(place.rfind("/csrc/") + 1));
+  name_refusal(text, place.substr(place.rfind("/csrc/") + 1));
 }
 
 }  // namespace aclnn_host

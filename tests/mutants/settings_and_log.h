@@ -22,6 +22,13 @@
 
 #include "host_cann/runtime/visibility.h"
 
+namespace aclnn_host {
+
+// Says where the check of rows is that refuses with this text.
+ACLNN_HOST_INTERNAL void name_refusal(const std::string& text, const std::string& place);
+
+}  // namespace aclnn_host
+
 namespace mutants {
 
 inline std::string setting(const char* name) {
@@ -39,9 +46,6 @@ inline bool is_named(const std::string& name) {
   }();
   return names.empty() || names.contains(name);
 }
-
-// Says where the check of rows is that refuses with this text.
-ACLNN_HOST_INTERNAL void name_refusal(const std::string& text, const std::string& place);
 
 inline void note(const std::string& line) {
   static std::mutex mutex;

@@ -110,8 +110,8 @@ def direct_call(name: str, function: str) -> tuple[Callable[..., Tensor], Callab
 def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
     """The dtype to which autocast casts a linear layer's tensor; None if it does not."""
     kind = tensor.device.type
-    # Autocast does not support meta tensors.
-    if not torch.amp.is_autocast_available(kind) or not tensor.is_floating_point() or tensor.dtype == torch.float64:
+    # Autocast does not support meta tensors. Dynamo traces torch.amp.is_autocast_available since torch 2.11.
+    if kind == "meta" or not tensor.is_floating_point() or tensor.dtype == torch.float64:
         return None
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
 

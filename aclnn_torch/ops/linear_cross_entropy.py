@@ -94,9 +94,10 @@ def linear_cross_entropy(
         if optional is not None and not isinstance(optional, Tensor):
             raise wrong_kind("linear_cross_entropy", name, optional, "a tensor or None")
     if target.is_floating_point():
+        torchs = "linear_cross_entropy" if hasattr(torch.nn.functional, "linear_cross_entropy") else "cross_entropy"
         raise NotImplementedError(
             f"linear_cross_entropy: target has dtype {target.dtype}, class probabilities, expected class indices "
-            "(int64): aclnn takes nothing else; call torch.nn.functional.linear_cross_entropy for these"
+            f"(int64): aclnn takes nothing else; call torch.nn.functional.{torchs} for these"
         )
     if reduction not in _REDUCTIONS:
         raise ValueError(f"linear_cross_entropy: reduction is {reduction!r}, expected 'mean', 'sum' or 'none'")

@@ -121,7 +121,8 @@ ACLNN(NsaCompressGrad, (SameDtype<Floating<In>>, outputGrad, "input"), (Floating
       const at::Tensor to = of_input.narrow(0, sequence.first, sequence.size);
       for (int64_t i = 0; i < windows.size; ++i) {
         windows.at_position(to, i).add_(own * weights.select(0, i));
-        of_weight.select(0, i).add_((own * windows.at_position(elements, i)).sum({0, 2}));
+        of_weight.select(0, i).add_(
+            (own * windows.at_position(elements, i)).sum(at::IntArrayRef{0, 2}));
       }
       first += count;
     }

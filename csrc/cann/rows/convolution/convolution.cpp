@@ -80,7 +80,7 @@ ACLNN(ConvTbcBackward, (SameDtype<In>, self, "input"), (In, input),
       (int8_t, cubeMathType), (Out, gradInput), (Out, gradWeight), (Out, gradBias)) {
   check_tbc("input", input, weight, bias, "self", self, pad, std::numeric_limits<int32_t>::max());
   const MatrixUnits units(cubeMathType, input, weight);
-  gradBias = units.widen(self).sum({0, 1});
+  gradBias = units.widen(self).sum(at::IntArrayRef{0, 1});
   if (self.numel() == 0 || input.numel() == 0 || weight.numel() == 0) {
     gradInput = at::zeros_like(input);
     gradWeight = at::zeros_like(weight);

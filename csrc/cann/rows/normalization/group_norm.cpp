@@ -189,7 +189,7 @@ ACLNN(GroupNormSwishGrad, (Image<Floating<In>>, dy), (SameDtype<Floating<In>>, m
   const auto write = [&](Output& out, const at::Tensor& each) {
     expect_dtype(out, dy);
     expect_count(out.name(), out, channels);
-    out = each.sum({0, 3}).reshape(out->sizes());
+    out = each.sum(at::IntArrayRef{0, 3}).reshape(out->sizes());
   };
   dxOut = result.reshape(dy.sizes());
   if (dgammaIsRequire) write(dgammaOut, gradient * normal);

@@ -2,6 +2,7 @@
 
 #include "cann/rows/attention/head_sequences.h"
 #include "cann/rows/attention/heads.h"
+#include "cann/rows/attention/pairs.h"
 #include "cann/rows/attention/training.h"
 #include "cann/rows/row.h"
 
@@ -40,8 +41,8 @@ class Blocks {
               row.kvInputLayout, row.actualSeqLengthsKvOptional),
         mask_(given(row.blockSparseMaskOptional)),
         scale_(row.scaleValue) {
-    check_tensors(elements(row.query), elements(row.key), elements(row.value),
-                  row.numKeyValueHeads);
+    check_head_groups({elements(row.query), elements(row.key), elements(row.value)}, queries_,
+                      keys_, row.numKeyValueHeads);
     expect_one_of("maskType", row.maskType, {0});
     EXPECT(row.preTokens == kAllTokens && row.nextTokens == kAllTokens, "preTokens and nextTokens ",
            "are ", row.preTokens, " and ", row.nextTokens, ", expected ", kAllTokens, " for both");
@@ -72,24 +73,11 @@ class Blocks {
     return row.qInputLayout;
   }
 
-  void check_tensors(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                     int64_t key_heads) const {
-    expect_dtype("key", key, query);
-    expect_like("value", value, key);
-    EXPECT(queries_.count() == keys_.count(), "key has ", keys_.count(), " sequences, expected ",
-           queries_.count(), " as query has");
-    EXPECT(key_heads > 0 && keys_.heads() == key_heads && queries_.heads() % key_heads == 0,
-           "query and key have ", queries_.heads(), " and ", keys_.heads(),
-           " heads, expected a multiple of numKeyValueHeads and numKeyValueHeads, ", key_heads);
-    EXPECT(key.size(-1) == query.size(-1), "key has shape ", key.sizes(), ", expected query's ",
-           query.size(-1), " elements in a head");
-  }
-
   void check_blocks(const at::OptionalIntArrayRef& shape) {
     if (shape) {
-      EXPECT(shape->size() == 2 && shape->front() > 0 && shape->back() > 0,
-             "blockShapeOptional is ", *shape, ", expected two positive sizes");
-      block_ = shape->vec();
+      EXPECT(shape->size() >= 2 && (*shape)[0] > 0 && (*shape)[1] > 0, "blockShapeOptional is ",
+             *shape, ", expected two positive sizes");
+      block_ = shape->slice(0, 2).vec();
     }
     expect_shape(
         "blockSparseMaskOptional", mask_,
@@ -135,16 +123,17 @@ void check_scales(const Dequantisation& scales, const Blocks& blocks, bool is_qu
 
 template <class Version>
 void check_modes(const Version& row, const Blocks& blocks) {
-  const int64_t size = elements(row.query).size(-1);
+  const at::Tensor& query = elements(row.query);
+  const int64_t size = query.size(-1);
   EXPECT(size == 64 || size == 128, "query has heads of ", size, " elements, expected 64 or 128");
-  EXPECT(
-      row.actualSeqLengthsOptional.has_value() == row.actualSeqLengthsKvOptional.has_value(),
-      "one of actualSeqLengthsOptional and actualSeqLengthsKvOptional is given and the other is ",
-      "null");
+  expect_both_or_none("actualSeqLengthsOptional", row.actualSeqLengthsOptional.has_value(),
+                      "actualSeqLengthsKvOptional", row.actualSeqLengthsKvOptional.has_value());
   expect_dtype("blockSparseMaskOptional", *row.blockSparseMaskOptional, at::kChar);
   EXPECT(blocks.block(1) % 128 == 0, "blockShapeOptional[1] is ", blocks.block(1),
          ", expected a multiple of 128");
   expect_one_of("innerPrecise", row.innerPrecise, {0, 1, 4});
+  EXPECT(row.innerPrecise != 1 || query.scalar_type() == at::kHalf,
+         "innerPrecise is 1, expected 0 or 4 as query is not FLOAT16");
   expect_one_of("blockSize", row.blockSize, {0});
   expect_one_of("softmaxLseFlag", row.softmaxLseFlag, {0, 1});
   require_given(row.softmaxLseOptional || row.softmaxLseFlag == 0,

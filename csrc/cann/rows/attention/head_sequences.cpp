@@ -2,6 +2,8 @@
 
 #include "cann/rows/attention/head_sequences.h"
 
+#include "cann/rows/attention/heads.h"
+
 namespace aclnn_host {
 
 HeadSequences::HeadSequences(const HeadSequenceNames& names, const at::Tensor& tensor,
@@ -55,6 +57,30 @@ at::Tensor HeadSequences::view(const at::Tensor& tensor, int64_t i) const {
   }
   const at::Tensor own = tensor.select(0, i);
   return (layout_ == "BSND" ? own.transpose(0, 1) : own).narrow(1, 0, size(i));
+}
+
+void check_head_groups(const HeadTensors& tensors, const HeadSequences& queries,
+                       const HeadSequences& keys, int64_t key_heads) {
+  const auto& [query, key, value] = tensors;
+  expect_dtype("key", key, query);
+  expect_like("value", value, key);
+  EXPECT(queries.count() == keys.count(), "key has ", keys.count(), " sequences, expected ",
+         queries.count(), " as query has");
+  EXPECT(queries.heads() > 0, "query has shape ", query.sizes(), ", expected one or more heads");
+  EXPECT(key_heads > 0 && keys.heads() == key_heads && queries.heads() % key_heads == 0,
+         "query and key have ", queries.heads(), " and ", keys.heads(),
+         " heads, expected a multiple of numKeyValueHeads and numKeyValueHeads, ", key_heads);
+  EXPECT(key.size(-1) == query.size(-1), "key has shape ", key.sizes(), ", expected query's ",
+         query.size(-1), " elements in a head");
+}
+
+at::Tensor listed_blocks(const char* name, const at::Tensor& lists, const at::Tensor& counts,
+                         int64_t blocks) {
+  check_bounds(name, lists.masked_select(counts), blocks);
+  const at::Tensor listed = at::where(counts, lists, blocks);  // an additional block for the rest
+  const at::Tensor flags =
+      at::zeros(with_last(lists.sizes(), {blocks + 1}), lists.options().dtype(at::kBool));
+  return flags.scatter(-1, listed, true).narrow(-1, 0, blocks);
 }
 
 at::Tensor outside_of_blocks(const at::Tensor& selected, at::IntArrayRef block, int64_t queries,

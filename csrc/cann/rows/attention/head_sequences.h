@@ -4,6 +4,11 @@
 
 namespace aclnn_host {
 
+// The blocks that hold the tokens; the last one may have fewer.
+inline int64_t count_of_blocks(int64_t tokens, int64_t block) {
+  return tokens / block + (tokens % block != 0 ? 1 : 0);
+}
+
 // CANN's names of the arguments of sequences of heads.
 struct HeadSequenceNames {
   const char* tensor;
@@ -24,7 +29,7 @@ class HeadSequences {
   int64_t size(int64_t i) const { return sizes_[static_cast<size_t>(i)]; }
   // The tokens of a batch, or of the longest sequence of "TND".
   int64_t most() const { return most_; }
-  int64_t blocks(int64_t block) const { return most_ / block + (most_ % block != 0 ? 1 : 0); }
+  int64_t blocks(int64_t block) const { return count_of_blocks(most_, block); }
 
   // The tokens of a sequence in a tensor of this layout, as a view of (heads, tokens, elements).
   at::Tensor view(const at::Tensor& tensor, int64_t i) const;
@@ -42,6 +47,20 @@ class HeadSequences {
   std::vector<int64_t> sizes_;
   std::vector<int64_t> firsts_;  // of "TND"
 };
+
+// Checks the tensors of sequences whose heads of keys are shared by groups of heads of queries.
+struct HeadTensors {
+  const at::Tensor& query;
+  const at::Tensor& key;
+  const at::Tensor& value;
+};
+void check_head_groups(const HeadTensors& tensors, const HeadSequences& queries,
+                       const HeadSequences& keys, int64_t key_heads);
+
+// Flags of the blocks in lists: (..., places) to (..., blocks). `counts` has flags of the places
+// that count, whose indices are checked.
+at::Tensor listed_blocks(const char* name, const at::Tensor& lists, const at::Tensor& counts,
+                         int64_t blocks);
 
 // Flags of the scores (heads, queries, keys) that are in no selected block. `selected` has the
 // flags of the blocks as (heads, blocks of queries, blocks of keys).

@@ -251,12 +251,9 @@ class Inference {
 
   void check_blocks() const {
     if (!a_.blocks) return;
-    const auto count = [](int64_t tokens, int64_t block) {
-      return tokens / block + (tokens % block != 0 ? 1 : 0);
-    };
     expect_tensor("sabi", a_.blocks->lists, at::kUInt16,
-                  {query_.size(0), heads_, count(query_.size(2), a_.blocks->block[0]),
-                   count(keys_.capacity(0), a_.blocks->block[1])});
+                  {query_.size(0), heads_, count_of_blocks(query_.size(2), a_.blocks->block[0]),
+                   count_of_blocks(keys_.capacity(0), a_.blocks->block[1])});
   }
 
   int64_t key_size(size_t i) const { return prefix_size_ + key_spans_[i].length; }
@@ -278,14 +275,8 @@ class Inference {
     std::optional<at::Tensor> result = masked(i, scores);
     if (!a_.blocks) return result;
     const at::Tensor own = a_.blocks->lists.select(0, queries_[i].batch).to(at::kLong);
-    const at::Tensor is_listed = own.ne(ListedBlocks::kNoBlock);
-    const int64_t count = own.size(2);
-    check_bounds("sabi", own.masked_select(is_listed), count);
-    const at::Tensor listed = at::where(is_listed, own, count);  // an additional block for the rest
     const at::Tensor flags =
-        at::zeros({own.size(0), own.size(1), count + 1}, own.options().dtype(at::kBool))
-            .scatter(2, listed, true)
-            .narrow(2, 0, count);
+        listed_blocks("sabi", own, own.ne(ListedBlocks::kNoBlock), own.size(2));
     const at::Tensor outside =
         outside_of_blocks(flags, a_.blocks->block, queries_[i].length, key_size(i));
     return result ? result->logical_or(outside) : outside;

@@ -10,26 +10,14 @@ namespace {
 
 constexpr const char* kReserved = "CANN does not support it yet";
 
-int64_t count_of_blocks(int64_t tokens, int64_t block) {
-  return tokens / block + (tokens % block != 0 ? 1 : 0);
-}
-
 void check_tensors(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                    const HeadSequences& queries, const HeadSequences& keys, int64_t key_heads) {
   expect_reduced_float("query", query);
-  expect_dtype("key", key, query);
-  expect_like("value", value, key);
-  EXPECT(queries.count() == keys.count(), "key has ", keys.count(), " sequences, expected ",
-         queries.count(), " as query has");
+  check_head_groups({query, key, value}, queries, keys, key_heads);
   EXPECT(query.size(-1) == 64 || query.size(-1) == 128, "query has heads of ", query.size(-1),
          " elements, expected 64 or 128");
-  EXPECT(key.size(-1) == query.size(-1), "key has shape ", key.sizes(), ", expected query's ",
-         query.size(-1), " elements in a head");
-  EXPECT(key_heads > 0 && keys.heads() == key_heads && queries.heads() % key_heads == 0,
-         "query and key have ", queries.heads(), " and ", keys.heads(),
-         " heads, expected a multiple of numKeyValueHeads and numKeyValueHeads, ", key_heads);
   const int64_t group = queries.heads() / key_heads;
-  EXPECT(group > 0 && group < 128 && 128 % group == 0, "query has ", group,
+  EXPECT(group < 128 && 128 % group == 0, "query has ", group,
          " heads for each head of key, expected a power of two below 128");
 }
 
@@ -48,12 +36,7 @@ at::Tensor selected_blocks(const at::Tensor& indices, const at::Tensor& counts, 
   check_bounds("selectNumIdx", counts, indices.size(2) + 1);
   const at::Tensor counted =
       at::arange(indices.size(2), indices.options()).lt(counts.unsqueeze(-1));
-  check_bounds("selectIdx", indices.masked_select(counted), blocks);
-  const at::Tensor listed =
-      at::where(counted, indices, blocks);  // an additional block for the rest
-  const at::Tensor flags =
-      at::zeros({indices.size(0), indices.size(1), blocks + 1}, indices.options().dtype(at::kBool));
-  return flags.scatter(2, listed, true).narrow(2, 0, blocks).transpose(0, 1);
+  return listed_blocks("selectIdx", indices, counted, blocks).transpose(0, 1);
 }
 
 }  // namespace

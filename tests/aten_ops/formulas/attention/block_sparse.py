@@ -61,7 +61,7 @@ def attend(scores, value):
 
 
 def seen_in(a, mask, queries, keys):
-    x, y = a.block_shape or (128, 128)
+    x, y = (a.block_shape or (128, 128))[:2]
     return mask[:, np.arange(queries) // x][:, :, np.arange(keys) // y] != 0
 
 
@@ -90,8 +90,8 @@ SCALES = {
     "aclnnBlockSparseAttentionV2",
     calls=[
         sparse(),
-        sparse(q_input_layout='"BSND"', **SHORTER),
-        sparse(q_input_layout='"TND"', **PACKED),
+        sparse(q_input_layout='"BSND"', **SHORTER, inner_precise=1),
+        sparse(q_input_layout='"TND"', **PACKED, block_shape="[2,128,5]"),
         sparse(block_shape="null", block_sparse_mask="INT8[2,4,1,2]:1,0,1,1", softmax_lse_flag=0, softmax_lse="null"),
         sparse("V2", q_input_layout='"TND"', **PACKED, dtype="BFLOAT16", attention_out="BFLOAT16[5,4,64]"),
         sparse("V2", **SCALES, dtype="FLOAT8_E4M3FN"),

@@ -158,6 +158,19 @@ void check_weights(const at::Tensor& x, const at::Tensor& keys, const at::Tensor
          " tokens with ", 2 * sizes.width(), " elements");
 }
 
+// Checks the arguments for sequences where x has no tokens; their shapes do not matter then.
+void check_sequences_of_empty(const at::Tensor& x, const std::optional<at::Tensor>& table,
+                              const std::optional<at::Tensor>& ends,
+                              const std::optional<at::Tensor>& used,
+                              const std::optional<at::Tensor>& starts) {
+  EXPECT(!ends || x.dim() == 2, "cuSeqlens is given, expected null as x has 3 dimensions");
+  require_given(table.has_value(), "stateBlockTable is null, expected a tensor");
+  expect_dtype("stateBlockTable", *table, at::kInt);
+  if (ends) expect_dtype("cuSeqlens", *ends, at::kInt);
+  if (used) expect_dtype("seqused", *used, at::kInt);
+  if (starts) expect_dtype("startPos", *starts, at::kInt);
+}
+
 }  // namespace
 
 // The state of a token is its key and its score, x * wkv and x * wgate + ape; ape is of the token's
@@ -185,12 +198,15 @@ ACLNN(Compressor, (Floating<In>, x), (SameDtype<Floating<In>>, wkv, "x"),
          stateCacheRef->stride(0), ", the stride of stateCacheRef");
   const std::vector<int64_t> shape = shape_of_results(x, cuSeqlens, sizes);
   expect_shape("cmpKv", cmpKv, shape);
-  if (x.numel() == 0) return;
+  if (x.numel() == 0) {
+    check_sequences_of_empty(x, stateBlockTable, cuSeqlens, seqused, startPos);
+    return;
+  }
   const std::string layout = x.dim() == 2 ? "TND" : "BSND";
   TokenSequences tokens({"x", "the layout of x", "cuSeqlens", nullptr, "seqused"}, x.unsqueeze(-2),
                         layout, SequenceLengths{cuSeqlens, seqused});
   const int64_t count = tokens.count();
-  EXPECT(stateBlockTable, "stateBlockTable is null, expected a tensor");
+  require_given(stateBlockTable.has_value(), "stateBlockTable is null, expected a tensor");
   expect_dtype("stateBlockTable", *stateBlockTable, at::kInt);
   expect_dims("stateBlockTable", *stateBlockTable, cacheMode == 1 ? 2 : 1);
   EXPECT(stateBlockTable->size(0) == count, "stateBlockTable has shape ", stateBlockTable->sizes(),

@@ -439,7 +439,9 @@ ACLNN_STRUCT(InplaceFusedCausalConv1d, (Floating<InOut>, x), (SameDtype<Floating
 // Behaviour of CausalConv1dFn, CausalConv1dUpdate: The order of weight and the zeros before a
 // sequence are those of CANN's kernel; the document's formula has the opposite order, and zeros as
 // results of the first tokens. Block indices, lengths and sizes of blocks have no effect, as in
-// CANN's public code.
+// CANN's public code. convStatesRef has a state or more for each sequence with
+// cacheIndicesOptional, too, as the documents' constraints say; their tables of parameters require
+// it without it only.
 ACLNN_STRUCT(CausalConv1dFn, (Floating<In>, x), (SameDtype<Floating<In>>, weight, "x"),
              (SameDtype<InOut>, convStatesRef, "x"), (SameDtype<Optional<In>>, biasOptional, "x"),
              (Optional<In>, queryStartLocOptional), (Optional<In>, cacheIndicesOptional),
@@ -507,7 +509,7 @@ ACLNN_STRUCT(CausalConv1dUpdate, (Floating<In>, x), (SameDtype<Floating<In>>, we
       *this, batch, [&](size_t i, const at::Tensor& tokens, const at::Tensor& state) {
         EXPECT(!accepted.empty() || tokens.size(0) == 1, "a sequence has ", tokens.size(0),
                " tokens, expected 1 as numAcceptedTokensOptional is null");
-        const int64_t most = state.size(0) - (width - 2),
+        const int64_t most = state.size(0) - (width - 1),
                       count = accepted.empty() ? 0 : accepted[i];
         EXPECT(count >= 0 && count <= most, "numAcceptedTokensOptional has ", count,
                ", expected 0 to ", most);

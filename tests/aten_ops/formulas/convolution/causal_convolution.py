@@ -153,7 +153,11 @@ _FN = (
     + [
         f"aclnnCausalConv1dFn x=FLOAT16[2,2,64]:{VALUES} weight=FLOAT16[2,64]:0.5,-1,2,1.5,-0.25 "
         "convStatesRef=FLOAT16[3,2,64] biasOptional=null queryStartLocOptional=null cacheIndicesOptional=null "
-        f'initialStateModeOptional=null {_FN} activation="silu" y=FLOAT16[2,2,64]'
+        f'initialStateModeOptional=null {_FN} activation="silu" y=FLOAT16[2,2,64]',
+        f"aclnnCausalConv1dFn x=FLOAT16[2,3,64]:{VALUES} weight=FLOAT16[2,64]:0.5,-1,2,1.5,-0.25 "
+        "convStatesRef=FLOAT16[3,2,64] biasOptional=null queryStartLocOptional=INT32[3]:0,2,6 "
+        "cacheIndicesOptional=INT32[2]:2,1 initialStateModeOptional=INT32[2]:0,1 "
+        f'{_FN} activation="silu" y=FLOAT16[2,3,64]',
     ],
 )
 def first_tokens(
@@ -175,13 +179,17 @@ def first_tokens(
     calls=[
         f"aclnnCausalConv1dUpdate x=FLOAT16[5,64]:{VALUES} weight=FLOAT16[4,64]:0.5,-1,2,1.5,-0.25 "
         "convStatesRef=FLOAT16[5,6,64] biasOptional=FLOAT16[64]:0.75,-2,1.25 queryStartLocOptional=INT32[5]:0,1,1,2,5 "
-        "cacheIndicesOptional=INT32[4]:3,0,-1,1 numAcceptedTokensOptional=INT32[4]:0,1,1,4 "
+        "cacheIndicesOptional=INT32[4]:3,0,-1,1 numAcceptedTokensOptional=INT32[4]:0,1,1,3 "
         "blockIdxLastScheduledTokenOptional=null initialStateIdxOptional=null "
         'activation="silu" nullBlockId=-1 maxQueryLen=-1 y=FLOAT16[5,64]',
         f"aclnnCausalConv1dUpdate x=FLOAT16[3,1,64]:{VALUES} weight=FLOAT16[3,64]:0.5,-1,2,1.5,-0.25 "
         "convStatesRef=FLOAT16[3,4,64] biasOptional=null queryStartLocOptional=null cacheIndicesOptional=null "
         "numAcceptedTokensOptional=null blockIdxLastScheduledTokenOptional=null initialStateIdxOptional=null "
         'activation="none" nullBlockId=-1 maxQueryLen=1 y=FLOAT16[3,1,64]',
+        f"aclnnCausalConv1dUpdate x=FLOAT16[3,1,64]:{VALUES} weight=FLOAT16[3,64]:0.5,-1,2,1.5,-0.25 "
+        "convStatesRef=FLOAT16[3,4,64] biasOptional=null queryStartLocOptional=INT32[4]:0,1,2,3 "
+        "cacheIndicesOptional=null numAcceptedTokensOptional=null blockIdxLastScheduledTokenOptional=null "
+        'initialStateIdxOptional=null activation="silu" nullBlockId=-1 maxQueryLen=1 y=FLOAT16[3,1,64]',
     ],
 )
 def next_tokens(

@@ -56,11 +56,16 @@ template <class Row>
 void check_attributes(const Row& row) {
   expect_one_of("qRotaryCoeff", row.qRotaryCoeff, {2});
   expect_one_of("kRotaryCoeff", row.kRotaryCoeff, {2});
-  EXPECT(row.transposeWdq && row.transposeWuq && row.transposeWuk,
-         "transposeWdq, transposeWuq or transposeWuk is false, expected true");
+  EXPECT(row.transposeWdq, "transposeWdq is false, expected true");
+  EXPECT(row.transposeWuq, "transposeWuq is false, expected true");
+  EXPECT(row.transposeWuk, "transposeWuk is false, expected true");
   expect_range("cacheMode", row.cacheMode, kJoined, kFractal);
   expect_one_of("quantMode", row.quantMode, {0}, "; the document calls the others not implemented");
   expect_one_of("wdkvSplitCount", row.wdkvSplitCount, {1});
+}
+
+void require_in_mode(const char* name, bool is_given, int64_t mode) {
+  require_given(is_given, name, " is null, expected a tensor as cacheMode is ", mode);
 }
 
 template <class Row>
@@ -75,7 +80,9 @@ void check_inputs(const Row& row, const Sizes& sizes) {
   const at::ScalarType scale = row.input.scalar_type() == at::kHalf ? at::kLong : at::kFloat;
   const int64_t columns = sizes.low_rank + kBoth, query = sizes.heads * sizes.of_head();
   expect_tensor("deScale0", row.deScale0, scale, {columns});
-  expect_tensor("bias0", row.bias0, at::kInt, {columns});
+  // An empty tensor stands for no bias.
+  expect_dtype("bias0", row.bias0, at::kInt);
+  if (row.bias0.numel() > 0) expect_shape("bias0", row.bias0, {columns});
   expect_tensor("deScale1", row.deScale1, scale, {query});
   expect_tensor("bias1", row.bias1, at::kInt, {query});
   expect_shape("gamma2", row.gamma2, {kKeySize});
@@ -83,9 +90,10 @@ void check_inputs(const Row& row, const Sizes& sizes) {
   expect_shape("sin", row.sin, {sizes.tokens, kRopeSize});
   expect_shape("wuk", row.wuk, {sizes.heads, sizes.head_size, kKeySize});
   expect_tensor("slotMapping", row.slotMapping, at::kInt, {sizes.tokens});
-  const bool is_int8 = row.cacheMode == kFractalInt8;
-  EXPECT(!is_int8 || (row.ctkvScale && row.qNopeScale),
-         "ctkvScale or qNopeScale is null, expected tensors as cacheMode is 2");
+  if (row.cacheMode == kFractalInt8) {
+    require_in_mode("ctkvScale", row.ctkvScale.has_value(), kFractalInt8);
+    require_in_mode("qNopeScale", row.qNopeScale.has_value(), kFractalInt8);
+  }
   if (row.ctkvScale) expect_shape("ctkvScale", *row.ctkvScale, {1});
   if (row.qNopeScale) {
     expect_sizes("qNopeScale", *row.qNopeScale, {Size::or_one(sizes.heads)});
@@ -119,8 +127,8 @@ void check_outputs(const Row& row, const Sizes& sizes) {
               shape(is_split ? kKeySize : kBoth, is_int8 ? 32 : 16), key_dtype);
   if (has_values(row.slotMapping)) check_bounds("slotMapping", row.slotMapping, blocks * block, -1);
   if (!is_split) return;
-  EXPECT(row.qRopeOut && row.krCacheOut,
-         "qRopeOut or krCacheOut is null, expected tensors as cacheMode is ", mode);
+  require_in_mode("qRopeOut", static_cast<bool>(row.qRopeOut), mode);
+  require_in_mode("krCacheOut", static_cast<bool>(row.krCacheOut), mode);
   expect_tensor("qRopeOut", *row.qRopeOut, dtype, {sizes.tokens, sizes.heads, kRopeSize});
   check_cache("kvCacheRope", row.kvCacheRope, *row.krCacheOut, shape(kRopeSize, 16), dtype);
 }
@@ -147,15 +155,16 @@ at::Tensor column_scales(const at::Tensor& scales) {
 at::Tensor product(const at::Tensor& integers, const at::Tensor& weight, const at::Tensor& bias,
                    const at::Tensor& scales, at::ScalarType dtype) {
   // DOUBLE sums the products exactly.
-  const at::Tensor sums =
-      at::matmul(integers.to(at::kDouble), weight.to(at::kDouble).t()) + bias.to(at::kDouble);
+  at::Tensor sums = at::matmul(integers.to(at::kDouble), weight.to(at::kDouble).t());
+  if (bias.numel() > 0) sums = sums + bias.to(at::kDouble);
   return wide((sums.to(at::kFloat) * column_scales(scales)).to(dtype));
 }
 
 // A copy of a cache with tokens of (tokens, elements) in their slots.
 at::Tensor with_tokens(const at::Tensor& cache, const at::Tensor& slots, const at::Tensor& tokens,
                        bool is_fractal) {
-  const at::Tensor parts = tokens.view({tokens.size(0), -1, cache.size(3)});
+  const int64_t size = cache.size(3);
+  const at::Tensor parts = tokens.view({tokens.size(0), tokens.size(1) / size, size});
   if (!is_fractal) return updated(cache, slots, parts);
   return updated(cache.transpose(1, 2), slots, parts).transpose(1, 2);
 }

@@ -17,9 +17,9 @@ _INTEGERS = "3,-5,7,2,-4,9,-8,6,1,-7,5"
 _SCALES = {"BFLOAT16": "FLOAT[{}]:0.001953125,0.00390625", "FLOAT16": "INT64[{}]:989855744"}
 
 
-def _call(name, mode, dtype="BFLOAT16", norm=True, **changed):
-    """A call of three tokens, of which the second is not written to the caches of two blocks."""
-    tokens, hidden, low, heads, size = 3, 2048, 32, 2, 16
+def _call(name, mode, dtype="BFLOAT16", norm=True, tokens=3, **changed):
+    """A call of tokens, of which the second is not written to the caches of two blocks."""
+    hidden, low, heads, size = 2048, 32, 2, 16
     columns, query = low + KEY + ROPE, heads * (size + ROPE)
     is_int8, block = mode == FRACTAL_INT8, 16 if mode >= FRACTAL_INT8 else 2
     key_dtype, part = ("INT8", 32) if is_int8 else (dtype, 16)
@@ -51,7 +51,7 @@ def _call(name, mode, dtype="BFLOAT16", norm=True, **changed):
         "wuk": f"{dtype}[{heads},{size},{KEY}]:{_X}",
         "kvCache": f"{key_dtype}{cache}",
         "kvCacheRope": f"{dtype}{rope_cache}" if rope_cache else "null",
-        "slotMapping": "INT32[3]:3,-1,0",
+        "slotMapping": "INT32[3]:3,-1,0" if tokens else "INT32[0]",
         "ctkvScale": f"{dtype}[1]:0.0625" if is_int8 else "null",
         "qNopeScale": f"{dtype}[{heads}]:0.5,0.25" if is_int8 else "null",
         "wdqDim": 1536,
@@ -92,6 +92,9 @@ def _call(name, mode, dtype="BFLOAT16", norm=True, **changed):
         _call("aclnnMlaPreprocess", FRACTAL, norm=False, wdqkv=f"INT8@NZ[64,38,16,32]:{_INTEGERS}"),
         _call("aclnnMlaPreprocessV2", FRACTAL_INT8),
         _call("aclnnMlaPreprocessV2", JOINED, qDownOutFlag="false", qDownOut="null"),
+        _call("aclnnMlaPreprocess", SPLIT, tokens=0),
+        _call("aclnnMlaPreprocessV2", FRACTAL_INT8, tokens=0),
+        _call("aclnnMlaPreprocess", JOINED, bias0="INT32[0]"),
     ],
     error=2e-6,  # sums in FLOAT
 )
@@ -130,12 +133,14 @@ def preprocess(
         return weight if weight.ndim == 2 else np.concatenate(weight.reshape(len(weight), -1, 32), -1)
 
     start = normalized(x, gamma0, beta0) if norms else x
-    columns = rounded((quantised(start / scale0 + offset0) @ matrix(down).T + bias0) * scales(descale0))
+    columns = rounded(
+        (quantised(start / scale0 + offset0) @ matrix(down).T + (bias0 if bias0.size else 0)) * scales(descale0)
+    )
     key, key_rope, low = np.split(columns, [KEY, KEY + ROPE], -1)
     key, key_rope = normalized(key, gamma2), rotated(key_rope, cos, sin)
     low = normalized(low, gamma1, beta1)
     heads = rounded((quantised(low / scale1 + offset1) @ matrix(up).T + bias1) * scales(descale1))
-    heads = heads.reshape(len(x), len(up_key), -1)
+    heads = heads.reshape(len(x), len(up_key), up_key.shape[1] + ROPE)
     query = np.einsum("thd,hdk->thk", heads[..., : up_key.shape[1]], up_key)
     query_rope = rotated(heads[..., up_key.shape[1] :], cos[:, None], sin[:, None])
     further = [low] if writes_low_rank else []

@@ -2,6 +2,7 @@
 // head, joined, and their first positions rotated.
 
 #include "cann/rows/attention/heads.h"
+#include "cann/rows/attention/pairs.h"
 #include "cann/rows/attention/turns.h"
 #include "cann/rows/row.h"
 
@@ -45,26 +46,35 @@ int64_t length_of(const OptionalTensor& x) {
   return x ? x->size(1) : 0;
 }
 
-// Checks an argument that the types of the norms require.
+// The type of a norm, with the name of its argument.
+struct NormType {
+  const char* name;
+  int64_t type;
+};
+// Checks an argument that the type of a norm requires.
 void check_needed(const char* name, const OptionalTensor& tensor, at::IntArrayRef shape,
-                  bool is_needed, const char* reason) {
-  EXPECT(tensor || !is_needed, name, " is null, expected a tensor as ", reason, " requires it");
+                  bool is_needed, const NormType& by) {
+  EXPECT(tensor || !is_needed, name, " is null, expected a tensor as ", by.name, " is ", by.type);
   if (tensor) expect_shape(name, *tensor, shape);
 }
 
 // sin and cos are (positions, elements), for the first positions of both joined sequences.
 template <class Row>
 void check_rope(const Row& row, int64_t queries, int64_t keys) {
-  EXPECT(row.ropeType == kNoRope || (row.ropeSin && row.ropeCos),
-         "ropeSin or ropeCos is null, expected tensors as ropeType is ", row.ropeType);
-  if (!row.ropeSin) return;
-  const at::Tensor& sin = *row.ropeSin;
   const int64_t most = std::min(queries, keys);
-  expect_dims("ropeSin", sin, 2);
-  expect_range("the first dimension of ropeSin", sin.size(0), 1, most,
-               " where the joined sequences have as many positions");
-  expect_shape("ropeSin", sin, {sin.size(0), row.query.size(3)});
-  if (row.ropeCos) expect_shape("ropeCos", *row.ropeCos, sin.sizes());
+  const auto check = [&](const char* name, const OptionalTensor& part) {
+    EXPECT(part || row.ropeType == kNoRope, name, " is null, expected a tensor as ropeType is ",
+           row.ropeType.value());
+    if (!part) return;
+    expect_dims(name, *part, 2);
+    const int64_t positions = part->size(0);
+    EXPECT(positions >= 1 && positions <= most, name, " has shape ", part->sizes(),
+           ", expected 1 to ", most, " positions, those of the shorter joined sequence");
+    expect_shape(name, *part, {positions, row.query.size(3)});
+  };
+  check("ropeSin", row.ropeSin);
+  check("ropeCos", row.ropeCos);
+  if (row.ropeSin && row.ropeCos) expect_shape("ropeCos", *row.ropeCos, row.ropeSin->sizes());
 }
 
 at::Tensor turned(const at::Tensor& x, int64_t rope) {
@@ -124,6 +134,24 @@ class Normalization {
   bool saves_;
 };
 
+// Checks the weights and biases of the norms.
+template <class Row>
+void check_parameters(const Row& row) {
+  const int64_t size = row.query.size(3);
+  const NormType norm{"normType", row.normType}, added{"normAddedType", row.normAddedType};
+  const auto check = [&](const char* name, const OptionalTensor& weight, const char* bias_name,
+                         const OptionalTensor& bias, bool has_tokens, const NormType& by) {
+    check_needed(name, weight, {size}, has_tokens && is_affine(by.type), by);
+    check_needed(bias_name, bias, {size}, has_tokens && by.type == kAffineLayerNorm, by);
+  };
+  check("normQueryWeight", row.normQueryWeight, "normQueryBias", row.normQueryBias, true, norm);
+  check("normKeyWeight", row.normKeyWeight, "normKeyBias", row.normKeyBias, true, norm);
+  check("normAddedQueryWeight", row.normAddedQueryWeight, "normAddedQueryBias",
+        row.normAddedQueryBias, row.encoderQuery.has_value(), added);
+  check("normAddedKeyWeight", row.normAddedKeyWeight, "normAddedKeyBias", row.normAddedKeyBias,
+        row.encoderKey.has_value(), added);
+}
+
 template <class Row>
 void check_forward(const Row& row) {
   const at::Tensor& query = row.query;
@@ -134,25 +162,16 @@ void check_forward(const Row& row) {
   expect_shape("value", row.value, row.key.sizes());
   check_tokens("encoderQuery", row.encoderQuery, query);
   check_tokens("encoderKey", row.encoderKey, query);
-  EXPECT(row.encoderKey.has_value() == row.encoderValue.has_value(),
-         "one of encoderKey and encoderValue is given and the other is null");
+  expect_both_or_none("encoderKey", row.encoderKey.has_value(), "encoderValue",
+                      row.encoderValue.has_value());
   if (row.encoderValue) expect_shape("encoderValue", *row.encoderValue, row.encoderKey->sizes());
-  const int64_t size = query.size(3);
-  const auto check = [&](const char* name, const OptionalTensor& parameter, bool is_needed) {
-    check_needed(name, parameter, {size}, is_needed, "the norm's type");
-  };
-  const bool has_bias = row.normType == kAffineLayerNorm;
-  check("normQueryWeight", row.normQueryWeight, is_affine(row.normType));
-  check("normQueryBias", row.normQueryBias, has_bias);
-  check("normKeyWeight", row.normKeyWeight, is_affine(row.normType));
-  check("normKeyBias", row.normKeyBias, has_bias);
-  const bool added = is_affine(row.normAddedType),
-             added_bias = row.normAddedType == kAffineLayerNorm;
-  const bool has_query = row.encoderQuery.has_value(), has_key = row.encoderKey.has_value();
-  check("normAddedQueryWeight", row.normAddedQueryWeight, added && has_query);
-  check("normAddedQueryBias", row.normAddedQueryBias, added_bias && has_query);
-  check("normAddedKeyWeight", row.normAddedKeyWeight, added && has_key);
-  check("normAddedKeyBias", row.normAddedKeyBias, added_bias && has_key);
+  check_parameters(row);
+  for (const OptionalOutput* out :
+       {&row.normQueryMean, &row.normQueryRstd, &row.normKeyMean, &row.normKeyRstd,
+        &row.normAddedQueryMean, &row.normAddedQueryRstd, &row.normAddedKeyMean,
+        &row.normAddedKeyRstd}) {
+    if (*out) expect_dtype((**out).name(), **out, at::kFloat);
+  }
   check_rope(row, query.size(1) + length_of(row.encoderQuery),
              row.key.size(1) + length_of(row.encoderKey));
 }
@@ -196,13 +215,12 @@ struct NormNames {
   const char* rstd;
 };
 void check_norm(const NormNames& names, const NormArguments& norm, const OptionalTensor& x,
-                int64_t type) {
+                const NormType& by) {
   if (!x) return;
   const std::vector<int64_t> saved = with_last(x->sizes(), {1});
-  check_needed(names.weight, norm.weight, {x->size(3)}, type == kAffineLayerNorm,
-               "the norm's type");
-  check_needed(names.mean, norm.mean, saved, type != kNoNorm, "the norm's type");
-  check_needed(names.rstd, norm.rstd, saved, type != kNoNorm, "the norm's type");
+  check_needed(names.weight, norm.weight, {x->size(3)}, by.type == kAffineLayerNorm, by);
+  check_needed(names.mean, norm.mean, saved, by.type != kNoNorm, by);
+  check_needed(names.rstd, norm.rstd, saved, by.type != kNoNorm, by);
   if (norm.mean) expect_dtype(names.mean, *norm.mean, at::kFloat);
   if (norm.rstd) expect_dtype(names.rstd, *norm.rstd, at::kFloat);
 }
@@ -239,7 +257,8 @@ void write_parameters(const NormGradients& gradients, int64_t type, OptionalOutp
 
 // Behaviour of NormRopeConcat, NormRopeConcatBackward: Everything is computed in FLOAT, and each
 // result is rounded once. Means and inverse deviations have the shape (batch, sequence, heads, 1),
-// and only the layer norms have them, as in CANN's kernel.
+// and only the layer norms have them, as in CANN's kernel. Those that are not written may have any
+// shape.
 ACLNN_STRUCT(NormRopeConcat, (Floating<In>, query), (SameDtype<In>, key, "query"),
              (SameDtype<In>, value, "query"), (SameDtype<Optional<In>>, encoderQuery, "query"),
              (SameDtype<Optional<In>>, encoderKey, "query"),
@@ -320,12 +339,13 @@ ACLNN_STRUCT(NormRopeConcatBackward, (Floating<In>, gradQueryOutput),
       key_norm{normKeyWeight, normKeyMean, normKeyRstd},
       added_query_norm{normAddedQueryWeight, normAddedQueryMean, normAddedQueryRstd},
       added_key_norm{normAddedKeyWeight, normAddedKeyMean, normAddedKeyRstd};
-  check_norm({"normQueryWeight", "normQueryMean", "normQueryRstd"}, query_norm, query, normType);
-  check_norm({"normKeyWeight", "normKeyMean", "normKeyRstd"}, key_norm, key, normType);
+  const NormType image_type{"normType", normType}, text_type{"normAddedType", normAddedType};
+  check_norm({"normQueryWeight", "normQueryMean", "normQueryRstd"}, query_norm, query, image_type);
+  check_norm({"normKeyWeight", "normKeyMean", "normKeyRstd"}, key_norm, key, image_type);
   check_norm({"normAddedQueryWeight", "normAddedQueryMean", "normAddedQueryRstd"}, added_query_norm,
-             encoderQuery, normAddedType);
+             encoderQuery, text_type);
   check_norm({"normAddedKeyWeight", "normAddedKeyMean", "normAddedKeyRstd"}, added_key_norm,
-             encoderKey, normAddedType);
+             encoderKey, text_type);
   const auto rotate_back = [&](const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
     return x * cos - turned(x * sin, ropeType);
   };

@@ -3,6 +3,7 @@
 
 #include "cann/rows/attention/batched.h"
 #include "cann/rows/attention/packed.h"
+#include "cann/rows/attention/pairs.h"
 #include "cann/rows/random/random.h"
 #include "cann/rows/row.h"
 
@@ -34,8 +35,8 @@ void check_version4(const at::Tensor& query, int64_t out_dtype, const RotaryPart
                     const std::optional<at::Tensor>& sink) {
   expect_one_of("outDtype", out_dtype, {0, 1});
   if (sink) expect_reduced_float("query", query, " with a sink");
-  EXPECT(rotary.query.has_value() == rotary.key.has_value(),
-         "one of queryRopeOptional and keyRopeOptional is given and the other is null");
+  expect_both_or_none("queryRopeOptional", rotary.query.has_value(), "keyRopeOptional",
+                      rotary.key.has_value());
   if (!rotary.query) return;
   expect_reduced_float("query", query, " with rotary parts");
   expect_dtype("queryRopeOptional", *rotary.query, query);
@@ -191,12 +192,13 @@ ACLNN_STRUCT(FlashAttentionScoreV4, (Floating<In>, query), (Floating<In>, key),
              (Unused<Optional<Out>>, softmaxOutOut, kLeftAsItIs), (Out, attentionOutOut)) {
   const RotaryParts rotary{queryRopeOptional, keyRopeOptional, "keyRopeOptional"};
   check_version4(query, outDtype, rotary, sinkOptional);
+  const bool as_input = is_as_input(*this);
   const AttentionArguments arguments = attention_arguments(*this);
   const Source source = source_of(seed, offset);
   if (is_packed(inputLayout)) {
     const PackedAttention sequences = packed({query, key, value}, rotary, arguments, inputLayout,
                                              actualSeqQLenOptional, actualSeqKvLenOptional, source);
-    write_attention(query, value, sequences, is_as_input(*this), softmaxMaxOut, softmaxSumOut,
+    write_attention(query, value, sequences, as_input, softmaxMaxOut, softmaxSumOut,
                     attentionOutOut);
     return;
   }
@@ -226,8 +228,11 @@ ACLNN_STRUCT(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, ke
   const RotaryParts rotary{queryRopeOptional, keyRopeOptional, "keyRopeOptional"};
   check_version4(query, outDtype, rotary, sinkInOptional);
   check_sink_gradient(*this);
-  EXPECT(!rotary.query || (dqRopeOut && dkRopeOut),
-         "dqRopeOut or dkRopeOut is null, expected the gradients of the rotary parts");
+  const bool as_input = is_as_input(*this);
+  require_given(dqRopeOut || !rotary.query,
+                "dqRopeOut is null, expected a tensor as queryRopeOptional is given");
+  require_given(dkRopeOut || !rotary.key,
+                "dkRopeOut is null, expected a tensor as keyRopeOptional is given");
   const AttentionArguments arguments = attention_arguments(*this);
   const Source source = source_of(seed, offset);
   const ForwardPass forward{softmaxMaxOptional, softmaxSumOptional, attentionInOptional};
@@ -237,8 +242,8 @@ ACLNN_STRUCT(FlashAttentionScoreGradV4, (Floating<In>, query), (Floating<In>, ke
     const PackedAttention sequences = packed(inputs, rotary, arguments, inputLayout,
                                              actualSeqQLenOptional, actualSeqKvLenOptional, source);
     const Inputs joined = with_rotary(inputs, rotary);
-    const PackedGradients gradients = packed_gradients(joined.query, joined.key, value, dy, forward,
-                                                       is_as_input(*this), sequences);
+    const PackedGradients gradients =
+        packed_gradients(joined.query, joined.key, value, dy, forward, as_input, sequences);
     dqOut = gradients.query.narrow(2, 0, query.size(2));
     dkOut = gradients.key.narrow(2, 0, query.size(2));
     dvOut = gradients.value;

@@ -92,8 +92,8 @@ AttentionArguments attention_arguments(const Version& row) {
 template <class Version>
 void check_sink_gradient(const Version& row) {
   if constexpr (requires { static_cast<bool>(row.dsinkOut); }) {
-    EXPECT(row.dsinkOut || !row.sinkInOptional,
-           "dsinkOut is null, expected a tensor as sinkInOptional is");
+    require_given(row.dsinkOut || !row.sinkInOptional,
+                  "dsinkOut is null, expected a tensor as sinkInOptional is given");
   }
 }
 

@@ -185,13 +185,18 @@ void replace_results(const Version& row, const RangesOfExperts& ranges, at::Tens
 
 // Each token has k rows.
 template <class Version>
-void finalize_with_ranges(Version& row, int64_t k) {
+void finalize_with_ranges(Version& row) {
   expect_range("dropPadMode", row.dropPadMode, 0, 3);
   expect_dims("out", row.out, 2);
   const int64_t tokens = row.out->size(0);
   const int64_t count = rows_per_token("expandedRowIdx", row.expandedRowIdx.numel(), tokens);
-  EXPECT(k == count || (row.scalesOptional && k <= 1), "k is ", k, ", expected ", count,
-         ", the rows of each token");
+  if constexpr (requires { row.k; }) {
+    EXPECT(row.k == count || (row.scalesOptional && row.k <= 1), "k is ", row.k.value(),
+           ", expected ", count, ", the rows of each token");
+  } else {
+    EXPECT(count == 1 || row.scalesOptional, "scalesOptional is null, expected a tensor as ",
+           "expandedRowIdx has ", count, " rows for each token");
+  }
   EXPECT(row.x1Optional || !row.x2Optional, "x2Optional is given and x1Optional is null");
   const RangesOfExperts ranges = ranges_of(row);
   at::Tensor results = rows_of_tokens(row.expandedX, row.expandedRowIdx, row.dropPadMode, tokens);
@@ -215,7 +220,7 @@ ACLNN_STRUCT(MoeFinalizeRoutingV3, (Floating<In>, expandedX), (IndexIn, expanded
              (Optional<In>, alpha2Optional), (Optional<In>, vOptional), (int64_t, dropPadMode),
              (Optional<Ints>, zeroExpertRange), (Optional<Ints>, copyExpertRange),
              (Optional<Ints>, constantExpertRange), (SameDtype<Out>, out, "expandedX")) {
-  finalize_with_ranges(*this, /*k=*/1);
+  finalize_with_ranges(*this);
 }
 // V4 says how many rows a token has.
 ACLNN_STRUCT(MoeFinalizeRoutingV4, (Floating<In>, expandedX), (IndexIn, expandedRowIdx),
@@ -226,7 +231,7 @@ ACLNN_STRUCT(MoeFinalizeRoutingV4, (Floating<In>, expandedX), (IndexIn, expanded
              (Optional<Ints>, zeroExpertRange), (Optional<Ints>, copyExpertRange),
              (Optional<Ints>, constantExpertRange), (int64_t, k),
              (SameDtype<Out>, out, "expandedX")) {
-  finalize_with_ranges(*this, k);
+  finalize_with_ranges(*this);
 }
 
 ACLNN(MoeFinalizeRoutingV2Grad, (Floating<In>, gradY), (IndexIn, expandedRowIdx),

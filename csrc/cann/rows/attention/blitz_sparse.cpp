@@ -12,7 +12,8 @@ constexpr std::string_view kLayouts[] = {"BSH", "BSND", "BNSD", "BNSD_BSND", "TN
 std::vector<int64_t> block_of(const at::OptionalIntArrayRef& shape) {
   if (!shape || shape->empty()) return {128, 128};
   EXPECT(shape->size() == 2, "blockShape is ", *shape, ", expected two sizes");
-  for (const int64_t size : *shape) expect_one_of("blockShape", size, {128, 256, 512, 1024});
+  expect_one_of("blockShape[0]", (*shape)[0], {128, 256, 512, 1024});
+  expect_one_of("blockShape[1]", (*shape)[1], {128, 256, 512, 1024});
   return shape->vec();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "cann/rows/attention/turns.h"
 #include "cann/rows/row.h"
 
 // Shared by the kinds of attention: norms, rotations and parts of heads, checks, distances of
@@ -19,14 +20,11 @@ inline at::Tensor rms_normalized(const at::Tensor& x, const at::Tensor& gamma, d
 // Rotates pairs of elements, one of each half, by their angles.
 inline at::Tensor rotated_halves(const at::Tensor& x, const at::Tensor& cos,
                                  const at::Tensor& sin) {
-  const auto halves = x.chunk(2, -1);
-  return x * cos + at::cat({-halves[1], halves[0]}, -1) * sin;
+  return x * cos + turned_halves(x) * sin;
 }
 // Rotates pairs of neighbours; the result has the first elements of all pairs first.
 inline at::Tensor rotated_pairs(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
-  const at::Tensor first = x.slice(-1, 0, std::nullopt, 2),
-                   second = x.slice(-1, 1, std::nullopt, 2);
-  return rotated_halves(at::cat({first, second}, -1), cos, sin);
+  return rotated_halves(at::cat({every_second(x, 0), every_second(x, 1)}, -1), cos, sin);
 }
 
 // All dimensions but the last, followed by `last`.
@@ -38,8 +36,9 @@ inline std::vector<int64_t> with_last(at::IntArrayRef sizes, std::initializer_li
 
 inline void expect_heads(const char* name, const at::Tensor& tensor,
                          std::initializer_list<int64_t> expected) {
-  EXPECT(std::ranges::count(expected, tensor.size(-2)) > 0, name, " has ", tensor.size(-2),
-         " heads, expected one of ", at::IntArrayRef(expected));
+  const int64_t heads = tensor.size(-2);
+  EXPECT(std::ranges::count(expected, heads) > 0, name, " has ", heads,
+         heads == 1 ? " head" : " heads", ", expected one of ", at::IntArrayRef(expected));
 }
 inline void expect_no_window(int64_t pre_tokens, int64_t next_tokens) {
   EXPECT(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,

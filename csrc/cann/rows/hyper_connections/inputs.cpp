@@ -254,7 +254,7 @@ ACLNN(MhcPreBackward, (Floating<In>, x), (In, phi), (In, alpha),
 // hRes is MhcPre's, made doubly stochastic by Sinkhorn's iteration. Without needBackward the last
 // five outputs are not written.
 // Behaviour of MhcPreSinkhorn*: Everything is computed in FLOAT. The iteration adds hcEps to the
-// softmax and to all sums but the first, which are those of the softmax's powers.
+// softmax and to all sums but the first, the sums of exp(x - max).
 ACLNN_STRUCT(MhcPreSinkhorn, (Floating<In>, x), (In, phi), (In, alpha), (In, bias),
              (int64_t, hcMult), (int64_t, numIters), (double, hcEps), (double, normEps),
              (bool, needBackward), (SameDtype<Out>, hin, "x"), (Out, hPost), (Out, hRes),

@@ -156,8 +156,11 @@ class StoredMemory(cabi.Memory):
 
 @functools.cache
 def _code(dtype: Dtype, bits: np.int64) -> int:
-    """The code of the value nearest to a float64, given by its bits; ties to even."""
+    """The code of the value nearest to a float64, given by its bits; ties to even. NaN has its sign, if it can."""
     table, value = _CODES[dtype], bits.view(np.float64)
+    if math.isnan(value):
+        codes = [code for code, each in enumerate(table) if math.isnan(each)]
+        return max(codes, key=lambda code: math.copysign(1, table[code]) == math.copysign(1, value), default=0)
     return min(
         (code for code, each in enumerate(table) if not math.isnan(each)),
         key=lambda code: (abs(table[code] - value), code & 1, math.copysign(1, table[code]) != math.copysign(1, value)),

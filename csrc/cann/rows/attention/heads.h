@@ -59,4 +59,9 @@ inline int64_t seen_keys(int64_t row, int64_t rows, int64_t keys, int64_t ratio 
   return std::max<int64_t>(keys * ratio + rest - rows + row + 1, 0) / ratio;
 }
 
+// Refuses a number of tokens after the last key that would fill one more.
+inline void expect_rest(const char* name, int64_t rest, int64_t ratio) {
+  EXPECT(rest >= 0 && rest < ratio, name, " has ", rest, ", expected 0 to ", ratio - 1);
+}
+
 }  // namespace aclnn_host

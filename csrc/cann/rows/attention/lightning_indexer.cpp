@@ -45,12 +45,14 @@ struct Best {
   at::Tensor indices;
   at::Tensor scores;
 };
+
 // The shape of an output for the best keys of the one head of keys.
 std::vector<int64_t> shape_of_best(const at::Tensor& query, int64_t count) {
   std::vector<int64_t> shape = with_last(query.sizes(), {count});
   shape[shape.size() - 2] = 1;
   return shape;
 }
+
 // Which keys a query does not see. Queries and keys end together, and a query sees no later key. A
 // key may stand for `ratio` tokens, and some tokens after the last key may have none yet.
 struct Causality {
@@ -63,8 +65,7 @@ struct Causality {
                     const at::TensorOptions& options) const {
     const auto integers = options.dtype(at::kLong);
     const int64_t rest = residuals ? residuals->select(0, sequence).item().toLong() : 0;
-    EXPECT(rest >= 0 && rest < ratio, "cmpResidualKOptional has ", rest, ", expected 0 to ",
-           ratio - 1);
+    expect_rest("cmpResidualKOptional", rest, ratio);
     const at::Tensor seen =
         at::arange(rows, integers) + (columns * ratio + rest - rows + 1);  // tokens
     return at::arange(columns, integers) >= at::div(seen, ratio, "floor").unsqueeze(1);
@@ -230,17 +231,17 @@ ACLNN(LightningIndexer, (Floating<In>, query), (SameDtype<Floating<In>>, key, "q
 
 // Keys may stand for cmpRatio tokens each. With maskMode 3, query i of a sequence sees the first
 // floor((keys * cmpRatio + cmpResidualK - queries + i + 1) / cmpRatio) keys.
-// Behaviour of LightningIndexerV2: metadata is ignored, and may be null: it distributes the work to
-// the cores of a device. outputIdxOffset has an offset for each sequence, as the document says, or
-// for each token, as the public checker wants. Queries from sequsedQ on get -1 and -inf.
+// Behaviour of LightningIndexerV2: metadata distributes the work to the cores of a device: its
+// values are ignored, and it may be null. outputIdxOffset has an offset for each sequence, as the
+// document says, or for each token, as the public checker wants. Queries from sequsedQ on get -1
+// and -inf.
 ACLNN(LightningIndexerV2, (Floating<In>, q), (SameDtype<Floating<In>>, k, "q"), (Floating<In>, w),
       (Optional<In>, cuSeqlensQOptional), (Optional<In>, cuSeqlensKOptional),
       (Optional<In>, sequsedQOptional), (Optional<In>, sequsedKOptional),
       (Optional<In>, cmpResidualKOptional), (Optional<In>, blockTableOptional),
-      (Optional<In>, outputIdxOffsetOptional),
-      (Unused<Optional<In>>, metadataOptional, "distributes the work to the cores of a device"),
-      (int64_t, topk), (int64_t, maxSeqlenQ), (char*, layoutQ), (char*, layoutK),
-      (int64_t, maskMode), (int64_t, cmpRatio), (int64_t, returnValue), (Out, sparseIndices),
+      (Optional<In>, outputIdxOffsetOptional), (Optional<In>, metadataOptional), (int64_t, topk),
+      (int64_t, maxSeqlenQ), (char*, layoutQ), (char*, layoutK), (int64_t, maskMode),
+      (int64_t, cmpRatio), (int64_t, returnValue), (Out, sparseIndices),
       (Optional<Out>, sparseValues)) {
   expect_dtype("q", q, {at::kHalf, at::kBFloat16});
   TokenSequences queries({"q", "layoutQ", "cuSeqlensQOptional", nullptr, "sequsedQOptional"}, q,
@@ -252,6 +253,7 @@ ACLNN(LightningIndexerV2, (Floating<In>, q), (SameDtype<Floating<In>>, k, "q"), 
          "\", expected PA_BBND or the layout of q, ", layoutQ);
   check_sequences(queries, keys, q, k, "q", "k");
   expect_float("w", w, with_last(q.sizes(), {}));
+  if (metadataOptional) expect_dtype("metadataOptional", *metadataOptional, at::kInt);
   EXPECT(is_published_count(topk), "topk is ", topk.value(),
          ", expected 1 to 2048, or a multiple of 1024 up to 8192");
   expect_at_least("maxSeqlenQ", maxSeqlenQ, -1);

@@ -41,18 +41,33 @@ struct Given {
   bool may_be_paged = false;
 };
 
-// The lengths of compressed keys. Without pages' or batches' own lengths, there are as many whole
-// ones as the original keys fill.
+// The lengths of compressed keys. In pages, all that a sequence's row of the table lists count if
+// there are no lengths.
 SequenceLengths compressed_lengths(const Given& given) {
-  SequenceLengths lengths = given.compressed->lengths;
-  if (lengths.used || given.key_layout == "TND") return lengths;
-  const at::Tensor& tokens = given.original.tokens;
-  const at::Tensor of_original =
-      given.original.lengths.used
-          ? *given.original.lengths.used
-          : at::full({tokens.size(0)}, tokens.size(1), tokens.options().dtype(at::kInt));
-  lengths.used = at::div(of_original, given.ratio, "floor");
+  const Keys& keys = *given.compressed;
+  SequenceLengths lengths = keys.lengths;
+  if (lengths.used || given.key_layout != "PA_BBND") return lengths;
+  EXPECT(keys.table, "cmpBlockTableOptional is null, expected a tensor as layoutKvOptional is ",
+         given.key_layout);
+  expect_dims("cmpBlockTableOptional", *keys.table, 2);
+  expect_dims("cmpKvOptional", keys.tokens, 4);
+  lengths.used = at::full({keys.table->size(0)}, keys.table->size(1) * keys.tokens.size(1),
+                          keys.tokens.options().dtype(at::kInt));
   return lengths;
+}
+
+// Checks an argument that has no effect without compressed keys.
+void check_unused(const char* name, const std::optional<at::Tensor>& tensor, int64_t dims) {
+  if (!tensor || tensor->numel() == 0) return;
+  expect_dtype(name, *tensor, at::kInt);
+  expect_dims(name, *tensor, dims);
+}
+template <class Row>
+void check_without_compressed(const Row& row, int64_t query_dims) {
+  check_unused("cuSeqlensCmpKvOptional", row.cuSeqlensCmpKvOptional, 1);
+  check_unused("sequsedCmpKvOptional", row.sequsedCmpKvOptional, 1);
+  check_unused("cmpResidualKvOptional", row.cmpResidualKvOptional, 1);
+  check_unused("cmpTopkLengthOptional", row.cmpTopkLengthOptional, query_dims - 1);
 }
 
 // The keys that a query sees.
@@ -84,6 +99,7 @@ class Sequences {
     expect_one_of("oriMaskMode", given.original_mask, {kNoMask, kCausal, kBand});
     expect_at_least("oriWinLeft", given.left, kNoLimit);
     expect_at_least("oriWinRight", given.right, kNoLimit);
+    expect_one_of("cmpMaskMode", given.compressed_mask, {kNoMask, kCausal});
     EXPECT(originals_.is_paged() || given.query_layout == given.key_layout,
            "layoutKvOptional is \"", given.key_layout, "\", expected the layout of ",
            given.query_name, ", ", given.query_layout, given.may_be_paged ? ", or PA_BBND" : "");
@@ -139,7 +155,6 @@ class Sequences {
            "cmpSparseIndicesOptional is given and cmpKvOptional is null");
     if (!given_.compressed) return;
     expect_range("cmpRatio", given_.ratio, 1, kMostRatio);
-    expect_one_of("cmpMaskMode", given_.compressed_mask, {kNoMask, kCausal});
     compressed_.emplace(SequenceNames{"cmpKvOptional", "layoutKvOptional", "cuSeqlensCmpKvOptional",
                                       given_.may_be_paged ? "cmpBlockTableOptional" : nullptr,
                                       "sequsedCmpKvOptional"},
@@ -188,8 +203,7 @@ class Sequences {
     int64_t end = compressed_->length(i);
     if (given_.compressed_mask == kCausal) {
       const int64_t rest = given_.residuals ? given_.residuals->select(0, i).item().toLong() : 0;
-      EXPECT(rest >= 0 && rest < given_.ratio, "cmpResidualKvOptional has ", rest,
-             ", expected 0 to ", given_.ratio - 1);
+      expect_rest("cmpResidualKvOptional", rest, given_.ratio);
       end = std::min(seen_keys(seen.row, rows, end, given_.ratio, rest), end);
     }
     if (!given_.lists) {
@@ -213,7 +227,8 @@ class Sequences {
   std::optional<TokenSequences> compressed_;
 };
 
-// The bytes of a tensor of FLOAT8_E4M3FN. Each byte is another number, so that they are not lost.
+// The bytes of a tensor of FLOAT8_E4M3FN. Each byte converts to FLOAT and back unchanged; NaNs keep
+// their signs.
 at::Tensor bytes_of(const at::Tensor& elements) {
   return elements.to(at::kFloat8_e4m3fn).view(at::kByte);
 }
@@ -222,15 +237,18 @@ at::Tensor bytes_of(const at::Tensor& elements) {
 // in FLOAT8, their scales in BFLOAT16 and padding; in quantMode 2 the other elements, the rotary
 // part, the scales in FLOAT8_E8M0 and padding, where the scales of a page follow the elements of
 // all its tokens.
-at::Tensor dequantized(const char* name, const StoredTensor& keys, int64_t mode) {
+at::Tensor dequantized(const char* name, const StoredTensor& keys, const std::string& layout,
+                       int64_t mode) {
   constexpr int64_t kRope = 64, kRest = kSize - kRope, kGroup = 64, kScales = kRest / kGroup;
   constexpr int64_t kElements = kRest + kRope * 2, kOfScales = kScales + 1, kPadded = 608;
   const at::Tensor& stored = keys.elements;
   EXPECT(keys.dtype == ACL_FLOAT8_E4M3FN, name, " has dtype ", dtype_name(keys.dtype),
          ", expected FLOAT8_E4M3FN");
   const int64_t size = mode == 1 ? kPadded : kElements + kOfScales;
-  EXPECT(stored.dim() >= 3 && stored.size(-1) == size && stored.size(-2) == 1, name, " has shape ",
-         stored.sizes(), ", expected one head of ", size, " bytes as quantMode is ", mode);
+  expect_dims(name, stored, layout == "TND" ? 3 : 4);
+  expect_elements(name, stored);
+  EXPECT(stored.size(-1) == size && stored.size(-2) == 1, name, " has shape ", stored.sizes(),
+         ", expected one head of ", size, " bytes as quantMode is ", mode);
   at::Tensor elements = bytes_of(stored), scales;
   if (mode == 1) {
     scales = elements.narrow(-1, kElements, kScales * 2).contiguous().view(at::kBFloat16);
@@ -272,8 +290,9 @@ Given given_of(const Row& row, const char* query_name, const at::Tensor& query, 
   given.ratio = row.cmpRatio;
   given.original_mask = row.oriMaskMode;
   given.compressed_mask = row.cmpMaskMode;
-  given.left = row.oriWinLeft;
-  given.right = row.oriWinRight;
+  // No sequence is longer.
+  given.left = std::min<int64_t>(row.oriWinLeft, INT32_MAX);
+  given.right = std::min<int64_t>(row.oriWinRight, INT32_MAX);
   given.query_layout = row.layoutQOptional;
   given.key_layout = row.layoutKvOptional;
   return given;
@@ -301,7 +320,12 @@ void attend(Row& row, const at::Tensor& original, const std::optional<at::Tensor
   Given given = given_of(row, "q", query, row.softmaxScale, original, compressed);
   given.may_be_paged = true;
   given.original.table = row.oriBlockTableOptional;
-  if (compressed) given.compressed->table = row.cmpBlockTableOptional;
+  if (compressed) {
+    given.compressed->table = row.cmpBlockTableOptional;
+  } else {
+    check_without_compressed(row, query.dim());
+    check_unused("cmpBlockTableOptional", row.cmpBlockTableOptional, 2);
+  }
   Sequences sequences(given);
   const int64_t tokens = sequences.tokens(), heads = sequences.heads();
   EXPECT(row.sinksOptional, "sinksOptional is null, expected a number for each head of q");
@@ -374,6 +398,33 @@ void write(Row& row, const Given& given, const Gradients& sums) {
   if (given.lists) row.cmpSoftmaxL1NormOptional = sums.norms.view(given.lists->sizes());
 }
 
+void require(const char* name, bool is_given, bool is_needed, const char* reason = "") {
+  require_given(is_given || !is_needed, name, " is null, expected a tensor", reason);
+}
+// Refuses null arguments that this call needs.
+template <class Row>
+void require_arguments(const Row& row, const Given& given) {
+  const auto is = [](const auto& argument) { return static_cast<bool>(argument); };
+  const char* const as_packed = " as the layout is TND";
+  const bool is_packed = given.key_layout == "TND", is_compressed = is(given.compressed);
+  require("cuSeqlensQOptional", is(row.cuSeqlensQOptional), given.query_layout == "TND", as_packed);
+  require("cuSeqlensOriKvOptional", is(row.cuSeqlensOriKvOptional), is_packed, as_packed);
+  require("cuSeqlensCmpKvOptional", is(row.cuSeqlensCmpKvOptional), is_compressed && is_packed,
+          as_packed);
+  require("cmpResidualKvOptional", is(row.cmpResidualKvOptional),
+          is_compressed && given.compressed_mask == kCausal && given.ratio != 1,
+          " as cmpMaskMode is 3 and cmpRatio is not 1");
+  require("dOriKvOutOptional", is(row.dOriKvOutOptional), true);
+  require("dCmpKvOutOptional", is(row.dCmpKvOutOptional), is_compressed,
+          " as cmpKvOptional is given");
+  require("dSinksOutOptional", is(row.dSinksOutOptional), is(row.sinksOptional),
+          " as sinksOptional is given");
+  require("cmpTopkLengthOptional", is(given.list_lengths),
+          is(given.lists) && given.compressed_mask == kNoMask, " as cmpMaskMode is 0");
+  require("cmpSoftmaxL1NormOptional", is(row.cmpSoftmaxL1NormOptional), is(given.lists),
+          " as cmpSparseIndicesOptional is given");
+}
+
 template <class Row>
 void check_gradients(const Row& row, const Given& given, const Sequences& sequences) {
   constexpr int64_t kWindow = 127, kMostHeads = 128;
@@ -382,18 +433,10 @@ void check_gradients(const Row& row, const Given& given, const Sequences& sequen
   expect_one_of("oriWinLeft", row.oriWinLeft, {kWindow});
   expect_one_of("oriWinRight", row.oriWinRight, {0});
   expect_float("lse", row.lse, sequences.softmax_shape());
-  require_given(static_cast<bool>(row.dOriKvOutOptional),
-                "dOriKvOutOptional is null, expected a tensor");
-  EXPECT(!given.compressed || row.dCmpKvOutOptional,
-         "dCmpKvOutOptional is null, expected a tensor as cmpKvOptional is given");
-  EXPECT(row.sinksOptional.has_value() == static_cast<bool>(row.dSinksOutOptional),
-         "one of sinksOptional and dSinksOutOptional is given and the other is null");
+  EXPECT(row.sinksOptional || !row.dSinksOutOptional,
+         "dSinksOutOptional is given, expected null as sinksOptional is null");
   if (row.sinksOptional) expect_float("sinksOptional", *row.sinksOptional, {sequences.heads()});
   if (!given.lists) return;
-  EXPECT(given.list_lengths || given.compressed_mask != kNoMask,
-         "cmpTopkLengthOptional is null, expected a tensor as cmpMaskMode is 0");
-  EXPECT(row.cmpSoftmaxL1NormOptional, "cmpSoftmaxL1NormOptional is null, expected a tensor as ",
-         "cmpSparseIndicesOptional is given");
   expect_float(*row.cmpSoftmaxL1NormOptional, given.lists->sizes());
 }
 
@@ -401,7 +444,7 @@ template <class Row>
 void gradients(Row& row) {
   const at::Tensor& query = row.query;
   expect_dtype("query", query, {at::kHalf, at::kBFloat16});
-  EXPECT(row.oriKvOptional, "oriKvOptional is null, expected a tensor");
+  require_given(row.oriKvOptional.has_value(), "oriKvOptional is null, expected a tensor");
   const auto options = query.options().dtype(at::kFloat);
   if (query.numel() == 0) {
     for (OptionalOutput* out : {&row.dOriKvOutOptional, &row.dCmpKvOutOptional,
@@ -415,6 +458,8 @@ void gradients(Row& row) {
   given.query_lengths.used = row.sequsedQOptional;
   given.lists = filled(row.cmpSparseIndicesOptional);
   given.list_lengths = row.cmpTopkLengthOptional;
+  require_arguments(row, given);
+  if (!given.compressed) check_without_compressed(row, query.dim());
   Sequences sequences(given);
   check_gradients(row, given, sequences);
   const int64_t tokens = sequences.tokens(), heads = sequences.heads();
@@ -447,8 +492,9 @@ constexpr const char* kNotYet = "CANN does not support it yet";
 
 // Behaviour of SparseFlashMla, MixedQuantSparseFlashMla, SparseFlashMlaGrad: Everything is computed
 // in FLOAT, and each result is rounded once. metadata distributes the work to the cores of a
-// device: its values are ignored. Without sequsedCmpKv, a sequence in BSND or in pages has as many
-// compressed keys as cmpRatio divides its original ones. A query that comes before all original
+// device: its values are ignored. Without sequsedCmpKv, a sequence in BSND or in pages has all the
+// compressed keys that the shape of cmpKv or its row of the block table holds. Without cmpKv, the
+// other arguments of compressed keys have no effect. A query that comes before all original
 // keys gets zeros, and so does its logarithm of the sum. Of a list of compressed keys, the first
 // elements count, as many as the query sees compressed keys; the list ends with the first negative
 // number, later keys than the query sees are left out, and a number that occurs twice counts twice.
@@ -499,6 +545,7 @@ ACLNN_STRUCT(MixedQuantSparseFlashMla, (Floating<In>, q), (Optional<Stored<In>>,
   expect_heads("q", q, {2, 4, 8, 16, 32, 64, 128});
   EXPECT(oriKvOptional, "oriKvOptional is null, expected a tensor");
   expect_one_of("quantMode", quantMode, {1, 2});
+  expect_text("layoutKvOptional", layoutKvOptional, {"BSND", "TND", "PA_BBND"});
   EXPECT(quantMode == 1 || layoutKvOptional == "PA_BBND", "layoutKvOptional is \"",
          layoutKvOptional, "\", expected PA_BBND as quantMode is 2");
   expect_one_of("ropeHeadDim", ropeHeadDim, {kRope});
@@ -509,8 +556,10 @@ ACLNN_STRUCT(MixedQuantSparseFlashMla, (Floating<In>, q), (Optional<Stored<In>>,
   EXPECT(cmpKvOptional || cmpRatio == 1, "cmpRatio is ", cmpRatio.value(),
          ", expected 1 as cmpKvOptional is null");
   std::optional<at::Tensor> compressed;
-  if (cmpKvOptional) compressed = dequantized("cmpKvOptional", *cmpKvOptional, quantMode);
-  attend(*this, dequantized("oriKvOptional", *oriKvOptional, quantMode), compressed);
+  if (cmpKvOptional)
+    compressed = dequantized("cmpKvOptional", *cmpKvOptional, layoutKvOptional, quantMode);
+  attend(*this, dequantized("oriKvOptional", *oriKvOptional, layoutKvOptional, quantMode),
+         compressed);
 }
 
 // The keys are the values, so their gradient is the sum of both parts.

@@ -86,9 +86,9 @@ void TokenSequences::check_table(const at::Tensor& tokens, const std::string& la
   EXPECT(table, names_.table, " is null, expected a tensor as ", names_.layout, " is ", layout);
   constexpr int64_t kMost = 1024;
   block_ = tokens.size(1);
-  EXPECT(block_ % block_factor == 0 && block_ <= kMost, names_.tokens, " has shape ",
-         tokens.sizes(), ", expected blocks of ",
-         block_factor > 1 ? "a multiple of " + std::to_string(block_factor) : "1", " tokens up to ",
+  EXPECT(block_ % block_factor == 0 && block_ <= kMost, names_.tokens, " has blocks of ", block_,
+         " tokens, expected ",
+         block_factor > 1 ? "a multiple of " + std::to_string(block_factor) + " up to " : "1 to ",
          kMost);
   expect_dtype(names_.table, *table, at::kInt);
   expect_dims(names_.table, *table, 2);

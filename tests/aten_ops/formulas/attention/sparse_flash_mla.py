@@ -65,8 +65,9 @@ class Seen:
         self.compressed = None
         if compressed is not None:
             used = a.seqused_cmp_kv
-            if used is None and a.layout_kv != "TND":
-                used = [n // a.cmp_ratio for n in self.original.lengths]
+            if used is None and a.layout_kv == "PA_BBND":
+                pages = a.cmp_block_table
+                used = [pages.shape[1] * compressed.shape[1]] * len(pages)
             self.compressed = tokens_used(compressed, a.layout_kv, a.cu_seqlens_cmp_kv, used, a.cmp_block_table)
         self.a = a
 
@@ -98,9 +99,14 @@ class Seen:
             return np.arange(count), none
         where = self.queries.spans[i].start + row
         most = count if a.cmp_topk_length is None else min(count, a.cmp_topk_length.reshape(-1)[where])
-        numbers = self.queries.flat(a.cmp_sparse_indices)[where, 0][:most]
-        places = np.flatnonzero((np.cumsum(numbers < 0) == 0) & (numbers < count))
-        return numbers[places], places
+        numbers = self.queries.flat(a.cmp_sparse_indices)[where, 0]
+        places = []
+        for place in range(min(most, len(numbers))):
+            if numbers[place] < 0:
+                break
+            if numbers[place] < count:
+                places.append(place)
+        return numbers[places], np.array(places, int)
 
 
 def attend(a, original, compressed):
@@ -132,6 +138,10 @@ def attend(a, original, compressed):
             given("BFLOAT16", ("BSND", "BSND"), "2,3", "2,2", "", ori_win_left=-1),
             given("FLOAT16", ("BSND", "BSND"), "1,3", "1,5", "", ori_mask_mode=3, ori_win_right=1),
             given("FLOAT16", ("BSND", "BSND"), "1,3", "1,5", "", ori_mask_mode=0),
+            given("FLOAT16", ("BSND", "BSND"), "1,3", "1,5", "", ori_mask_mode=3, ori_win_right=2**63 - 1),
+            given("FLOAT16", ("BSND", "BSND"), "1,3", "1,5", "", ori_win_left=2**63 - 1, cmp_ratio=-5),
+            # There are more compressed keys than the ratio says.
+            given("FLOAT16", ("BSND", "BSND"), "1,3", "1,5", "1,4", cmp_residual_kv="INT32[1]:1"),
             given(
                 *("FLOAT16", ("BSND", "BSND"), "2,3", "2,10", "2,3"),
                 cmp_residual_kv="INT32[2]:2,1",
@@ -151,6 +161,11 @@ def attend(a, original, compressed):
                 cmp_residual_kv="INT32[2]:3,2",
                 return_softmax_lse="false",
                 softmax_lse_out="null",
+            ),
+            given(
+                *("FLOAT16", ("TND", "PA_BBND"), "5", "3,5", "3,3"),
+                **PAGES | {"cmp_block_table": "INT32[2,2]:1,0,2,2"},
+                cmp_mask_mode=0,
             ),
             given(
                 *("FLOAT16", ("TND", "PA_BBND"), "5", "3,5", "2,3"),
@@ -296,12 +311,16 @@ def bfloat16_of(codes):
     return bits.view(np.float32).astype(np.float64)
 
 
+def text_of(code):
+    return {127: "nan", 255: "-nan"}.get(code, str(number_of(code)))
+
+
 def quantised_keys(pages, tokens, mode, seed):
     """A tensor of keys, written as the numbers of its bytes: (pages, tokens, 1, bytes of a token)."""
     draw = random.Random(seed)
 
     def of_bfloat16(count, upper):
-        return [code for _ in range(count) for code in (draw.randrange(127), draw.choice(upper))]
+        return [code for _ in range(count) for code in (draw.randrange(256), draw.choice(upper))]
 
     numbers = []
     for _ in range(pages):
@@ -314,9 +333,9 @@ def quantised_keys(pages, tokens, mode, seed):
             else:
                 elements.append(rest + rope)
                 scales.append([draw.choice((0x7D, 0x7E, 0x80)) for _ in range(7)] + [0])
-        numbers += [number_of(code) for token in elements + scales for code in token]
+        numbers += [text_of(code) for token in elements + scales for code in token]
     size = 608 if mode == 1 else 584
-    return f"FLOAT8_E4M3FN[{pages},{tokens},1,{size}]:{','.join(map(str, numbers))}"
+    return f"FLOAT8_E4M3FN[{pages},{tokens},1,{size}]:{','.join(numbers)}"
 
 
 def dequantised(keys, mode):

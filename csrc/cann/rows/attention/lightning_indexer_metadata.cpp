@@ -1,6 +1,7 @@
 // The schedules that the second version of the lightning indexer reads on a device: which core
 // computes which queries.
 
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/schedules.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"
@@ -188,6 +189,11 @@ void check_numbers(const Row& row) {
   expect_tensor("metadata", row.metadata, at::kInt, {kScheduleSize});
 }
 
+void expect_most(const char* what, int64_t count) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  EXPECT(count <= kMost, "there are ", count, " ", what, ", expected up to ", kMost);
+}
+
 template <class Row>
 void schedule(Row& row, bool has_small_blocks) {
   check_numbers(row);
@@ -196,14 +202,14 @@ void schedule(Row& row, bool has_small_blocks) {
                         row.sequsedQOptional, row.layoutQOptional == "TND", row.maxSeqlenQ);
   SequenceSizes keys("cuSeqlensKOptional", row.cuSeqlensKOptional, "sequsedKOptional",
                      row.sequsedKOptional, is_packed_k, row.maxSeqlenK);
-  check_lengths(queries, row.layoutQOptional, "cuSeqlensQOptional", "sequsedQOptional",
-                "maxSeqlenQ", row.maxSeqlenQ);
-  check_lengths(keys, row.layoutKOptional, "cuSeqlensKOptional", "sequsedKOptional", "maxSeqlenK",
-                row.maxSeqlenK);
-  const int64_t count = queries.count().value_or(row.batchSize.value());
-  const int64_t of_keys = keys.count().value_or(row.batchSize.value());
+  check_lengths(queries, row.layoutQOptional, "sequsedQOptional", "maxSeqlenQ", row.maxSeqlenQ);
+  check_lengths(keys, row.layoutKOptional, "sequsedKOptional", "maxSeqlenK", row.maxSeqlenK);
+  const int64_t count = queries.sequences().value_or(row.batchSize.value());
+  const int64_t of_keys = keys.sequences().value_or(row.batchSize.value());
   EXPECT(count == of_keys, "there are ", of_keys, " sequences of keys, expected ", count,
          " as there are of queries");
+  expect_most("sequences", count);
+  if (!queries.count()) expect_most("queries", queries.total(count));
   const bool has_rest = is_filled(row.cmpResidualKOptional);
   EXPECT(has_rest || row.maskMode == 0 || row.cmpRatio == 1,
          "cmpResidualKOptional is null, expected a tensor as maskMode is 3 and cmpRatio is ",
@@ -220,10 +226,11 @@ void schedule(Row& row, bool has_small_blocks) {
   if (has_values(row.metadata)) {
     queries.read();
     keys.read();
+    expect_most("queries", queries.total(count));
     const std::vector<int64_t> rests =
         has_rest ? integers_in(*row.cmpResidualKOptional) : std::vector<int64_t>();
     for (const int64_t rest : rests) {
-      EXPECT(rest >= 0, "cmpResidualKOptional has ", rest, ", expected 0 or more");
+      expect_rest("cmpResidualKOptional", rest, row.cmpRatio);
     }
     const auto sequence_of = [&](int64_t i) {
       return Sequence{queries[i], keys[i], has_rest ? rests[static_cast<size_t>(i)] : 0};
@@ -239,7 +246,10 @@ void schedule(Row& row, bool has_small_blocks) {
 // ends, 0 and 0. A row has two or four queries of one sequence.
 // Behaviour of LightningIndexerV2Metadata, QuantLightningIndexerV2Metadata: The numbers are those
 // that the published function computes for the cores of the product. Nothing in the host CANN reads
-// them. topk, headDim and quantMode are checked and do not change them.
+// them. topk, headDim and quantMode are checked and do not change them. In BSND, cuSeqlensQ and
+// cuSeqlensK say how many sequences there are, and their values are ignored.
+// Limit of LightningIndexerV2Metadata, QuantLightningIndexerV2Metadata: There are up to 16777216
+// sequences and as many queries; more are refused, as each takes time.
 ACLNN_STRUCT(LightningIndexerV2Metadata, (Optional<In>, cuSeqlensQOptional),
              (Optional<In>, cuSeqlensKOptional), (Optional<In>, sequsedQOptional),
              (Optional<In>, sequsedKOptional), (Optional<In>, cmpResidualKOptional),

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <numeric>
+
 #include "acl/acl_rt.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"
@@ -28,29 +30,42 @@ class SequenceSizes {
     }
     if (!is_filled(ends)) return;
     check(ends_name, *ends);
-    if (!is_packed) return;
-    ends_ = ends;
     EXPECT(!used_ || count_ == ends->size(0) - 1, used_name, " has ", count_.value_or(0),
            " elements, expected one less than ", ends_name, ", which has ", ends->size(0));
-    count_ = ends->size(0) - 1;
+    count_of_ends_ = ends->size(0) - 1;
+    if (!is_packed) return;
+    ends_ = ends;
+    count_ = count_of_ends_;
   }
 
   bool is_given() const { return used_.has_value(); }
-  bool has_ends() const { return ends_.has_value(); }
+  // The number of the lengths that tensors give.
   std::optional<int64_t> count() const { return count_; }
+  // The number of sequences that tensors tell. Ends tell it also if their values do not count.
+  std::optional<int64_t> sequences() const { return count_ ? count_ : count_of_ends_; }
+
+  void expect_ends(const std::string& layout) const {
+    EXPECT(layout != "TND" || ends_, ends_name_, " is null, expected a tensor as the layout is ",
+           layout);
+  }
 
   void read() {
-    if (used_) {
-      lengths_ = integers_in(*used_);
-    } else if (ends_) {
+    if (ends_) {
       lengths_ = integers_in(*ends_);
+      EXPECT(lengths_.front() == 0, ends_name_, " begins with ", lengths_.front(), ", expected 0");
       for (size_t i = lengths_.size() - 1; i > 0; --i) lengths_[i] -= lengths_[i - 1];
       lengths_.erase(lengths_.begin());
+      check_lengths(ends_name_);
     }
-    const char* const name = used_ ? used_name_ : ends_name_;
-    for (const int64_t length : lengths_) {
-      EXPECT(length >= 0, name, " has a sequence of ", length, " tokens, expected 0 or more");
-    }
+    if (!used_) return;
+    lengths_ = integers_in(*used_);
+    check_lengths(used_name_);
+  }
+  // Call the functions below after read(), if there is a tensor.
+  bool are_alike() const { return lengths_.empty(); }
+  int64_t total(int64_t count) const {
+    if (are_alike()) return count * length_;
+    return std::accumulate(lengths_.begin(), lengths_.end(), int64_t{0});
   }
   int64_t operator[](int64_t sequence) const {
     return lengths_.empty() ? length_ : lengths_[static_cast<size_t>(sequence)];
@@ -61,6 +76,11 @@ class SequenceSizes {
     expect_dtype(name, tensor, at::kInt);
     expect_dims(name, tensor, 1);
   }
+  void check_lengths(const char* name) const {
+    for (const int64_t length : lengths_) {
+      EXPECT(length >= 0, name, " has a sequence of ", length, " tokens, expected 0 or more");
+    }
+  }
 
   const char* ends_name_;
   const char* used_name_;
@@ -68,14 +88,14 @@ class SequenceSizes {
   std::optional<at::Tensor> ends_;
   std::optional<at::Tensor> used_;
   std::optional<int64_t> count_;
+  std::optional<int64_t> count_of_ends_;
   std::vector<int64_t> lengths_;
 };
 
 // Checks that a layout's lengths are given.
-inline void check_lengths(const SequenceSizes& sizes, const std::string& layout, const char* ends,
-                          const char* used, const char* most_name, int64_t most) {
-  EXPECT(layout != "TND" || sizes.has_ends(), ends, " is null, expected a tensor as the layout is ",
-         layout);
+inline void check_lengths(const SequenceSizes& sizes, const std::string& layout, const char* used,
+                          const char* most_name, int64_t most) {
+  sizes.expect_ends(layout);
   EXPECT(layout != "PA_BBND" || sizes.is_given(), used,
          " is null, expected a tensor as the layout is ", layout);
   EXPECT(layout != "BSND" || sizes.is_given() || most >= 0, most_name, " is ", most,

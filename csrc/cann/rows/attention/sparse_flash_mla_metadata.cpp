@@ -17,16 +17,44 @@ struct Keys {
   bool are_given;
   SequenceSizes sizes;
   int64_t most_listed;  // for each query; 0 if all are attended to
+  const char* listed_name;
   std::optional<at::Tensor> listed;
+  std::vector<int64_t> listed_counts = {};
+
+  void read(int64_t queries) {
+    if (!are_given) return;
+    sizes.read();
+    if (most_listed == 0 || !is_filled(listed)) return;
+    EXPECT(listed->numel() >= queries, listed_name, " has shape ", listed->sizes(),
+           ", expected a number for each of the ", queries, " queries");
+    listed_counts = integers_in(*listed);
+  }
+  bool are_alike() const { return !are_given || (sizes.are_alike() && listed_counts.empty()); }
 
   // How many of `seen` keys a query attends to.
   int64_t attended(int64_t seen, int64_t query) const {
     if (most_listed == 0) return seen;
-    if (!is_filled(listed)) return std::min(seen, most_listed);
-    EXPECT(query < listed->numel(), "the lengths of lists are ", listed->numel(),
-           ", expected one for each query");
-    const int64_t length = listed->flatten().select(0, query).item().toLong();
-    return std::clamp<int64_t>(length, 0, seen);
+    if (listed_counts.empty()) return std::min(seen, most_listed);
+    return std::clamp<int64_t>(listed_counts[static_cast<size_t>(query)], 0, seen);
+  }
+
+  // The most keys that one of some queries attends to, where `seen` says how many a query sees.
+  // `turns` are the queries at which this number may cease to grow, and the ends.
+  template <class Seen>
+  int64_t most_attended(int64_t first, int64_t queries, std::initializer_list<int64_t> turns,
+                        Seen seen) const {
+    int64_t most = 0;
+    if (listed_counts.empty()) {
+      for (const int64_t turn : turns) {
+        const int64_t query = std::clamp<int64_t>(turn, 0, queries - 1);
+        most = std::max(most, attended(seen(query), first + query));
+      }
+      return most;
+    }
+    for (int64_t query = 0; query < queries; ++query) {
+      most = std::max(most, attended(seen(query), first + query));
+    }
+    return most;
   }
 };
 
@@ -67,9 +95,8 @@ int64_t window(const Row& row, int64_t query, int64_t queries, int64_t keys) {
   return std::max<int64_t>(last - first + 1, 0);
 }
 
-// The numbers of queries, and the most keys of both kinds that a query attends to.
+// The most keys of both kinds that a query attends to.
 struct Sums {
-  int64_t queries = 0;
   int64_t original = 0;
   int64_t compressed = 0;
 };
@@ -77,32 +104,53 @@ template <class Row>
 Sums sums_of(const Row& row, const SequenceSizes& queries, const Keys& original,
              const Keys& compressed, const std::vector<int64_t>& rests, int64_t count) {
   Sums sums;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t own = queries[i], keys = original.sizes[i], others = compressed.sizes[i];
-    const int64_t rest = rests.empty() ? 0 : rests[static_cast<size_t>(i)];
-    for (int64_t query = 0; query < own; ++query) {
-      const int64_t number = sums.queries + query;
-      if (original.are_given && keys > 0) {
-        sums.original =
-            std::max(sums.original, original.attended(window(row, query, own, keys), number));
-      }
-      if (compressed.are_given && others > 0) {
-        const int64_t seen =
-            row.cmpMaskMode == kNoMask ? others : seen_keys(query, own, others, row.cmpRatio, rest);
-        sums.compressed =
-            std::max(sums.compressed, compressed.attended(std::min(seen, others), number));
-      }
+  const bool are_alike =
+      queries.are_alike() && original.are_alike() && compressed.are_alike() && rests.empty();
+  int64_t first = 0;
+  for (int64_t i = 0; i < (are_alike ? std::min<int64_t>(count, 1) : count); ++i) {
+    const int64_t own = queries[i];
+    if (own == 0) continue;
+    const int64_t keys = original.are_given ? original.sizes[i] : 0;
+    if (keys > 0) {
+      const auto seen = [&](int64_t query) { return window(row, query, own, keys); };
+      sums.original = std::max(sums.original,
+                               original.most_attended(first, own,
+                                                      {0, row.oriWinLeft.value() - keys + own,
+                                                       own - 1 - row.oriWinRight.value(), own - 1},
+                                                      seen));
     }
-    sums.queries += own;
+    const int64_t others = compressed.are_given ? compressed.sizes[i] : 0;
+    if (others > 0) {
+      const int64_t rest = rests.empty() ? 0 : rests[static_cast<size_t>(i)];
+      const auto seen = [&](int64_t query) {
+        return row.cmpMaskMode == kNoMask
+                   ? others
+                   : std::min(seen_keys(query, own, others, row.cmpRatio, rest), others);
+      };
+      sums.compressed =
+          std::max(sums.compressed, compressed.most_attended(first, own, {own - 1}, seen));
+    }
+    first += own;
   }
-  EXPECT(sums.queries <= INT32_MAX, "there are ", sums.queries, " queries, expected up to ",
-         INT32_MAX);
   return sums;
 }
 
 // The largest length of keys. With lists, 0 stands for any length.
 int64_t most_keys(int64_t length, int64_t listed) {
   return length == 0 && listed != 0 ? static_cast<int64_t>(UINT32_MAX) : length;
+}
+
+// Checks the numbers of keys in lists.
+template <class Row>
+void check_counts(const Row& row, const Keys& keys, bool is_of_most, int64_t count) {
+  if (!is_filled(keys.listed)) return;
+  const bool is_packed = row.layoutQOptional == "TND";
+  expect_dtype(keys.listed_name, *keys.listed, at::kInt);
+  expect_dims(keys.listed_name, *keys.listed, is_packed ? 2 : 3);
+  const int64_t rows =
+      is_of_most && !is_packed ? row.maxSeqlenQ.value() : keys.listed->size(is_packed ? 0 : 1);
+  expect_shape(keys.listed_name, *keys.listed,
+               is_packed ? std::vector<int64_t>{rows, 1} : std::vector<int64_t>{count, rows, 1});
 }
 
 template <class Row>
@@ -115,21 +163,23 @@ void summarise(Row& row) {
                 {"cuSeqlensOriKvOptional", row.cuSeqlensOriKvOptional, "sequsedOriKvOptional",
                  row.sequsedOriKvOptional, is_packed, most_keys(row.maxSeqlenOriKv, row.oriTopk)},
                 row.oriTopk,
+                "oriTopkLengthOptional",
                 row.oriTopkLengthOptional};
   Keys compressed{row.hasCmpKv,
                   {"cuSeqlensCmpKvOptional", row.cuSeqlensCmpKvOptional, "sequsedCmpKvOptional",
                    row.sequsedCmpKvOptional, is_packed, most_keys(row.maxSeqlenCmpKv, row.cmpTopk)},
                   row.cmpTopk,
+                  "cmpTopkLengthOptional",
                   row.cmpTopkLengthOptional};
-  check_lengths(queries, row.layoutQOptional, "cuSeqlensQOptional", "sequsedQOptional",
-                "maxSeqlenQ", row.maxSeqlenQ);
+  queries.expect_ends(row.layoutQOptional);
   const int64_t count = queries.count().value_or(row.batchSize.value());
+  EXPECT(queries.sequences().value_or(count) == count, "cuSeqlensQOptional has the ends of ",
+         *queries.sequences(), " sequences, expected ", count, ", the batchSize");
   for (const Keys* keys : {&original, &compressed}) {
+    check_counts(row, *keys, !queries.is_given(), count);
     if (!keys->are_given) continue;
-    check_lengths(keys->sizes, row.layoutKvOptional,
-                  keys == &original ? "cuSeqlensOriKvOptional" : "cuSeqlensCmpKvOptional", "", "",
-                  0);
-    EXPECT(keys->sizes.count().value_or(count) == count, "there are ", *keys->sizes.count(),
+    keys->sizes.expect_ends(row.layoutKvOptional);
+    EXPECT(keys->sizes.sequences().value_or(count) == count, "there are ", *keys->sizes.sequences(),
            " sequences of keys, expected ", count, " as there are of queries");
   }
   const bool has_rest = is_filled(row.cmpResidualKvOptional);
@@ -141,16 +191,22 @@ void summarise(Row& row) {
   }
   if (!has_values(row.metadata)) return;
   queries.read();
-  original.sizes.read();
-  compressed.sizes.read();
-  const Sums sums =
-      sums_of(row, queries, original, compressed,
-              has_rest ? integers_in(*row.cmpResidualKvOptional) : std::vector<int64_t>(), count);
-  const int64_t cores = cores_of_device(), each = (sums.queries + cores - 1) / cores;
-  const at::Tensor numbers =
-      at::tensor({sums.queries, each, each - 1, each * cores - sums.queries,
-                  std::min(sums.queries, cores), sums.original, sums.compressed},
-                 at::kLong);
+  const int64_t total = queries.total(count);
+  EXPECT(total <= INT32_MAX, "there are ", total, " queries, expected up to ", INT32_MAX);
+  original.read(total);
+  compressed.read(total);
+  const std::vector<int64_t> rests =
+      has_rest ? integers_in(*row.cmpResidualKvOptional) : std::vector<int64_t>();
+  for (const int64_t rest : rests) {
+    if (row.hasCmpKv && row.cmpMaskMode == kCausal) {
+      expect_rest("cmpResidualKvOptional", rest, row.cmpRatio);
+    }
+  }
+  const Sums sums = sums_of(row, queries, original, compressed, rests, count);
+  const int64_t cores = cores_of_device(), each = (total + cores - 1) / cores;
+  const at::Tensor numbers = at::tensor({total, each, each - 1, each * cores - total,
+                                         std::min(total, cores), sums.original, sums.compressed},
+                                        at::kLong);
   const at::Tensor before = row.metadata;
   row.metadata = at::cat({numbers.to(at::kInt), before.slice(0, numbers.size(0))});
 }
@@ -162,7 +218,7 @@ void summarise(Row& row) {
 // a query attends to.
 // Behaviour of SparseFlashMlaGradMetadata: The numbers are those that the published function
 // computes for the cores of the product; as there, the other elements of metadata are not written.
-// Nothing in the host CANN reads them.
+// Nothing in the host CANN reads them. In BSND, the ends of sequences are not used.
 ACLNN_STRUCT(SparseFlashMlaGradMetadata, (Optional<In>, cuSeqlensQOptional),
              (Optional<In>, cuSeqlensOriKvOptional), (Optional<In>, cuSeqlensCmpKvOptional),
              (Optional<In>, sequsedQOptional), (Optional<In>, sequsedOriKvOptional),

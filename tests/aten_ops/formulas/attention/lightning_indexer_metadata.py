@@ -80,6 +80,8 @@ GIVEN = (
         "max_seqlen_k": -1,
     },
     {"batch_size": 2, "max_seqlen_q": 5, "max_seqlen_k": 0},
+    # The ends say how many sequences there are, and not how long they are.
+    {"cu_seqlens_q": "INT32[4]:0,2,3,9", "cu_seqlens_k": "INT32[4]", "max_seqlen_q": 50, "max_seqlen_k": 5000},
     {
         "batch_size": 2,
         "max_seqlen_q": 3,
@@ -98,7 +100,7 @@ def schedule(a):
     counts = [
         len(each) if each is not None and each.size else None for each in (a.seqused_q, a.seqused_k, a.cu_seqlens_q)
     ]
-    count = counts[0] or counts[1] or (counts[2] - 1 if a.layout_q == "TND" else a.batch_size)
+    count = counts[0] or counts[1] or (counts[2] - 1 if counts[2] else a.batch_size)
     queries = lengths_of(a.cu_seqlens_q, a.seqused_q, a.layout_q, count, a.max_seqlen_q)
     keys = lengths_of(a.cu_seqlens_k, a.seqused_k, a.layout_k, count, a.max_seqlen_k)
     rests = [0] * count if a.cmp_residual_k is None or not a.cmp_residual_k.size else list(a.cmp_residual_k)

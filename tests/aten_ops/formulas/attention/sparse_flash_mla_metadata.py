@@ -59,6 +59,27 @@ PACKED |= {"cu_seqlens_ori_kv": "INT32[4]:0,9,200,240", "cu_seqlens_cmp_kv": "IN
             ori_mask_mode=4,
             ori_win_right=2,
         ),
+        # The query that sees the most keys is neither the first nor the last.
+        call_of_metadata(
+            batch_size=2,
+            max_seqlen_q=20,
+            max_seqlen_ori_kv=9,
+            max_seqlen_cmp_kv=7,
+            ori_mask_mode=4,
+            ori_win_left=3,
+            ori_win_right=2,
+        ),
+        call_of_metadata(
+            batch_size=2,
+            max_seqlen_q=20,
+            max_seqlen_ori_kv=40,
+            ori_mask_mode=4,
+            ori_win_left=30,
+            ori_win_right=15,
+            cu_seqlens_q="INT32[3]:0,1,2",
+            cu_seqlens_cmp_kv="INT32[2]:0,1",
+            has_cmp_kv="false",
+        ),
         call_of_metadata(seqused_q="INT32[2]:0", seqused_ori_kv="INT32[2]:4,3", seqused_cmp_kv="INT32[2]:1"),
     ],
 )

@@ -210,7 +210,7 @@ ACLNN(Compressor, (Floating<In>, x), (SameDtype<Floating<In>>, wkv, "x"),
   expect_dtype("stateBlockTable", *stateBlockTable, at::kInt);
   expect_dims("stateBlockTable", *stateBlockTable, cacheMode == 1 ? 2 : 1);
   EXPECT(stateBlockTable->size(0) == count, "stateBlockTable has shape ", stateBlockTable->sizes(),
-         ", expected ", count, " sequences");
+         ", expected a row for each sequence: ", count);
   if (startPos) expect_tensor("startPos", *startPos, at::kInt, {count});
 
   const at::Tensor results = at::zeros(shape, wide(x).options());

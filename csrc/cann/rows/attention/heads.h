@@ -36,9 +36,11 @@ inline std::vector<int64_t> with_last(at::IntArrayRef sizes, std::initializer_li
 
 inline void expect_heads(const char* name, const at::Tensor& tensor,
                          std::initializer_list<int64_t> expected) {
+  std::vector<std::string> numbers;
+  for (const int64_t number : expected) numbers.push_back(std::to_string(number));
   const int64_t heads = tensor.size(-2);
   EXPECT(std::ranges::count(expected, heads) > 0, name, " has ", heads,
-         heads == 1 ? " head" : " heads", ", expected one of ", at::IntArrayRef(expected));
+         heads == 1 ? " head" : " heads", ", expected ", alternatives(numbers));
 }
 inline void expect_no_window(int64_t pre_tokens, int64_t next_tokens) {
   EXPECT(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,

@@ -116,6 +116,7 @@ NOT_MADE_UP = {
     "most sizes are fixed, and other calls are those of an empty query, which the documents leave open": (
         *("LightningIndexerGrad", "SparseFlashAttentionGrad", "SparseLightningIndexerGradKLLoss"),
     ),
+    "almost all sizes are fixed, and large": ("MlaPreprocess", "MlaPreprocessV2"),
     "the norm may be of order 0, by which the document divides": ("EmbeddingRenorm",),
     "an index is not read, and may be any, where there is nothing to select": (
         *("Index", "IndexAddV2", "IndexAdd", "IndexCopy", "InplaceIndexCopy"),

@@ -719,8 +719,8 @@ TEST(attention_refuses_what_it_does_not_emulate) {
   attention.refuses(&Attention::backward, {.padding_mask = square},
                     "aclnnFlashAttentionScoreGrad: paddingMaskOptional is given");
   attention.v4_refuses({.padding_mask = square}, "paddingMaskOptional is given, expected null");
-  attention.v4_refuses({.query_rope = x}, "one of queryRopeOptional and keyRopeOptional is given");
-  attention.v4_refuses({.key_rope = x}, "one of queryRopeOptional and keyRopeOptional is given");
+  attention.v4_refuses({.query_rope = x}, "queryRopeOptional is given and keyRopeOptional is null");
+  attention.v4_refuses({.key_rope = x}, "keyRopeOptional is given and queryRopeOptional is null");
   attention.v4_refuses({.scale_q = x}, "dScaleQOptional is given");
   attention.v4_refuses({.scale_k = x}, "dScaleKOptional is given");
   attention.v4_refuses({.scale_v = x}, "dScaleVOptional is given");

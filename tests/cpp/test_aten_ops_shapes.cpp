@@ -146,13 +146,13 @@ TEST(the_right_shape_is_accepted) {
 // half of 1 and half of 3, the result (3 - 3) / sqrt(0 + 1).
 TEST(a_batch_norm_of_one_number) {
   const int64_t five[] = {1, 1, 1, 1, 1}, one[] = {1};
-  float x = 3, y = kUntouched, mean = 1, variance = 1, batch_mean = 0, batch_invstd = 0;
+  float x = 3, y = kUntouched, mean = 1, variance = 1, batch_mean = 0, batch_variance = 0;
   const auto tensor = [](const int64_t* shape, uint64_t rank, float* number) {
     return aclCreateTensor(shape, rank, ACL_FLOAT, nullptr, 0, ACL_FORMAT_ND, shape, rank, number);
   };
   aclTensor* const tensors[] = {tensor(five, 5, &x),         tensor(one, 1, &mean),
                                 tensor(one, 1, &variance),   tensor(five, 5, &y),
-                                tensor(one, 1, &batch_mean), tensor(one, 1, &batch_invstd)};
+                                tensor(one, 1, &batch_mean), tensor(one, 1, &batch_variance)};
   Stage1 s;
   CHECK_EQ(aclnnBatchNormGetWorkspaceSize(tensors[0], nullptr, nullptr, tensors[1], tensors[2],
                                           /*training=*/true, 0.5, 1.0, tensors[3], tensors[4],
@@ -164,6 +164,6 @@ TEST(a_batch_norm_of_one_number) {
   CHECK_EQ(mean, 2.0f);
   CHECK(std::isnan(variance));
   CHECK_EQ(batch_mean, 3.0f);
-  CHECK_EQ(batch_invstd, 1.0f);
+  CHECK_EQ(batch_variance, 0.0f);
   for (aclTensor* const each : tensors) aclDestroyTensor(each);
 }

@@ -17,7 +17,7 @@
 #include <c10/util/Exception.h>
 #include <c10/util/ScopeExit.h>
 
-#include "host_cann/arguments/torch_versions.h"
+#include "host_cann/arguments/aten_versions.h"
 
 namespace aclnn_host {
 namespace {

@@ -9,7 +9,7 @@
 #include <ATen/ops/convolution_backward.h>
 
 #include "host_cann/arguments/aten.h"
-#include "host_cann/arguments/torch_versions.h"
+#include "host_cann/arguments/aten_versions.h"
 #include "host_cann/kernels/capability.h"
 #include "host_cann/ops/convolution/pieces.h"
 

@@ -166,6 +166,9 @@ ACLNN(InplaceSubs, (InOut, selfRef), (AnyNumber, other), (AnyNumber, alpha)) {
   selfRef = scaled_difference(wide(selfRef), other, alpha);
 }
 ACLNN(Rsub, (In, self), (In, other), (AnyNumber, alpha), (Out, out)) {
+  const bool is_self = self.scalar_type() == at::kBool;
+  EXPECT(!is_self && other.scalar_type() != at::kBool, is_self ? "self" : "other",
+         " has dtype BOOL, expected one of numbers; cast the tensor");
   out = scaled_difference(other, self, alpha);
 }
 ACLNN(Rsubs, (In, self), (AnyNumber, other), (AnyNumber, alpha), (Out, out)) {

@@ -60,7 +60,6 @@ PACKED = {"cu_seqlens": "INT32[3]:0,3,8"}
             *("FLOAT16", "1,1", "1,1", "2,8", 4, 2, 2), state_block_table="INT32[1]:1", start_pos="INT32[1]:2"
         ),
     ],
-    error=1e-5,
 )
 def compressor(a):
     """Whole groups become keys; the state of their tokens is in the cache, or that of the tokens that count later."""

@@ -128,7 +128,6 @@ def _backward_call(norm, added, rope, order, text=True):
         _backward_call(AFFINE_LAYER_NORM, 0, 2, 1),
         _backward_call(0, LAYER_NORM, 0, 1, text=False),
     ],
-    error=2e-6,  # sums in FLOAT
 )
 def norm_rope_concat_gradient(of_query, of_key, of_value, query, key, text_query, text_key, *rest, outputs):
     saved, (sin, cos, norm, added, rope, order) = rest[:12], rest[12:]

@@ -76,7 +76,6 @@ _SCALED_CACHES = (
             ("7,4", '"NTD"', '"NTD"', "3,4"),
         )
     ],
-    error=2e-6,  # sums in FLOAT
 )
 def qkv_with_scales_of_keys(
     qkv, q_gamma, k_gamma, cos_sin, slots, k_cache, v_cache, scale_cache, starts, lengths, rotation, v_scale,

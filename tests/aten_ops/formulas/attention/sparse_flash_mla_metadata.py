@@ -84,7 +84,10 @@ PACKED |= {"cu_seqlens_ori_kv": "INT32[4]:0,9,200,240", "cu_seqlens_cmp_kv": "IN
     ],
 )
 def metadata(a):
-    """Seven numbers; the other elements keep their values."""
+    """Seven numbers; the other elements keep their values. A tensor without elements counts as null."""
+    for name, value in list(vars(a).items()):
+        if isinstance(value, np.ndarray) and not value.size:
+            setattr(a, name, None)
     count = len(a.seqused_q) if a.seqused_q is not None else a.batch_size
     if a.seqused_q is None and a.layout_q == "TND":
         count = len(a.cu_seqlens_q) - 1

@@ -30,7 +30,6 @@ def hf32(values):
         "aclnnSwigluGatedMlp x=BFLOAT16[3,4]:0.5,-1.25,2 gateUpWeight=BFLOAT16[4,2]:1,-0.5,0.75,2,-1.5 "
         "downWeight=BFLOAT16[1,3]:-1,0.5,2 cubeMathType=0 y=BFLOAT16[3,3]",
     ],
-    error=1e-5,
 )
 def swiglu_gated_mlp(x, gate_up, down, cube_math_type, outputs):
     is_hf32 = cube_math_type == 1 and dtype_of(outputs["y"]) == Dtype.FLOAT
@@ -46,7 +45,6 @@ def swiglu_gated_mlp(x, gate_up, down, cube_math_type, outputs):
         "aclnnMatmulSwiglu x=BFLOAT16[2,3]:0.5,-1.25,2 weight=BFLOAT16[3,4]:1,-0.5,0.75,2,-1.5 bias=FLOAT[4]:0 "
         "transposeWeight=false out=BFLOAT16[2,2]",
     ],
-    error=1e-5,
 )
 def matmul_swiglu(x, weight, bias, is_transposed):
     return swiglu(x @ (weight.T if is_transposed else weight) + bias)

@@ -39,12 +39,18 @@ def c_type(kind: str) -> str:
     return next((found for end, found in KINDS.items() if kind.endswith(end)), kind)
 
 
+# Public sources begin with CANN 8.5, so that older functions are of 8.5, too. "later" is for what no release has (as of
+# August 2026), "" for what the operator repositories do not have.
+SINCE = ("8.5", "9.0", "9.1", "later", "")
+
+
 @dataclass(frozen=True)
 class Function:
     """One published function: its header, and the C type and name of each parameter except the last two."""
 
     header: str
     repository: str
+    since: str  # the first CANN whose public sources have it: of SINCE
     parameters: tuple[tuple[str, str], ...]
     dtypes: dict[str, tuple[str, ...]]  # by parameter; only for tensors with documented dtypes
     computes: str
@@ -63,11 +69,12 @@ def functions() -> dict[str, Function]:
     with TABLE.open(newline="") as file:
         rows = list(csv.reader(file, delimiter="\t"))[1:]
     found = {}
-    for name, header, repository, parameters, dtypes, computes, *refused in rows:
+    for name, header, repository, since, parameters, dtypes, computes, *refused in rows:
         by_tensor = dict(part.split(": ") for part in dtypes.split("; ") if part)
         found[name] = Function(
             header,
             repository,
+            since,
             tuple(_parameter(text) for text in parameters.split(", ")),
             {tensor: tuple(names.split()) for tensor, names in by_tensor.items()},
             computes,

@@ -6,7 +6,7 @@ import re
 
 from aclnn_torch.host import PREFIX
 from tests.cabi import exported_operators, header_text
-from tests.published import OF_FORMATS, c_type, functions, is_extension, refused, refused_to_torch_npu, rows
+from tests.published import OF_FORMATS, SINCE, c_type, functions, is_extension, refused, refused_to_torch_npu, rows
 
 LIBRARY = PREFIX / "lib64" / "libopapi.so"
 
@@ -58,3 +58,19 @@ def test_parameters_are_the_published_ones() -> None:
         if mine != published:
             different[name] = (mine, published)
     assert different == {}
+
+
+def test_headers_say_which_functions_an_older_cann_lacks() -> None:
+    said = {"9.0": "Since CANN 9.0.", "9.1": "Since CANN 9.1.", "later": "Not in CANN 9.1 yet."}
+    found = {}
+    for path in sorted((PREFIX / "include" / "aclnnop").glob("*.h")):
+        pattern = r"/\*((?:[^*]|\*(?!/))*)\*/\s*(?:ACLNN_API|ACL_FUNC_VISIBILITY)\s+aclnnStatus\s+(\w+)GetWorkspaceSize"
+        for comment, name in re.findall(pattern, path.read_text()):
+            found[name] = next((since for since, words in said.items() if words in " ".join(comment.split())), "")
+    table = functions()
+    assert {function.since for function in table.values()} == set(SINCE)
+    published = found.keys() & table.keys()
+    assert {"aclnnSparseFlashMla", "aclnnAdd"} <= published
+    assert {name: found[name] for name in published} == {
+        name: table[name].since if table[name].since in said else "" for name in published
+    }

@@ -58,6 +58,9 @@ them; stage 1 of the others ends with 361001 and the reason. The last column say
 - *partial*: as *computed*, but for the parts of its document that are named.
 - *refused*: the reason is given.
 
+*Since* is the first CANN whose public sources have the function. They begin with 8.5, so that older functions have 8.5,
+too; *later* functions are in no release yet (August 2026); those that the operator repositories lack have none.
+
 A header is included as `aclnnop/<header>`. The [last section](#operators-called-by-name) has the operators that
 programs call by name.
 """
@@ -159,10 +162,10 @@ def functions_page() -> str:
     for repository in sorted({function.repository for function in functions().values()}):
         of_it = {name: each for name, each in functions().items() if each.repository == repository}
         parts.append(f"\n## {repository}\n\n{len(of_it.keys() - refused())} of {len(of_it)} are computed.\n")
-        parts.append("| Function | Header | Computes | Here |\n|---|---|---|---|")
+        parts.append("| Function | Header | Since | Computes | Here |\n|---|---|---|---|---|")
         for name, each in of_it.items():
             computes = re.sub(r"([|*_<>])", r"\\\1", each.computes)
-            parts.append(f"| {name} | {each.header} | {computes} | {state_of(name)} |")
+            parts.append(f"| {name} | {each.header} | {each.since} | {computes} | {state_of(name)} |")
     names = sorted(named_operators(LIBRARY))
     parts.append(OF_NAMES.format(count=len(names), names=textwrap.fill(", ".join(names), 120)))
     return "\n".join(parts)

@@ -45,6 +45,8 @@ extern "C" {{
 #endif
 #endif
 """
+# What a comment says of functions that are not in CANN 8.5.
+SINCE = {"9.0": " Since CANN 9.0.", "9.1": " Since CANN 9.1.", "later": " Not in CANN 9.1 yet."}
 UTIL = """\
 /* What CANN's operator headers put before a function. */
 #ifndef ACLNN_TORCH_ACLNN_UTIL_H_
@@ -92,7 +94,8 @@ def both_stages(row: dict[str, str], with_largest: bool) -> str:
     stages = [declaration(f"{name}GetWorkspaceSize", first), declaration(name, second)]
     if with_largest:
         stages.append(declaration(f"{name}GetMaxWorkspaceSize", first))
-    comment = "\n".join(textwrap.wrap(f"/* {row['computes']}. */", WIDTH, subsequent_indent="   "))
+    since = SINCE.get(row["since"], "")
+    comment = "\n".join(textwrap.wrap(f"/* {row['computes']}.{since} */", WIDTH, subsequent_indent="   "))
     return "\n".join(("", comment, *stages, ""))
 
 

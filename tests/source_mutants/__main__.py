@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import bisect
 import collections
+import contextlib
 import difflib
 import fnmatch
 import importlib
@@ -15,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tests import source_mutants
@@ -102,10 +103,10 @@ def try_mutants(
     lines: Lines,
     seconds: dict[str, float],
     apply: Callable[[Mutant], bool | None],
-) -> dict[Mutant, bool]:
+) -> Iterator[tuple[Mutant, bool]]:
     """Whether each of so many mutants is killed; those for which `apply` returns False are none."""
     breadth = collections.Counter(test for recorded in lines.values() for _, tests in recorded for test in tests)
-    killed: dict[Mutant, bool] = {}
+    tried = 0
     for mutant in mutants:
         path = tree / mutant.file
         source = path.read_text()
@@ -115,20 +116,21 @@ def try_mutants(
                 continue
             tests = ordered(covering(mutant, lines), breadth, seconds)
             parts = parts_of(tests, seconds)
-            killed[mutant] = any(fails(tree, part, 60 + 5 * sum(map(seconds.__getitem__, part))) for part in parts)
+            killed = any(fails(tree, part, 60 + 5 * sum(map(seconds.__getitem__, part))) for part in parts)
         finally:
             path.write_text(source)
-        if not killed[mutant]:
+        tried += 1
+        if not killed:
             changed = difflib.unified_diff(source.splitlines(), mutant.source.splitlines(), lineterm="", n=0)
             print(
-                f"{len(killed)}: {mutant.file}:{mutant.line}, {len(tests)} tests",
+                f"{tried}: {mutant.file}:{mutant.line}, {len(tests)} tests",
                 *list(changed)[3:],
                 sep="\n",
                 flush=True,
             )
-        if len(killed) == count:
+        yield mutant, killed
+        if tried == count:
             break
-    return killed
 
 
 def main() -> int:
@@ -140,7 +142,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--recorded", action="store_true", help="use the tree and the record of the last run")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # restores the source that is changed
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # restores the source that is changed
 
     # Their tools are installed by `make source-mutants` alone.
     module = importlib.import_module(f"tests.source_mutants.{options.language}")
@@ -167,15 +169,15 @@ def main() -> int:
         build.build_unchanged()
     start = time.monotonic()
     mutants = module.mutants(tree, options.files, options.seed)
-    killed = try_mutants(
-        tree, mutants, options.sample, lines, stored["seconds"], build.is_changed if build else lambda mutant: True
-    )
+    apply = build.is_changed if build else lambda mutant: True
     by_file = collections.defaultdict(list)
-    for mutant, is_killed in killed.items():
-        by_file[mutant.file].append(is_killed)
+    with contextlib.suppress(KeyboardInterrupt):  # the score is of those that were tried
+        for mutant, is_killed in try_mutants(tree, mutants, options.sample, lines, stored["seconds"], apply):
+            by_file[mutant.file].append(is_killed)
+    killed = list(itertools.chain.from_iterable(by_file.values()))
     for file, of in sorted(by_file.items()):
         print(f"{file}: {sum(of)} of {len(of)} killed")
-    print(f"{sum(killed.values())} of {len(killed)} killed in {time.monotonic() - start:.0f} s")
+    print(f"{sum(killed)} of {len(killed)} killed in {time.monotonic() - start:.0f} s")
     return 0
 
 

@@ -60,6 +60,11 @@ void expect_at_least(const char* name, int64_t value, int64_t low, const char* r
   EXPECT(value >= low, name, " is ", value, ", expected ", low, " or more", reason);
 }
 
+void expect_both_or_none(const char* first, bool has_first, const char* second, bool has_second) {
+  EXPECT(has_first == has_second, has_first ? first : second, " is given and ",
+         has_first ? second : first, " is null, expected both or none");
+}
+
 void expect_elements(const char* name, const at::Tensor& tensor, const char* reason) {
   EXPECT(tensor.numel() > 0, name, " has shape ", tensor.sizes(), ", expected elements", reason);
 }

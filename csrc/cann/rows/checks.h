@@ -98,6 +98,8 @@ void expect_range(const char* name, int64_t value, int64_t low, int64_t high,
 void expect_multiple(const char* name, int64_t value, int64_t factor, int64_t most,
                      const char* reason = "");
 void expect_at_least(const char* name, int64_t value, int64_t low, const char* reason = "");
+// Refuses one of two arguments without the other.
+void expect_both_or_none(const char* first, bool has_first, const char* second, bool has_second);
 // Refuses a tensor without elements.
 void expect_elements(const char* name, const at::Tensor& tensor, const char* reason = "");
 

@@ -2,7 +2,6 @@
 
 #include "cann/rows/attention/head_sequences.h"
 #include "cann/rows/attention/heads.h"
-#include "cann/rows/attention/pairs.h"
 #include "cann/rows/attention/training.h"
 #include "cann/rows/row.h"
 

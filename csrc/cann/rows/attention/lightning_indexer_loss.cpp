@@ -68,8 +68,8 @@ void check(const Attention& attention, const at::Tensor& query_index, const at::
   of_queries[of_queries.size() - 2] = query.size(-2);
   expect_shape("query", query, of_queries);
   expect_shape("key", key, of_keys);
-  EXPECT(attention.query_rope.has_value() == attention.key_rope.has_value(),
-         "one of queryRope and keyRope is given and the other is null");
+  expect_both_or_none("queryRope", attention.query_rope.has_value(), "keyRope",
+                      attention.key_rope.has_value());
   if (attention.query_rope) {
     expect_dtype("queryRope", *attention.query_rope, query);
     expect_dtype("keyRope", *attention.key_rope, query);

@@ -2,7 +2,6 @@
 // head, joined, and their first positions rotated.
 
 #include "cann/rows/attention/heads.h"
-#include "cann/rows/attention/pairs.h"
 #include "cann/rows/attention/turns.h"
 #include "cann/rows/row.h"
 

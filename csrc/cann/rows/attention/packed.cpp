@@ -378,9 +378,8 @@ at::Tensor with_rotary(const char* name, const at::Tensor& part,
 }
 
 void check_rotary(const RotaryParts& rotary, const AttentionArguments& arguments) {
-  EXPECT(rotary.query.has_value() == rotary.key.has_value(),
-         rotary.key ? "queryRope" : rotary.key_name,
-         " is null, expected both rotary parts or none");
+  expect_both_or_none("queryRope", rotary.query.has_value(), rotary.key_name,
+                      rotary.key.has_value());
   if (!rotary.query) return;
   EXPECT(!arguments.shift, arguments.shift_name, " is given, expected null with rotary parts");
   EXPECT(!arguments.drop_mask, "dropMaskOptional is given, expected null with rotary parts");

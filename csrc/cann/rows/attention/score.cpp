@@ -3,7 +3,6 @@
 
 #include "cann/rows/attention/batched.h"
 #include "cann/rows/attention/packed.h"
-#include "cann/rows/attention/pairs.h"
 #include "cann/rows/random/random.h"
 #include "cann/rows/row.h"
 

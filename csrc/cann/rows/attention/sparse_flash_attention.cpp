@@ -44,8 +44,8 @@ void check(const Selected& given) {
          ", expected up to ", kMostHeads, " heads of ", kSize, " elements");
   EXPECT(key.size(-1) == kSize && key.size(-2) == 1, "key has shape ", key.sizes(),
          ", expected one head of ", kSize, " elements");
-  EXPECT(given.query_rope.has_value() == given.key_rope.has_value(),
-         "one of queryRope and keyRope is given and the other is null");
+  expect_both_or_none("queryRope", given.query_rope.has_value(), "keyRope",
+                      given.key_rope.has_value());
   if (given.query_rope) {
     expect_dtype("queryRope", *given.query_rope, query);
     expect_shape("queryRope", *given.query_rope, with_last(query.sizes(), {kRopeSize}));
@@ -286,8 +286,7 @@ ACLNN(SparseFlashAttentionGrad, (Floating<In>, query), (Floating<In>, key), (Opt
   expect_one_of("sparseBlockSize", sparseBlockSize, {1, 8, 16, 32, 64});
   expect_float("softmaxMax", softmaxMax, sequences.softmax_shape());
   expect_float("softmaxSum", softmaxSum, sequences.softmax_shape());
-  EXPECT(value.has_value() == static_cast<bool>(dValueOut),
-         "one of value and dValueOut is given and the other is null");
+  expect_both_or_none("value", value.has_value(), "dValueOut", static_cast<bool>(dValueOut));
   EXPECT(!queryRopeOptional || (dQueryRopeOutOptional && dKeyRopeOutOptional),
          "dQueryRopeOutOptional or dKeyRopeOutOptional is null, expected the gradients of the ",
          "rotary parts");

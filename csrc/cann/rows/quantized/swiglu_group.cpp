@@ -127,8 +127,8 @@ ACLNN_STRUCT(SwigluGroupGrad, (Floating<In>, gradY), (Floating<In>, x),
   expect_dims("x", x, 2, 3);
   EXPECT(x.size(-1) > 0, "x has no elements in its last dimension, expected some");
   EXPECT(clampLimit >= 0.0, "clampLimit is ", clampLimit.value(), ", expected 0 or more");
-  EXPECT(weightOptional.has_value() == yOriginOptional.has_value(),
-         "only one of weightOptional and yOriginOptional is null, expected both or none");
+  expect_both_or_none("weightOptional", weightOptional.has_value(), "yOriginOptional",
+                      yOriginOptional.has_value());
   if (weightOptional) {
     std::vector<int64_t> shape = x.sizes().vec();
     shape.back() = 1;

@@ -341,9 +341,8 @@ ACLNN(ThnnFusedLstmCell, (Floating<In>, inputGates), (Like<In>, hiddenGates, "in
   expect_dims("cx", cx, 2);
   const int64_t columns = kLstmGates * cx.size(1);
   expect_shape("inputGates", inputGates, {cx.size(0), columns});
-  EXPECT(inputBiasOptional.has_value() == hiddenBiasOptional.has_value(),
-         inputBiasOptional ? "hiddenBiasOptional" : "inputBiasOptional",
-         " is null and the other bias is not, expected both or none");
+  expect_both_or_none("inputBiasOptional", inputBiasOptional.has_value(), "hiddenBiasOptional",
+                      hiddenBiasOptional.has_value());
   at::Tensor sums = wide(inputGates) + wide(hiddenGates);
   if (inputBiasOptional) {
     expect_shape("inputBiasOptional", *inputBiasOptional, {columns});

@@ -183,11 +183,9 @@ def test_tests_of_a_source_mutant() -> None:
 def test_specific_tests_run_first() -> None:
     seconds = {"a": 1.0, "b": 30.0, "c": 5.0, "d": 500.0}
     breadth = {"t.py::a": 9, "t.py::b": 3, "t.py::c": 1, "u.py::d": 1}
-    assert ordered({"t.py::a", "t.py::b", "t.py::gone"}, breadth, dict.fromkeys(breadth, 1.0)) == [
-        "t.py::b",
-        "t.py::a",
-        "t.py::c",
-    ]
+    known = dict.fromkeys(breadth, 1.0)
+    assert ordered({"t.py::a", "t.py::b", "t.py::gone"}, set(), breadth, known) == ["t.py::b", "t.py::a", "t.py::c"]
+    assert ordered({"t.py::a", "t.py::b"}, {"u.py"}, breadth, known) == ["t.py::b", "t.py::a", "u.py::d", "t.py::c"]
     assert parts_of("abcd", seconds) == [["a"], ["b", "c"]]
     assert parts_of("d", seconds) == [["d"]]
 

@@ -12,6 +12,7 @@ import importlib
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -73,14 +74,28 @@ def covering(mutant: Mutant, lines: Lines) -> set[str]:
     return found or set().union(*(tests for _, tests in recorded))
 
 
-def ordered(covering: set[str], breadth: Mapping[str, int], seconds: Mapping[str, float]) -> list[str]:
+def importing(tree: Path, module: str) -> set[str]:
+    """The files of tests that import a module of Python."""
+    path = Path(module)
+    if path.suffix != ".py":
+        return set()
+    package, name = ".".join(path.parent.parts), path.stem
+    pattern = rf"^(from {package} import .*\b{name}\b|(import|from) {package}\.{name}\b)"
+    tests = (tree / "tests").rglob("test_*.py")
+    return {str(test.relative_to(tree)) for test in tests if re.search(pattern, test.read_text(), re.MULTILINE)}
+
+
+def ordered(
+    covering: set[str], importing: set[str], breadth: Mapping[str, int], seconds: Mapping[str, float]
+) -> list[str]:
     """Tests of which the times are known, the most specific first, then the others of their files.
 
-    A process that a signal ends records nothing, so these may run the line, too.
+    A process that a signal or another program ends records nothing, so these may run the line, too, and so may the
+    tests in the files that import the module.
     """
-    files = {test.partition("::")[0] for test in covering}
-    beside = [test for test in seconds if test in covering or test.partition("::")[0] in files]
-    return sorted(beside, key=lambda test: (test not in covering, breadth[test], test))
+    files = {test.partition("::")[0] for test in covering} | importing
+    beside = {test: test.partition("::")[0] for test in seconds if test in covering or test.partition("::")[0] in files}
+    return sorted(beside, key=lambda test: (test not in covering, beside[test] not in importing, breadth[test], test))
 
 
 def parts_of(tests: Iterable[str], seconds: dict[str, float]) -> list[list[str]]:
@@ -114,7 +129,7 @@ def try_mutants(
             path.write_text(mutant.source)
             if not apply(mutant):
                 continue
-            tests = ordered(covering(mutant, lines), breadth, seconds)
+            tests = ordered(covering(mutant, lines), importing(tree, mutant.file), breadth, seconds)
             parts = parts_of(tests, seconds)
             killed = any(fails(tree, part, 60 + 5 * sum(map(seconds.__getitem__, part))) for part in parts)
         finally:

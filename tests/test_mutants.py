@@ -172,20 +172,37 @@ def test_results_of_tests() -> None:
     assert found == {"tests/test_a.py::test_one": 3.5, "tests/test_cpp.py::test_program[test_b]": 0.5}
 
 
+MODULE = """\
+X = 1
+
+
+def f(x):
+    if (x
+            > 1):
+        x += 1
+    return x
+"""
+
+
 def test_tests_of_a_source_mutant() -> None:
-    """Those of the last recorded line that is not after it; all of the file where no test runs the line itself."""
-    lines = {"a.py": [(1, set()), (10, {"f"}), (20, {"g"})]}
-    chosen = [covering(source_mutants.Mutant("a.py", line, ""), lines) for line in (5, 10, 12, 25)]
-    assert chosen == [{"f", "g"}, {"f"}, {"f"}, {"g"}]
+    """Those that run its statement, or enter its function; none where no test is known to do so."""
+    lines = {"a.py": [(1, {"f"}), (5, {"g"}), (8, {"h"})], "b.cpp": [(10, {"f"}), (20, {"g"})]}
+    chosen = [covering(source_mutants.Mutant("a.py", line, MODULE), lines) for line in (1, 5, 6, 7, 8)]
+    assert chosen == [set(), {"g"}, {"g"}, set(), {"h"}]
+    chosen = [covering(source_mutants.Mutant("b.cpp", line, ""), lines) for line in (5, 10, 12, 25)]
+    assert chosen == [set(), {"f"}, {"f"}, {"g"}]
     assert covering(source_mutants.Mutant("b.py", 1, ""), lines) == set()
 
 
 def test_specific_tests_run_first() -> None:
     seconds = {"a": 1.0, "b": 30.0, "c": 5.0, "d": 500.0}
-    breadth = {"t.py::a": 9, "t.py::b": 3, "t.py::c": 1, "u.py::d": 1}
+    breadth = {"t.py::a": 9, "t.py::b": 3, "t.py::c": 1, "u.py::d": 1, "v.py::e": 1}
     known = dict.fromkeys(breadth, 1.0)
-    assert ordered({"t.py::a", "t.py::b", "t.py::gone"}, set(), breadth, known) == ["t.py::b", "t.py::a", "t.py::c"]
-    assert ordered({"t.py::a", "t.py::b"}, {"u.py"}, breadth, known) == ["t.py::b", "t.py::a", "u.py::d", "t.py::c"]
+    lines = {"m.py": [(5, {"t.py::a", "t.py::b", "t.py::gone"}), (9, {"v.py::e"})]}
+    run, not_run = (source_mutants.Mutant("m.py", line, MODULE) for line in (5, 7))
+    assert ordered(run, lines, set(), breadth, known) == ["t.py::b", "t.py::a", "t.py::c"]
+    assert ordered(run, lines, {"u.py"}, breadth, known) == ["t.py::b", "t.py::a", "u.py::d", "t.py::c"]
+    assert ordered(not_run, lines, {"u.py"}, breadth, known) == ["u.py::d", "v.py::e", "t.py::b", "t.py::a", "t.py::c"]
     assert parts_of("abcd", seconds) == [["a"], ["b", "c"]]
     assert parts_of("d", seconds) == [["d"]]
 

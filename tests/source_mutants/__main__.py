@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import bisect
 import collections
 import contextlib
@@ -66,12 +67,24 @@ def fails(tree: Path, tests: list[str], limit: float) -> bool:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+def statement_line(source: str, line: int) -> int:
+    """The first line of the innermost statement of a function in Python that has a line; 0 outside functions."""
+    found = 0
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for node in itertools.chain.from_iterable(map(ast.walk, function.body)):
+                if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
+                    found = max(found, node.lineno)
+    return found
+
+
 def covering(mutant: Mutant, lines: Lines) -> set[str]:
-    """The tests of the last recorded line that is not after the mutant's; all of the file if it is run by an import."""
+    """The tests that run the statement of a function in Python, or enter the function in C++."""
     recorded = lines.get(mutant.file, [])
+    if mutant.file.endswith(".py"):
+        return dict(recorded).get(statement_line(mutant.source, mutant.line), set())
     position = bisect.bisect([line for line, _ in recorded], mutant.line)
-    found = recorded[position - 1][1] if position else set()
-    return found or set().union(*(tests for _, tests in recorded))
+    return recorded[position - 1][1] if position else set()
 
 
 def importing(tree: Path, module: str) -> set[str]:
@@ -86,16 +99,22 @@ def importing(tree: Path, module: str) -> set[str]:
 
 
 def ordered(
-    covering: set[str], importing: set[str], breadth: Mapping[str, int], seconds: Mapping[str, float]
+    mutant: Mutant, lines: Lines, importing: set[str], breadth: Mapping[str, int], seconds: Mapping[str, float]
 ) -> list[str]:
-    """Tests of which the times are known, the most specific first, then the others of their files.
+    """Tests of which the times are known, the most specific first, then others that may run the line, too.
 
-    A process that a signal or another program ends records nothing, so these may run the line, too, and so may the
-    tests in the files that import the module.
+    These are the tests in the same files, in files that import the module and, if no test is known to run the line, of
+    its file: a process that a signal or another program ends records nothing.
     """
-    files = {test.partition("::")[0] for test in covering} | importing
-    beside = {test: test.partition("::")[0] for test in seconds if test in covering or test.partition("::")[0] in files}
-    return sorted(beside, key=lambda test: (test not in covering, beside[test] not in importing, breadth[test], test))
+    first = covering(mutant, lines)
+    of_file = set() if first else set().union(*(tests for _, tests in lines.get(mutant.file, [])))
+    files = {test.partition("::")[0] for test in first | of_file} | importing
+    file_of = {test: test.partition("::")[0] for test in seconds}
+
+    def order(test: str) -> tuple[bool, bool, bool, int, str]:
+        return test not in first, file_of[test] not in importing, test not in of_file, breadth[test], test
+
+    return sorted((test for test in seconds if test in first or file_of[test] in files), key=order)
 
 
 def parts_of(tests: Iterable[str], seconds: dict[str, float]) -> list[list[str]]:
@@ -129,7 +148,7 @@ def try_mutants(
             path.write_text(mutant.source)
             if not apply(mutant):
                 continue
-            tests = ordered(covering(mutant, lines), importing(tree, mutant.file), breadth, seconds)
+            tests = ordered(mutant, lines, importing(tree, mutant.file), breadth, seconds)
             parts = parts_of(tests, seconds)
             killed = any(fails(tree, part, 60 + 5 * sum(map(seconds.__getitem__, part))) for part in parts)
         finally:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.machinery
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -277,6 +279,17 @@ def test_doctor_notices_an_operator_that_is_wrong(monkeypatch: pytest.MonkeyPatc
     assert "rms_norm" not in finding.text
     monkeypatch.setattr(doctor, "findings", lambda: iter([finding]))
     assert cli.main(["doctor"]) == 1
+
+
+def test_doctor_notices_a_torch_npu_of_another_series(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"torch": "2.13.0", "torch_npu": "2.1.0.post3"}
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib.metadata, "version", versions.__getitem__)
+        patch.setattr(importlib.util, "find_spec", lambda name: importlib.machinery.ModuleSpec(name, None))
+        finding = doctor._torch_npu()
+    advice = "`pip install --no-deps 'torch_npu==2.13.*'`"
+    expected = f"torch_npu here is 2.1.0.post3, which does not go with torch 2.13.0; {advice}"
+    assert finding == doctor.Finding("torch_npu", "2.1.0.post3", works=False, advice=expected)
 
 
 def test_bench_measures_every_function() -> None:

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -259,6 +260,11 @@ TEST(profiles_of_several_devices_share_a_folder) {
     CHECK_EQ(aclprofStart(first), ACL_SUCCESS);  // another profile
     CHECK_EQ(aclprofStop(first), ACL_SUCCESS);
     CHECK_EQ(folder.profiles(), 2u);
+    const std::regex name(
+        "PROF_[0-9]{6}_[0-9]{17}_[0-9A-F]{8}");  // the time to a millisecond, the process
+    for (const auto& entry : fs::directory_iterator(folder.path())) {
+      CHECK(std::regex_match(entry.path().filename().string(), name));
+    }
     CHECK_EQ(aclprofFinalize(), ACL_SUCCESS);
     CHECK_EQ(aclprofDestroyConfig(first), ACL_SUCCESS);
     CHECK_EQ(aclprofDestroyConfig(second), ACL_SUCCESS);

@@ -21,7 +21,7 @@ import torch
 
 import aclnn_torch
 from aclnn_torch import cli, decompositions, functional
-from aclnn_torch.cli import coverage, doctor
+from aclnn_torch.cli import bench, coverage, doctor
 from aclnn_torch.ops import OPERATORS
 from tests import LONGEST
 from tests.aten_ops.sweep import LIBRARY
@@ -302,6 +302,14 @@ def test_bench_measures_every_function() -> None:
     for row in report["results"]:
         assert row["ratio"] == pytest.approx(row["torch_seconds"] / row["seconds"])
         assert 0 < row["seconds"] < 1
+
+
+def test_bench_measures_as_many_elements_as_said() -> None:
+    """At most whole rows and planes beside the number."""
+    for name in functional.__all__:
+        first, *_ = bench._arguments(name, getattr(functional, name), 100_000, torch.float16)
+        assert first.dtype == torch.float16
+        assert first.numel() == pytest.approx(100_000, rel=0.07)
 
 
 def test_bench_as_a_table() -> None:

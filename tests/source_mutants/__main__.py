@@ -104,15 +104,24 @@ def ordered(
     """Tests of which the times are known, the most specific first, then others that may run the line, too.
 
     These are the tests in the same files, in files that import the module and, if no test is known to run the line, of
-    its file: a process that a signal or another program ends records nothing.
+    its file: a process that a signal or another program ends records nothing. The programs that test C++ enter many
+    functions, and are fast, so that they are tried before all others.
     """
     first = covering(mutant, lines)
     of_file = set() if first else set().union(*(tests for _, tests in lines.get(mutant.file, [])))
     files = {test.partition("::")[0] for test in first | of_file} | importing
     file_of = {test: test.partition("::")[0] for test in seconds}
 
-    def order(test: str) -> tuple[bool, bool, bool, int, str]:
-        return test not in first, file_of[test] not in importing, test not in of_file, breadth[test], test
+    def order(test: str) -> tuple[bool, bool, bool, bool, int, str]:
+        is_program = file_of[test] == "tests/test_cpp.py"
+        return (
+            test not in first,
+            not is_program,
+            file_of[test] not in importing,
+            test not in of_file,
+            breadth[test],
+            test,
+        )
 
     return sorted((test for test in seconds if test in first or file_of[test] in files), key=order)
 

@@ -6,6 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as TF
 
+import aclnn_torch
+
 ops = torch.ops.aclnn
 
 FORMULAS = ("none", "tanh")
@@ -31,3 +33,13 @@ def test_digits_of_the_normal_distribution() -> None:
     x = torch.linspace(-9, 0, 1000)
     exact = x.double() * torch.special.erfc(x.double() * -(0.5**0.5)) / 2
     torch.testing.assert_close(ops.gelu(x).double(), exact, rtol=50 * 2**-24, atol=0)
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_unknown_formula(device: str) -> None:
+    x = torch.ones(2, device=device)
+    text = 'approximate is "erf", expected "none" or "tanh"'
+    for call in (lambda: ops.gelu(x, approximate="erf"), lambda: ops.gelu_backward(x, x, approximate="erf")):
+        with pytest.raises(aclnn_torch.AclnnError, match=text) as caught:
+            call()
+        assert caught.value.status == 161002

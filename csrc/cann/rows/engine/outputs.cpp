@@ -1,5 +1,7 @@
 #include "cann/rows/engine/outputs.h"
 
+#include <algorithm>
+
 #include "cann/rows/engine/memory_range.h"
 #include "cann/rows/engine/refusal.h"
 #include "host_cann/arguments/aten.h"
@@ -60,6 +62,15 @@ at::Tensor* Output::room(at::ScalarType result, at::IntArrayRef shape, Reads rea
     if (memory_range_of(other).overlaps(memory_range_of(tensor_))) return nullptr;
   }
   return &tensor_;
+}
+
+bool Output::is_at(const at::Tensor& before) const {
+  if (!is_written_ || !is_same_view(before, tensor_)) return false;
+  if (tensors_ == nullptr) return may_be_written_early_;
+  return std::ranges::none_of(*tensors_, [&](const at::Tensor& other) {
+    return !other.is_same(tensor_) && !other.is_same(before) && other.numel() > 0 &&
+           memory_range_of(other).overlaps(memory_range_of(tensor_));
+  });
 }
 
 SizedOutput& SizedOutput::operator=(const at::Tensor& result) {

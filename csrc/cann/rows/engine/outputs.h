@@ -56,6 +56,19 @@ class Output {
     }
   }
 
+  // For a row that changes some elements of `before`, which is the output itself or an input that
+  // the output may replace: the tensor in which to change them, and which the row then assigns. It
+  // is the output's own memory if `before` is that and no other tensor of the call overlaps it, and
+  // otherwise a copy, as in stage 1. With `is_certain` false, which says that the row may still
+  // refuse the call, it is a copy, too.
+  at::Tensor editable(const at::Tensor& before, bool is_certain = true) const {
+    return is_certain && is_at(before) ? tensor_ : before.clone();
+  }
+  at::Tensor editable(bool is_certain = true) const { return editable(tensor_, is_certain); }
+  // True in stage 2 if `before` is the output's own memory and no other tensor of the call overlaps
+  // it.
+  bool is_at(const at::Tensor& before) const;
+
   // The memory with the values that it had before the row.
   operator const at::Tensor&() const { return tensor_; }
   const at::Tensor* operator->() const { return &tensor_; }

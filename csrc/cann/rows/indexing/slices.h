@@ -21,6 +21,18 @@ inline at::Tensor as_rows(const at::Tensor& tensor, int64_t depth) {
       {product(tensor.sizes().slice(0, split)), product(tensor.sizes().slice(split))});
 }
 
+// The same with the other dimensions as they are. A view if has_rows().
+inline at::Tensor rows_of(const at::Tensor& tensor, int64_t depth) {
+  return depth == 0 ? tensor.unsqueeze(0) : tensor.flatten(0, depth - 1);
+}
+// True if the strides of a tensor let its first `depth` dimensions be viewed as one.
+inline bool has_rows(const at::Tensor& tensor, int64_t depth) {
+  for (int64_t d = 0; d + 1 < depth; ++d) {
+    if (tensor.stride(d) != tensor.stride(d + 1) * tensor.size(d + 1)) return false;
+  }
+  return true;
+}
+
 // The number of coordinates in the last dimension of `indices`.
 inline int64_t depth_of(const at::Tensor& indices, const char* name, const at::Tensor& tensor,
                         int64_t least) {

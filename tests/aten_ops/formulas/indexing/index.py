@@ -101,6 +101,16 @@ def index_select(self, dim, index):
     + [
         "aclnnIndexPutImpl selfRef=FLOAT[3,4] indices={INT64[3]:2,0,2} "
         "values=FLOAT[3,4]:1.5,-2,3.25,-4,5,6,-7,8,9.5,-11,12,13 accumulate=true unsafe=false",
+    ]
+    # Few of many elements: the row looks at these only.
+    + [
+        f"aclnnIndexPutImpl selfRef={dtype}[40,30] indices={{{indices}}} values={dtype}{values} "
+        "accumulate=true unsafe=false"
+        for dtype in ("FLOAT", "BFLOAT16")
+        for indices, values in (
+            ("INT64[5]:0,7,-1,7,39", "[5,30]:1.5,-2,3.25"),
+            ("INT32[2,1]:3,-37 INT32[3]:1,1,-1", "[2,3]:1.5,-2,3.25"),
+        )
     ],
 )
 def index_put(self, indices, values, accumulate, unsafe):
@@ -131,6 +141,8 @@ def take(self, index):
     calls=[
         "aclnnInplacePut selfRef=FLOAT[2,3] index=INT64[4]:5,0,-2,0 source=FLOAT[4]:3,-5,7,2.5 accumulate=true",
         "aclnnInplacePut selfRef=FLOAT[2,3] index=INT32[2,2]:5,0,-2,1 source=FLOAT[2,2]:3,-5,7,2.5 accumulate=false",
+        "aclnnInplacePut selfRef=BFLOAT16[40,30] index=INT64[4]:5,0,-1200,-1 source=BFLOAT16[4]:3,-5,7,2.5 "
+        "accumulate=true",
     ],
 )
 def put(self, index, source, accumulate):

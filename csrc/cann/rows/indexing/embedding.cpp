@@ -1,5 +1,6 @@
 // Embeddings: rows of a table, by index.
 
+#include "cann/rows/indexing/changes.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::indexing_embedding_rows {
@@ -58,7 +59,17 @@ ACLNN(EmbeddingDenseGrad, (Floating<In>, grad), (IndexIn, indices), (int64_t, nu
 ACLNN(EmbeddingRenorm, (InOut, selfRef), (IndexIn, indices), (double, maxNorm),
       (double, normType)) {
   check_bounds("indices", indices, selfRef->size(0));
-  selfRef = at::embedding_renorm(wide(selfRef), indices, maxNorm, normType);
+  // The order in which a norm is summed depends on the layout of the rows, which a part does not
+  // keep.
+  const bool is_wide = wide(selfRef->scalar_type()) == selfRef->scalar_type();
+  if (is_wide && selfRef->is_non_overlapping_and_dense()) {
+    at::Tensor result = selfRef.editable();
+    selfRef = at::embedding_renorm_(result, indices, maxNorm, normType);
+    return;
+  }
+  change_slices(selfRef, selfRef, 0, indices, [&](at::Tensor x, const at::Tensor& rows) {
+    at::embedding_renorm_(x, rows, maxNorm, normType);
+  });
 }
 
 // bagSize may have one more element than there are bags, as offsets may, and maxIndices none if the

@@ -7,6 +7,25 @@
 
 namespace aclnn_host::indexing_masks_rows {
 
+namespace {
+
+// Refuses a mask to which `self` would have to be broadcast.
+void expect_mask_of(const Output& self, const at::Tensor& mask) {
+  const std::vector<int64_t> both = at::infer_size(self->sizes(), mask.sizes());
+  EXPECT(self->sizes() == both, self.name(), " has shape ", self->sizes(), ", expected ", both,
+         ", the shape of the result");
+}
+
+template <class Value>
+void fill_masked(Output& self, const at::Tensor& mask, const Value& value) {
+  expect_mask_of(self, mask);
+  const at::Tensor result = self.editable();
+  result.masked_fill_(mask.to(at::kBool), value);
+  self = result;
+}
+
+}  // namespace
+
 ACLNN(SWhere, (In, condition), (In, self), (In, other), (Out, out)) {
   out = at::where(condition.to(at::kBool), self, other);
 }
@@ -18,14 +37,20 @@ ACLNN(MaskedSelect, (In, self), (In, mask), (SizedOut, out)) {
 }
 
 ACLNN(InplaceMaskedScatter, (InOut, selfRef), (In, mask), (In, source)) {
-  selfRef = at::masked_scatter(selfRef, mask, source);
+  expect_mask_of(selfRef, mask);
+  const bool is_certain =
+      !has_values(mask) || mask.scalar_type() != at::kBool ||
+      at::count_nonzero(mask.expand(selfRef->sizes())).item().toLong() <= source.numel();
+  const at::Tensor result = selfRef.editable(is_certain);
+  result.masked_scatter_(mask, source);
+  selfRef = result;
 }
 
 ACLNN(InplaceMaskedFillScalar, (InOut, selfRef), (In, mask), (Number, value)) {
-  selfRef = at::masked_fill(selfRef, mask.to(at::kBool), value);
+  fill_masked(selfRef, mask, value);
 }
 ACLNN(InplaceMaskedFillTensor, (InOut, selfRef), (In, mask), (In, value)) {
-  selfRef = at::masked_fill(selfRef, mask.to(at::kBool), value.reshape({}));
+  fill_masked(selfRef, mask, value.reshape({}));
 }
 
 ACLNN(Nonzero, (In, self), (SizedOut, out)) {

@@ -81,7 +81,8 @@ ACLNN(DiagPart, (In, x), (SameDtype<Out>, y, "x")) {
 }
 
 ACLNN(InplaceFillDiagonal, (InOut, selfRef), (Number, fillValue), (bool, wrap)) {
-  selfRef = selfRef->clone().fill_diagonal_(fillValue, wrap);
+  const at::Tensor result = selfRef.editable();
+  selfRef = result.fill_diagonal_(fillValue, wrap);
 }
 ACLNN(Eye, (int64_t, n), (int64_t, m), (Out, out)) {
   out = at::eye(n, m, out->options());

@@ -158,7 +158,7 @@ ACLNN(StridedSliceAssignV2, (SameDtype<InOut>, varRef, "inputValue"), (In, input
     EXPECT(strides[i] == 1 || (axes[i] != -1 && axes[i] != varRef->dim() - 1), "strides[", i,
            "] is ", strides[i], ", expected 1 in the last dimension");
   }
-  const at::Tensor result = varRef->clone();
+  const at::Tensor result = varRef.editable();
   const at::Tensor slice = sliced_along_axes(result, begin, end, axes, strides);
   expect_shape("inputValue", inputValue, slice.sizes());
   slice.copy_(inputValue);

@@ -101,6 +101,8 @@ def embedding_dense_backward(grad, indices, num_weights, padding_index, scale_gr
     calls=[
         "aclnnEmbeddingRenorm selfRef=FLOAT[3,2]:3,-4,0.25,-0.5,-5,12 indices=INT64[3]:1,2,1 maxNorm=2 normType=2",
         "aclnnEmbeddingRenorm selfRef=FLOAT[3,2]:3,-4,0.25,-0.5,-5,12 indices=INT64[2]:0,1 maxNorm=2.5 normType=1",
+        # Few of many rows: the row looks at these only.
+        "aclnnEmbeddingRenorm selfRef=BFLOAT16[40,30]:3,-4,0.25 indices=INT64[4]:1,39,2,39 maxNorm=2 normType=2",
     ],
 )
 def embedding_renorm(self, indices, max_norm, norm_type):

@@ -29,6 +29,16 @@ INTEGERS = "5,-4,3,-2,1,9"
         "aclnnScatterValue self=FLOAT[4,5] dim=0 index=INT64[2,3]:3,1,0,3,0,2 value=DOUBLE(-2.5) reduce=1"
         " out=FLOAT[4,5]",
         "aclnnInplaceScatterValue selfRef=FLOAT[4,5] dim=0 index=INT64[2,3]:3,1,0,3,0,2 value=DOUBLE(-2.5) reduce=2",
+    ]
+    # Few of many elements: the row looks at these only.
+    + [
+        f"aclnnInplaceScatter{name} reduce={reduce}"
+        for reduce in (REPLACE, ADD, MULTIPLY)
+        for name in (
+            "Value selfRef=FLOAT16[40,30] dim=0 index=INT64[2,3]:3,1,0,3,39,2 value=DOUBLE(-2.5)",
+            " selfRef=BFLOAT16[40,30] dim=-1 index=INT64[2,3]:3,1,0,3,3,29 src=BFLOAT16[3,3]:2,-1,4,0.5",
+        )
+        if (name[0], reduce) != (" ", REPLACE)  # of several sources of one element, any may win
     ],
 )
 def scatter(self, dim, index, src, reduce):
@@ -46,7 +56,7 @@ def scatter(self, dim, index, src, reduce):
     "aclnnScatterAdd",
     calls=[
         f"aclnnScatterAdd self=INT32[2,3]:{INTEGERS} dim=1 index=INT64[2,2]:2,2,0,1 src=INT32[2,2]:-7,8,10,-11"
-        " out=INT32[2,3]"
+        " out=INT32[2,3]",
     ],
 )
 def scatter_add(self, dim, index, src):
@@ -61,6 +71,7 @@ def scatter_add(self, dim, index, src):
         f"aclnnScatterMul varRef=INT32[3,2]:{INTEGERS} indices=INT64[2]:2,0 updates=INT32[2,2]:-7,8,10,-11"
         " useLocking=false",
         "aclnnScatterMul varRef=UINT8[3]:1,2,3 indices=INT64[2]:2,2 updates=UINT8[2]:3,2 useLocking=false",
+        "aclnnScatterMul varRef=BFLOAT16[40,30] indices=INT64[3]:39,2,39 updates=BFLOAT16[3,30]:3,2 useLocking=false",
     ],
 )
 def scatter_multiply(var, indices, updates, use_locking):
@@ -94,6 +105,7 @@ EXTREMES = (
         "aclnnScatterDiv varRef=INT32[3]:-2147483648,-7,3 indices=INT64[3]:0,1,1 updates=INT32[3]:-1,2,-1 "
         "useLocking=false",
         "aclnnScatterDiv varRef=FLOAT[2]:1,2 indices=INT64[0] updates=FLOAT[0] useLocking=false",
+        "aclnnScatterDiv varRef=FLOAT16[40,30] indices=INT64[3]:39,2,39 updates=FLOAT16[3,30]:3,2 useLocking=false",
     ],
 )
 def scatter_divide(var, indices, updates, use_locking, outputs):
@@ -111,6 +123,12 @@ def scatter_divide(var, indices, updates, use_locking, outputs):
         "aclnnTfScatterAdd varRef=FLOAT[3,2]:1.5,-2,3,-4,5,9 indices=INT32[2,1]:0,2 updates=FLOAT[2,2]:5,6,7,8.5",
         f"aclnnTfScatterAdd varRef=INT32[3,2]:{INTEGERS} indices=INT64[3]:0,2,2 updates=INT32[3,2]:7,-8,10,12,4,5",
         "aclnnTfScatterAdd varRef=FLOAT[0] indices=INT64[0] updates=FLOAT[0]",
+        # Few of many elements: the row looks at these only.
+        *(
+            f"aclnnTfScatterAdd varRef={dtype}[40,6,5] indices=INT64[4,{depth}]:{indices} updates={dtype}{updates}"
+            for dtype in ("FLOAT", "FLOAT16")
+            for depth, indices, updates in ((1, "0,39,7,7", "[4,6,5]:2,-1,4"), (2, "0,1,7,2,7,2,39,5", "[4,5]:2,-1,4"))
+        ),
     ],
 )
 def tf_scatter_add(var, indices, updates):
@@ -212,6 +230,13 @@ def scatter_min(var, indices, updates, use_locking):
     + [
         "aclnnInplaceScatterReduce selfRef=INT32[2,2]:1,2,3,4 dim=1 index=INT64[2,2]:0,0,1,0 "
         "src=INT32[2,2]:5,6,7,8 reduce=1 includeSelf=true",
+    ]
+    + [
+        f"aclnnInplaceScatterReduce selfRef={dtype}[40,30] dim=0 index=INT64[3,2]:3,0,39,1,3,3 "
+        f"src={dtype}[3,2]:-3,2,6,-7,8,9 reduce={reduce} includeSelf={flag}"
+        for dtype in ("FLOAT", "BFLOAT16")
+        for reduce in (1, 2, 3, 4, 5)
+        for flag in ("true", "false")
     ],
 )
 def scatter_reduce(self, dim, index, src, reduce, include_self):

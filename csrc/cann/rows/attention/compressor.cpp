@@ -1,7 +1,10 @@
 // Compresses the keys of neighbouring tokens to one, by a softmax over the tokens (DeepSeek sparse
 // attention).
 
+#include <unordered_map>
+
 #include "cann/rows/attention/token_sequences.h"
+#include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::attention_compressor_rows {
@@ -24,25 +27,38 @@ struct Sizes {
 class State {
  public:
   State(const at::Tensor& cache, const at::Tensor& table, int64_t mode)
-      : rows_(cache.flatten(0, 1).clone()),
+      : cache_(cache),
         table_(table.to(at::kLong)),
         pages_(cache.size(0)),
         page_(cache.size(1)),
         mode_(mode) {}
 
   int64_t page() const { return page_; }
-  const at::Tensor& rows() const { return rows_; }
+  // Writes the rows to a cache.
+  void write_to(const at::Tensor& cache) const {
+    for (const auto& [place, row] : written_) row_of(cache, place).copy_(row);
+  }
 
   // The keys and scores of a sequence at the positions from `begin` on.
   at::Tensor read(int64_t sequence, int64_t begin, int64_t end) const {
     const auto [pages, places] = find(sequence, begin, end);
-    return rows_.index_select(0, places);
+    const std::vector<int64_t> numbers = integers_in(places);
+    std::vector<at::Tensor> rows;
+    rows.reserve(numbers.size());
+    for (const int64_t place : numbers) {
+      const auto found = written_.find(place);
+      rows.push_back(found == written_.end() ? row_of(cache_, place) : found->second);
+    }
+    return at::stack(rows);
   }
   // In mode 1, page 0 stands for none.
   void write(int64_t sequence, int64_t begin, const at::Tensor& rows) {
     const auto [pages, places] = find(sequence, begin, begin + rows.size(0));
     const at::Tensor written = (mode_ == 1 ? pages : at::ones_like(pages)).nonzero().flatten();
-    rows_.index_copy_(0, places.index_select(0, written), rows.index_select(0, written));
+    const std::vector<int64_t> numbers = integers_in(places);
+    for (const int64_t i : integers_in(written)) {
+      written_[numbers[static_cast<size_t>(i)]] = rows.select(0, i);
+    }
   }
 
  private:
@@ -65,7 +81,12 @@ class State {
     return {pages, pages * page_ + positions.remainder(page_)};
   }
 
-  at::Tensor rows_;
+  at::Tensor row_of(const at::Tensor& cache, int64_t place) const {
+    return cache.select(0, place / page_).select(0, place % page_);
+  }
+
+  at::Tensor cache_;
+  std::unordered_map<int64_t, at::Tensor> written_;
   at::Tensor table_;
   int64_t pages_;
   int64_t page_;
@@ -227,7 +248,9 @@ ACLNN(Compressor, (Floating<In>, x), (SameDtype<Floating<In>>, wkv, "x"),
     compress_all(tokens, startPos, sizes, cacheMode, state_of, state, results);
   }
   cmpKv = results;
-  stateCacheRef = state.rows().view(stateCacheRef->sizes());
+  const at::Tensor cache = stateCacheRef.editable();
+  state.write_to(cache);
+  stateCacheRef = cache;
 }
 
 }  // namespace aclnn_host::attention_compressor_rows

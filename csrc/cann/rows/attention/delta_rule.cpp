@@ -1,6 +1,7 @@
 // Linear attention as a recurrence: each token decays and corrects a state of values by keys.
 
 #include "cann/rows/attention/heads.h"
+#include "cann/rows/indexing/changes.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"
 
@@ -89,26 +90,27 @@ ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, 
   }
   check_bounds("ssmStateIndices", ssmStateIndices, stateRef->size(0));
   const DeltaRule rule(query, key, value, beta, g, gk, scaleValue);
-  const std::vector<int64_t> slots = integers_in(ssmStateIndices);
   const std::vector<int64_t> lengths = integers_in(actualSeqLengths);
   const std::vector<int64_t> accepted =
       numAcceptedTokens ? integers_in(*numAcceptedTokens) : std::vector<int64_t>(lengths.size(), 1);
-  const at::Tensor states = wide(stateRef).clone();
   int64_t token = 0;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    expect_length(lengths, i, tokens - token);
-    if (lengths[i] == 0) continue;
-    EXPECT(accepted[i] >= 1 && accepted[i] <= lengths[i], "numAcceptedTokens has ", accepted[i],
-           " at ", i, ", expected 1 to ", lengths[i]);
-    at::Tensor state = states.select(0, slots[static_cast<size_t>(token + accepted[i] - 1)]);
-    for (const int64_t end = token + lengths[i]; token < end; ++token) {
-      state = rule.next(state, token);
-      results.select(0, token).copy_(rule.result(state, token));
-      states.select(0, slots[static_cast<size_t>(token)]).copy_(state);
+  const auto compute = [&](const at::Tensor& states, const at::Tensor& index) {
+    const std::vector<int64_t> slots = integers_in(index);
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      expect_length(lengths, i, tokens - token);
+      if (lengths[i] == 0) continue;
+      EXPECT(accepted[i] >= 1 && accepted[i] <= lengths[i], "numAcceptedTokens has ", accepted[i],
+             " at ", i, ", expected 1 to ", lengths[i]);
+      at::Tensor state = states.select(0, slots[static_cast<size_t>(token + accepted[i] - 1)]);
+      for (const int64_t end = token + lengths[i]; token < end; ++token) {
+        state = rule.next(state, token);
+        results.select(0, token).copy_(rule.result(state, token));
+        states.select(0, slots[static_cast<size_t>(token)]).copy_(state);
+      }
     }
-  }
+  };
+  change_slices(stateRef, stateRef, 0, ssmStateIndices, compute);
   results.narrow(0, token, tokens - token).zero_();
-  stateRef = states;
   out = results;
 }
 

@@ -160,13 +160,12 @@ at::Tensor product(const at::Tensor& integers, const at::Tensor& weight, const a
   return wide((sums.to(at::kFloat) * column_scales(scales)).to(dtype));
 }
 
-// A copy of a cache with tokens of (tokens, elements) in their slots.
-at::Tensor with_tokens(const at::Tensor& cache, const at::Tensor& slots, const at::Tensor& tokens,
+// A cache with tokens of (tokens, elements) in their slots.
+at::Tensor with_tokens(const Output& cache, const at::Tensor& slots, const at::Tensor& tokens,
                        bool is_fractal) {
-  const int64_t size = cache.size(3);
+  const int64_t size = cache->size(3);
   const at::Tensor parts = tokens.view({tokens.size(0), tokens.size(1) / size, size});
-  if (!is_fractal) return updated(cache, slots, parts);
-  return updated(cache.transpose(1, 2), slots, parts).transpose(1, 2);
+  return is_fractal ? updated(cache, slots, parts, heads_last) : updated(cache, slots, parts);
 }
 
 // Writes the key of each token, the first columns of `projected`.

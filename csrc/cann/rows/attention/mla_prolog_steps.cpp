@@ -4,6 +4,7 @@
 #include "cann/rows/attention/fractal_weights.h"
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/inference.h"
+#include "cann/rows/attention/updated_cache.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host {
@@ -189,25 +190,16 @@ class Prolog {
     const int64_t width = 32 / cache->element_size();  // the width of a block of columns
     EXPECT(!is_nz || size % width == 0, cache.name(), " has shape ", cache->sizes(),
            ", expected a last dimension of a multiple of ", width, " for PA_NZ");
-    at::Tensor by_token = cache;
-    if (is_nz)
-      by_token = by_token.reshape({blocks, size / width, block_size, width}).transpose(1, 2);
-    at::Tensor index = a_.cache_index->flatten();
-    at::Tensor values = rows.to(cache->scalar_type());
+    const at::Tensor& index = *a_.cache_index;
     if (has_values(index)) {
-      const at::Tensor kept = index.ge(0).nonzero().flatten();
-      index = index.index_select(0, kept);
-      values = values.index_select(0, kept);
-      check_bounds("cacheIndex", index, blocks * block_size);
-    } else {
-      index = index.clamp(0, 0);
+      check_bounds("cacheIndex", index.masked_select(index >= 0), blocks * block_size);
     }
-    at::Tensor result =
-        at::index_copy(by_token.reshape({blocks * block_size, size}), 0, index, values);
-    if (is_nz) {
-      result = result.reshape({blocks, block_size, size / width, width}).transpose(1, 2);
-    }
-    cache = result.reshape(cache->sizes());
+    std::vector<int64_t> parts{rows.size(0), size};
+    if (is_nz) parts = {rows.size(0), size / width, width};
+    cache = updated_blocks(cache, index.flatten(), rows.reshape(parts), [&](const at::Tensor& all) {
+      if (!is_nz) return all.view({blocks, block_size, size});
+      return all.view({blocks, size / width, block_size, width}).transpose(1, 2);
+    });
   }
 
   const MlaProlog& a_;

@@ -33,14 +33,15 @@ int64_t width_of(const at::Tensor& cache) {
   return 32 / cache.element_size();
 }
 
-// Converts a fractal cache of (pages, heads, parts, tokens of the page, `width_of` elements) to
-// (pages, tokens, heads, elements).
-at::Tensor from_fractals(const at::Tensor& cache, int64_t heads, int64_t page, int64_t size) {
-  const int64_t width = width_of(cache);
-  return cache.reshape({-1, heads, size / width, page, width}).permute({0, 3, 1, 2, 4}).flatten(3);
-}
-at::Tensor to_fractals(const at::Tensor& tokens, at::IntArrayRef shape) {
-  return tokens.unflatten(3, {-1, width_of(tokens)}).permute({0, 2, 3, 1, 4}).reshape(shape);
+// As `updated`, with tokens of (tokens, heads, elements), for a fractal cache of (pages, heads,
+// parts, tokens of the page, `width_of` elements).
+at::Tensor updated_fractals(const Output& cache, const at::Tensor& positions,
+                            const at::Tensor& tokens, int64_t page) {
+  const int64_t heads = tokens.size(1), width = width_of(cache), parts = tokens.size(2) / width;
+  return updated_blocks(cache, positions, tokens.unflatten(2, {parts, width}),
+                        [&](const at::Tensor& all) {
+                          return all.view({-1, heads, parts, page, width}).permute({0, 3, 1, 2, 4});
+                        });
 }
 
 // Scale and offset of an INT8 cache.
@@ -122,16 +123,13 @@ struct Caches {
         .flatten();
   }
 
-  // A copy of the cache with `elements`, (batch, heads, sequence, elements), at the tokens'
-  // positions.
-  at::Tensor with(const at::Tensor& elements, const at::Tensor& cache,
+  // The cache with `elements`, (batch, heads, sequence, elements), at the tokens' positions.
+  at::Tensor with(const at::Tensor& elements, const Output& cache,
                   const at::Tensor& positions) const {
     const at::Tensor tokens = elements.transpose(1, 2).flatten(0, 1);
-    if (!mode.is_paged) return updated(cache.transpose(1, 2), positions, tokens).transpose(1, 2);
+    if (!mode.is_paged) return updated(cache, positions, tokens, heads_last);
     if (!mode.is_fractal) return updated(cache, positions, tokens);
-    return to_fractals(
-        updated(from_fractals(cache, heads, cache.size(1), cache.size(3)), positions, tokens),
-        cache.sizes());
+    return updated_fractals(cache, positions, tokens, cache->size(1));
   }
 };
 
@@ -381,8 +379,7 @@ ACLNN(QkvRmsNormRopeCache, (Floating<In>, qkv), (SameDtype<Floating<In>>, qGamma
   const at::Tensor key = rotated_halves(rms_normalized(parts[1], kGamma, epsilon), cosines, sines);
   const auto in_cache = [&](const at::Tensor& elements, const Output& cache,
                             const Quantization& by) {
-    const at::Tensor before = from_fractals(cache, headNums[1], page, kSize);
-    return to_fractals(updated(before, index, stored(elements, cache, qkv, by)), cache->sizes());
+    return updated_fractals(cache, index, stored(elements, cache, qkv, by), page);
   };
   const at::Tensor new_keys = in_cache(
       key, kCache, {"kScaleOptional", kScaleOptional, "kOffsetOptional", kOffsetOptional, true});
@@ -436,8 +433,8 @@ ACLNN_STRUCT(QkvRmsNormRopeCacheWithKScale, (Floating<In>, qkv), (In, qGamma), (
   const at::Tensor value = at::clamp(parts[2] * vScaleOptional.unsqueeze(-1), -most, most);
   const at::Tensor query_scale = scales_of(query), key_scale = scales_of(key);
   const at::Tensor slots = slotMapping.to(at::kLong);
-  const auto in_cache = [&](const at::Tensor& cache, const at::Tensor& elements) {
-    return updated(cache.transpose(1, 2), slots, elements).transpose(1, 2);
+  const auto in_cache = [&](const Output& cache, const at::Tensor& elements) {
+    return updated(cache, slots, elements, heads_last);
   };
   const auto in_layout = [&](const at::Tensor& of_tokens) {
     return is_out_by_token ? of_tokens : of_tokens.transpose(0, 1);

@@ -168,7 +168,7 @@ ACLNN(NsaCompressWithCache, (Floating<In>, input), (SameDtype<Floating<In>>, wei
            ", expected lengths of up to ", capacity, " tokens");
     if (!blockTableOptional) tokens += length;
   }
-  const at::Tensor cache = wide(outputCache).clone();
+  std::vector<std::pair<at::Tensor, at::Tensor>> results;  // slots and what they get
   if (has_values(input)) {
     const at::Tensor pages = blockTableOptional ? input.flatten(0, 1) : input;
     int64_t first = 0;
@@ -177,7 +177,7 @@ ACLNN(NsaCompressWithCache, (Floating<In>, input), (SameDtype<Floating<In>>, wei
       const int64_t start = length - windows.size;
       if (start >= 0 && start % windows.stride == 0) {  // the window is full
         const at::Tensor slot = slotMapping.narrow(0, b, 1);
-        check_bounds("slotMapping", slot, cache.size(0));
+        check_bounds("slotMapping", slot, outputCache->size(0));
         at::Tensor rows = at::arange(start, length, slotMapping.options());
         if (blockTableOptional) {
           const at::Tensor table = blockTableOptional->select(0, b).to(at::kLong);
@@ -187,10 +187,14 @@ ACLNN(NsaCompressWithCache, (Floating<In>, input), (SameDtype<Floating<In>>, wei
         } else {
           rows = rows + first;
         }
-        cache.index_copy_(0, slot, compressed(pages.index_select(0, rows), weight, windows));
+        results.emplace_back(slot, compressed(pages.index_select(0, rows), weight, windows));
       }
       if (!blockTableOptional) first += length;
     }
+  }
+  const at::Tensor cache = outputCache.editable();
+  for (const auto& [slot, result] : results) {
+    cache.index_copy_(0, slot, result.to(cache.scalar_type()));
   }
   outputCache = cache;
 }

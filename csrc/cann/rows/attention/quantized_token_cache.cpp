@@ -29,10 +29,9 @@ at::Tensor checked_slots(const at::Tensor& x, const at::Tensor& slots, const at:
 }
 
 // The cache with the first elements of some tokens replaced.
-at::Tensor with_tokens(const at::Tensor& cache, const at::Tensor& slots, const at::Tensor& tokens) {
-  const int64_t count = tokens.size(-1);
-  const at::Tensor first = updated(cache.narrow(3, 0, count), slots, tokens.unsqueeze(1));
-  return at::cat({first, cache.narrow(3, count, cache.size(3) - count)}, 3);
+at::Tensor with_tokens(const Output& cache, const at::Tensor& slots, const at::Tensor& tokens) {
+  return updated(cache, slots, tokens.unsqueeze(1),
+                 [&](const at::Tensor& all) { return all.narrow(3, 0, tokens.size(-1)); });
 }
 
 // The powers of two that are not less than positive numbers.

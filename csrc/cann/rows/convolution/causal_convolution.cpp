@@ -138,15 +138,27 @@ class Convolution {
   Convolution(const Row& row, int64_t batch)
       : x_(static_cast<const at::Tensor&>(row.x).flatten(0, -2)),
         weight_(wide(row.weight)),
-        states_(row.convStates->clone()),
+        count_(row.convStates->size(0)),
         skipped_(row.padSlotId),
         residual_(row.residualConnection == 1),
         resets_(row.convMode == 1),
         block_(row.blockSize) {
     read(row, batch);
+    for (size_t i = 0; i < indices_.size(); ++i) lines_used_.push_back(indices_[i]);
+    if (!row.cacheIndices) {
+      for (int64_t i = 0; i < batch; ++i) lines_used_.push_back(i);
+    }
+    std::erase_if(lines_used_, [&](int64_t line) { return line < 0 || line >= count_; });
+    std::ranges::sort(lines_used_);
+    lines_used_.erase(std::unique(lines_used_.begin(), lines_used_.end()), lines_used_.end());
+    states_ = row.convStates->index_select(0, at::tensor(lines_used_, at::kLong));
   }
 
-  const at::Tensor& states() const { return states_; }
+  // Writes the states of the lines that the call uses.
+  void write_states(Output& out) const {
+    const at::Tensor all = out.editable();
+    out = all.index_copy_(0, at::tensor(lines_used_, at::kLong), states_);
+  }
 
   // Returns the results; sequences that are not computed keep their values in `start`.
   at::Tensor result(const at::Tensor& start) {
@@ -199,9 +211,8 @@ class Convolution {
     return indices_[i * static_cast<size_t>(lines_) + static_cast<size_t>(column)];
   }
   at::Tensor state(int64_t line) const {
-    EXPECT(line >= 0 && line < states_.size(0), "cacheIndices has ", line, ", expected 0 to ",
-           states_.size(0) - 1);
-    return states_.select(0, line);
+    EXPECT(line >= 0 && line < count_, "cacheIndices has ", line, ", expected 0 to ", count_ - 1);
+    return states_.select(0, std::ranges::lower_bound(lines_used_, line) - lines_used_.begin());
   }
 
   // The number of tokens in the state that precede those in the window of the first token.
@@ -260,7 +271,9 @@ class Convolution {
 
   at::Tensor x_;  // (tokens, channels)
   at::Tensor weight_;
-  at::Tensor states_;
+  int64_t count_;
+  std::vector<int64_t> lines_used_;  // in order
+  at::Tensor states_;                // of these lines
   int64_t skipped_;
   bool residual_;
   bool resets_;
@@ -287,7 +300,7 @@ void convolve(Row& row, const at::Tensor& start, Output& y) {
   }
   Convolution convolution(row, batch);
   y = convolution.result(start.flatten(0, -2)).view(x.sizes());
-  row.convStates = convolution.states();
+  convolution.write_states(row.convStates);
 }
 
 // ---- with a bias and an activation, for the first tokens of sequences (Fn) or the next (Update)
@@ -359,11 +372,12 @@ void convolve_sequences(Row& row, int64_t batch, WindowOf window_of) {
     return;
   }
   const at::Tensor tokens = x.flatten(0, -2), weight = wide(row.weight);
-  const at::Tensor before = row.convStatesRef->clone(), after = before.clone();
+  const at::Tensor& before = row.convStatesRef;
   const std::vector<int64_t> starts = starts_of(row.queryStartLocOptional, batch, tokens.size(0));
   std::vector<int64_t> lines;
   if (row.cacheIndicesOptional) lines = integers_in(*row.cacheIndicesOptional);
   const at::Tensor y = at::zeros(tokens.sizes(), weight.options());
+  std::vector<std::pair<int64_t, Window>> windows;  // and the line of each
   for (size_t i = 0; i + 1 < starts.size(); ++i) {
     const int64_t count = starts[i + 1] - starts[i];
     const int64_t line = lines.empty() ? static_cast<int64_t>(i) : lines[i];
@@ -371,12 +385,16 @@ void convolve_sequences(Row& row, int64_t batch, WindowOf window_of) {
     EXPECT(line >= 0 && line < before.size(0), "cacheIndicesOptional has ", line,
            ", expected 0 to ", before.size(0) - 1);
     const Window window = window_of(i, tokens.narrow(0, starts[i], count), before.select(0, line));
-    after.select(0, line)
-        .narrow(0, window.saved_at, window.count)
-        .copy_(window.tokens.narrow(0, window.first, window.count));
     at::Tensor sum = weighted(wide(window.tokens), weight, count);
     if (row.biasOptional) sum = sum + wide(*row.biasOptional);
     y.narrow(0, starts[i], count).copy_(row.activation == "none" ? sum : at::silu(sum));
+    windows.emplace_back(line, window);
+  }
+  const at::Tensor after = row.convStatesRef.editable();
+  for (const auto& [line, window] : windows) {
+    after.select(0, line)
+        .narrow(0, window.saved_at, window.count)
+        .copy_(window.tokens.narrow(0, window.first, window.count));
   }
   row.y = y.view(x.sizes());
   row.convStatesRef = after;

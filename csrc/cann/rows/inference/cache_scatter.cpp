@@ -22,13 +22,17 @@ struct Destination {
   int64_t length;
 };
 
-// Copies the first part of `update` along a dimension into the cache.
-void write_piece(const char* name, const at::Tensor& cache, const at::Tensor& update,
+// Refuses a destination outside the cache, or longer than an update.
+void check_piece(const char* name, const at::Tensor& cache, const at::Tensor& update,
                  const Destination& to) {
   EXPECT(to.length >= 0 && to.length <= update.size(to.dim), name, " has the length ", to.length,
          ", expected 0 to ", update.size(to.dim), ", that of an update");
   EXPECT(to.start >= 0 && to.start <= cache.size(to.dim) - to.length, name, " has the start ",
          to.start, ", expected 0 to ", cache.size(to.dim) - to.length);
+}
+
+// Copies the first part of `update` along a dimension into the cache.
+void write_piece(const at::Tensor& cache, const at::Tensor& update, const Destination& to) {
   cache.narrow(to.dim, to.start, to.length).copy_(update.narrow(to.dim, 0, to.length));
 }
 
@@ -80,17 +84,25 @@ void scatter_quantised(StoredOutput& cache, const at::Tensor& indices, const at:
   expect_updates(updates, before.sizes(), dim, indices.size(0));
   EXPECT(updates.size(0) <= before.size(0), "updates has shape ", updates.sizes(),
          ", expected at most ", before.size(0), " as its first dimension");
-  const at::Tensor result = before.clone();
   const std::vector<int64_t> starts = known_values(indices);
   const bool is_pairs = indices.dim() == 2;
   const size_t each = is_pairs ? 2 : 1;
+  const auto destination = [&](size_t i) {
+    return Destination{dim, starts[i * each + each - 1], updates.size(dim)};
+  };
+  const auto sequence_of = [&](size_t i) {
+    return is_pairs ? starts[2 * i] : static_cast<int64_t>(i);
+  };
   for (size_t i = 0; i * each < starts.size(); ++i) {
-    const int64_t sequence = is_pairs ? starts[2 * i] : static_cast<int64_t>(i);
+    const int64_t sequence = sequence_of(i);
     EXPECT(sequence >= 0 && sequence < before.size(0), "indices has the sequence ", sequence,
            ", expected 0 to ", before.size(0) - 1);
-    write_piece("indices", result.narrow(0, sequence, 1),
-                values.narrow(0, static_cast<int64_t>(i), 1),
-                {dim, starts[i * each + each - 1], updates.size(dim)});
+    check_piece("indices", before, values, destination(i));
+  }
+  const at::Tensor result = cache.editable();
+  for (size_t i = 0; i * each < starts.size(); ++i) {
+    write_piece(result.narrow(0, sequence_of(i), 1), values.narrow(0, static_cast<int64_t>(i), 1),
+                destination(i));
   }
   cache = result;
 }
@@ -130,16 +142,19 @@ ACLNN(ScatterList, (SameDtype<InOuts>, varRef, "updates"), (IndexIn, indice), (I
   const std::vector<int64_t> mask =
       maskOptional ? known_values(*maskOptional) : std::vector<int64_t>(varRef.size(), 1);
   const at::Tensor pieces = as_movable(updates);
+  const auto is_written = [&](size_t k) { return !starts.empty() && mask[k] != 0; };
+  const auto destination = [&](size_t k) {
+    return indice.dim() == 2 ? Destination{dim - 1, starts[2 * k], starts[2 * k + 1]}
+                             : Destination{dim - 1, starts[k], updates.size(dim)};
+  };
+  const auto piece = [&](size_t k) { return pieces.select(0, static_cast<int64_t>(k)); };
   for (size_t k = 0; k < varRef.size(); ++k) {
-    const at::Tensor& before = varRef[k];
-    const at::Tensor result = as_movable(before).clone();
-    if (!starts.empty() && mask[k] != 0) {
-      const int64_t length = indice.dim() == 2 ? starts[2 * k + 1] : updates.size(dim);
-      const int64_t start = starts[indice.dim() == 2 ? 2 * k : k];
-      write_piece("indice", result, pieces.select(0, static_cast<int64_t>(k)),
-                  {dim - 1, start, length});
-    }
-    varRef[k] = result.view(before.scalar_type());
+    if (is_written(k)) check_piece("indice", varRef[k], piece(k), destination(k));
+  }
+  for (size_t k = 0; k < varRef.size(); ++k) {
+    const at::Tensor result = varRef[k].editable();
+    if (is_written(k)) write_piece(as_movable(result), piece(k), destination(k));
+    varRef[k] = result;
   }
 }
 

@@ -43,17 +43,6 @@ void expect_slots(const at::Tensor& slots, const at::Tensor& tokens, int64_t blo
          ", or a negative number for a token that is not written");
 }
 
-// Writes tokens to their slots in a cache, which may be strided.
-void write_tokens(const at::Tensor& cache, const at::Tensor& all_slots,
-                  const at::Tensor& all_tokens) {
-  if (all_slots.numel() == 0 || !all_slots.is_cpu()) return;
-  const at::Tensor written = (all_slots >= 0).nonzero().flatten();
-  const at::Tensor slots = all_slots.index_select(0, written);
-  const at::Tensor tokens = as_movable(all_tokens).index_select(0, written);
-  const at::Tensor blocks = at::div(slots, cache.size(1), "floor");
-  as_movable(cache).index_put_({blocks, slots - blocks * cache.size(1)}, tokens);
-}
-
 // A cache and its tokens, both split into pieces: the elements of a head, or 32 bytes (PA_NZ).
 struct Cache {
   // Checks the cache for tokens of (tokens, heads, size).
@@ -108,20 +97,20 @@ void gather_rows(const at::Tensor& tokens, const at::Tensor& cache,
 // Checks the shapes of tokens (tokens, heads, size) and their cache (blocks, heads, block, size).
 struct HeadCache {
   const char* name;
-  const char* cache_name;
   const at::Tensor& tokens;
-  const at::Tensor& cache;
+  const Output& cache;
 
   void check(const at::Tensor& like, at::IntArrayRef cache_like) const {
     expect_dims(name, tokens, 3);
     expect_elements(name, tokens);
     expect_shape(name, tokens, {like.size(0), like.size(1), tokens.size(2)});
-    expect_dims(cache_name, cache, 4);
-    expect_elements(cache_name, cache);
-    expect_shape(cache_name, cache, {cache_like[0], tokens.size(1), cache_like[2], tokens.size(2)});
+    expect_dims(cache.name(), cache, 4);
+    expect_elements(cache.name(), cache);
+    expect_shape(cache.name(), cache,
+                 {cache_like[0], tokens.size(1), cache_like[2], tokens.size(2)});
   }
   at::Tensor result(const at::Tensor& slots) const {
-    return updated(cache.transpose(1, 2), slots, tokens).transpose(1, 2);
+    return updated(cache, slots, tokens, heads_last);
   }
 };
 
@@ -138,7 +127,7 @@ ACLNN(ScatterPaCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
   expect_dims("key", key, 3);
   expect_cache("keyCacheRef", keyCacheRef, key);
   expect_slots(slotMapping, key, keyCacheRef->size(0), keyCacheRef->size(1));
-  write_tokens(keyCacheRef, slotMapping, key);
+  write_tokens(as_movable(keyCacheRef), slotMapping, as_movable(key));
 }
 // Token i is written to slot slotMapping[i] of both caches. Without a value only keys are written.
 ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping), (In, value),
@@ -171,8 +160,10 @@ ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
            block);
   }
   expect_slots(slotMapping, key, blocks, block);
-  write_tokens(keys.blocks, slotMapping, keys.tokens);
-  if (values) write_tokens(values->blocks, slotMapping, values->tokens);
+  write_tokens(as_movable(keys.blocks), slotMapping, as_movable(keys.tokens));
+  if (values) {
+    write_tokens(as_movable(values->blocks), slotMapping, as_movable(values->tokens));
+  }
 }
 
 // As ScatterPaKvCache, for FLOAT8 tokens and the scales of keys, with the heads before the tokens
@@ -192,9 +183,9 @@ ACLNN(ScatterPaKvCacheWithKScale, (Stored<In>, key), (Stored<In>, value),
   expect_dims("key", key.elements, 3);
   expect_dims("keyScale", keyScale, 2);
   const at::Tensor scales = keyScale.unsqueeze(-1);
-  const HeadCache caches[] = {{"key", "keyCacheRef", key.elements, keyCacheRef},
-                              {"value", "valueCacheRef", value.elements, valueCacheRef},
-                              {"keyScale", "keyScaleCacheRef", scales, keyScaleCacheRef}};
+  const HeadCache caches[] = {{"key", key.elements, keyCacheRef},
+                              {"value", value.elements, valueCacheRef},
+                              {"keyScale", scales, keyScaleCacheRef}};
   for (const HeadCache& each : caches) each.check(key.elements, keyCacheRef->sizes());
   expect_shape("slotMapping", slotMapping, {keyScale.size(0)});
   const at::Tensor keys = caches[0].result(slotMapping), values = caches[1].result(slotMapping),

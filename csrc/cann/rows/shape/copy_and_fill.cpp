@@ -6,6 +6,14 @@
 
 namespace aclnn_host::shape_copy_and_fill_rows {
 
+namespace {
+
+void fill(Output& self, const c10::Scalar& value) {
+  self = at::full({}, value, self->options()).expand(self->sizes());
+}
+
+}  // namespace
+
 // Any type is cast to any other, and src is broadcast.
 ACLNN(InplaceCopy, (InOut, selfRef), (In, src)) {
   selfRef.copy(src.expand(selfRef->sizes()));
@@ -32,10 +40,14 @@ ACLNN(Cast, (Stored<In>, self), (StoredDtype, dtype), (Stored<Out>, out)) {
   out.copy(self.elements.to(type));
 }
 
-ACLNN_INPLACE_UNARY_OF(FilledInOut, Zero, at::zeros_like)
-ACLNN_INPLACE_UNARY_OF(FilledInOut, One, at::ones_like)
+ACLNN(InplaceZero, (FilledInOut, selfRef)) {
+  fill(selfRef, 0);
+}
+ACLNN(InplaceOne, (FilledInOut, selfRef)) {
+  fill(selfRef, 1);
+}
 ACLNN(InplaceFillScalar, (FilledInOut, selfRef), (Number, value)) {
-  selfRef = at::full_like(selfRef, value);
+  fill(selfRef, value);
 }
 ACLNN(InplaceFillTensor, (FilledInOut, selfRef), (In, value)) {
   EXPECT(value.numel() == 1, "value has shape ", value.sizes(), ", expected one element");

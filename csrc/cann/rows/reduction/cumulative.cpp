@@ -36,6 +36,7 @@ ACLNN(CumsumV2, (In, self), (int64_t, dim), (bool, exclusive), (bool, reverse),
   out = flipped(sums, dim, reverse);
 }
 ACLNN(Cumprod, (In, input), (Number, axis), (aclDataType, dtype), (Out, out)) {
+  EXPECT(axis.isIntegral(/*includeBool=*/false), "axis is ", axis, ", expected an integer");
   out = at::cumprod(wide(input), axis.toLong(), wide(dtype));
 }
 ACLNN(InplaceCumprod, (InOut, input), (Number, dim)) {

@@ -83,6 +83,15 @@ void expect_pairs(at::IntArrayRef padding, std::string_view function) {
   EXPECT(padding.size() == count, "padding has ", padding.size(), " numbers, expected ", count);
 }
 
+// Requires a reflection to stay within the tensor, which ATen's gradients do not check.
+void expect_reflection(at::IntArrayRef padding, const at::Tensor& self) {
+  for (size_t i = 0; i < padding.size(); ++i) {
+    const int64_t size = self.size(self.dim() - 1 - static_cast<int64_t>(i / 2));
+    EXPECT(padding[i] < size, "padding[", i, "] is ", padding[i], ", expected less than ", size,
+           ", the size of its dimension");
+  }
+}
+
 }  // namespace
 
 ACLNN(ConstantPadNd, (In, self), (Ints, pad), (Number, value), (Out, out)) {
@@ -105,15 +114,16 @@ ACLNN(CircularPad3dBackward, (SameDtype<Floating<In>>, gradOutput, "self"), (Flo
 }
 
 // aclnn<Name>(self, padding, out) and aclnn<Name>Backward(gradOutput, self, padding, gradInput)
-#define PADDING(Name, function)                                                            \
-  ACLNN(Name, (In, self), (Ints, padding), (Out, out)) {                                   \
-    out = moved(self, [&](const at::Tensor& x) { return at::function(x, padding); });      \
-  }                                                                                        \
-  ACLNN(Name##Backward, (In, gradOutput), (In, self), (Ints, padding), (Out, gradInput)) { \
-    expect_pairs(padding, #Name);                                                          \
-    expect_planes("gradOutput", gradOutput, self.sizes(),                                  \
-                  static_cast<int64_t>(padding.size() / 2));                               \
-    gradInput = at::function##_backward(wide(gradOutput), wide(self), padding);            \
+#define PADDING(Name, function)                                                              \
+  ACLNN(Name, (In, self), (Ints, padding), (Out, out)) {                                     \
+    out = moved(self, [&](const at::Tensor& x) { return at::function(x, padding); });        \
+  }                                                                                          \
+  ACLNN(Name##Backward, (In, gradOutput), (In, self), (Ints, padding), (Out, gradInput)) {   \
+    expect_pairs(padding, #Name);                                                            \
+    expect_planes("gradOutput", gradOutput, self.sizes(),                                    \
+                  static_cast<int64_t>(padding.size() / 2));                                 \
+    if (std::string_view(#Name).starts_with("Reflection")) expect_reflection(padding, self); \
+    gradInput = at::function##_backward(wide(gradOutput), wide(self), padding);              \
   }
 PADDING(ReflectionPad1d, reflection_pad1d)
 PADDING(ReflectionPad2d, reflection_pad2d)

@@ -17,6 +17,7 @@ ACLNN(Bucketize, (In, self), (In, boundaries), (bool, outInt32), (bool, right), 
 }
 
 ACLNN(Bincount, (In, self), (Optional<In>, weights), (int64_t, minlength), (Out, out)) {
+  expect_at_least("minlength", minlength, 0);
   // ATen allocates bins up to the largest value, so it is checked first.
   const int64_t room = out->numel();
   EXPECT(minlength.value() <= room, "minlength is ", minlength.value(), ", but out has ", room,

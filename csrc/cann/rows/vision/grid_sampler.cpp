@@ -15,7 +15,11 @@ at::Tensor positions_of(const at::Tensor& grid, int64_t padding) {
   return wide(grid).nan_to_num(-1, kFar, -kFar).clamp(-kFar, kFar);
 }
 
-void check_sampling(int64_t interpolation, int64_t padding) {
+void check_planes(int64_t interpolation, int64_t padding) {
+  expect_one_of("interpolationMode", interpolation, {0, 1, 2}, " (bilinear, nearest or bicubic)");
+  expect_one_of("paddingMode", padding, {0, 1, 2}, " (zeros, border or reflection)");
+}
+void check_volumes(int64_t interpolation, int64_t padding) {
   expect_one_of("interpolationMode", interpolation, {0, 1}, " (bilinear or nearest)");
   expect_one_of("paddingMode", padding, {0, 1, 2}, " (zeros, border or reflection)");
 }
@@ -33,6 +37,14 @@ void expect_sampled(const at::Tensor& gradient, const at::Tensor& input, const a
   expect_shape("gradOutput", gradient, expected);
 }
 
+// Requires the outputs that outputMask requests.
+void check_mask(const std::vector<bool>& mask, const OptionalOutput& input_grad,
+                const OptionalOutput& grid_grad) {
+  EXPECT(mask.size() == 2, "outputMask has ", mask.size(), " values, expected 2");
+  require_asked("inputGrad", input_grad, "outputMask[0]", mask[0]);
+  require_asked("gridGrad", grid_grad, "outputMask[1]", mask[1]);
+}
+
 }  // namespace
 
 ACLNN(AffineGrid, (In, theta), (Ints, size), (bool, alignCorners), (Out, out)) {
@@ -40,13 +52,15 @@ ACLNN(AffineGrid, (In, theta), (Ints, size), (bool, alignCorners), (Out, out)) {
 }
 ACLNN(GridSampler2D, (Image<In>, input), (Image<In>, grid), (int64_t, interpolationMode),
       (int64_t, paddingMode), (bool, alignCorners), (Image<Out>, out)) {
+  check_planes(interpolationMode, paddingMode);
   out = at::grid_sampler_2d(wide(input), positions_of(grid, paddingMode), interpolationMode,
                             paddingMode, alignCorners);
 }
 ACLNN(GridSampler2DBackward, (Image<In>, gradOutput), (Image<In>, input), (Image<In>, grid),
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
       (Bools, outputMask), (Image<Optional<Out>>, inputGrad), (Image<Optional<Out>>, gridGrad)) {
-  EXPECT(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
+  check_mask(outputMask, inputGrad, gridGrad);
+  check_planes(interpolationMode, paddingMode);
   expect_sampled(gradOutput, input, grid, 4);
   const auto [input_gradient, grid_gradient] = at::grid_sampler_2d_backward(
       wide(gradOutput), wide(input), positions_of(grid, paddingMode), interpolationMode,
@@ -58,7 +72,7 @@ ACLNN(GridSampler2DBackward, (Image<In>, gradOutput), (Image<In>, input), (Image
 ACLNN(GridSampler3D, (Image<Floating<In>>, input), (SameDtype<Image<Floating<In>>>, grid, "input"),
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
       (SameDtype<Image<Out>>, out, "input")) {
-  check_sampling(interpolationMode, paddingMode);
+  check_volumes(interpolationMode, paddingMode);
   out = at::grid_sampler_3d(wide(input), positions_of(grid, paddingMode), interpolationMode,
                             paddingMode, alignCorners);
 }
@@ -66,8 +80,8 @@ ACLNN(GridSampler3DBackward, (SameDtype<Image<Floating<In>>>, gradOutput, "input
       (Image<Floating<In>>, input), (SameDtype<Image<Floating<In>>>, grid, "input"),
       (int64_t, interpolationMode), (int64_t, paddingMode), (bool, alignCorners),
       (Bools, outputMask), (Image<Optional<Out>>, inputGrad), (Image<Optional<Out>>, gridGrad)) {
-  EXPECT(outputMask.size() == 2, "outputMask has ", outputMask.size(), " values, expected 2");
-  check_sampling(interpolationMode, paddingMode);
+  check_mask(outputMask, inputGrad, gridGrad);
+  check_volumes(interpolationMode, paddingMode);
   expect_sampled(gradOutput, input, grid, 5);
   const auto [input_gradient, grid_gradient] = at::grid_sampler_3d_backward(
       wide(gradOutput), wide(input), positions_of(grid, paddingMode), interpolationMode,

@@ -37,7 +37,7 @@ void check_tbc(const char* input_name, const at::Tensor& input, const at::Tensor
 
 // Each channel has its own filters.
 ACLNN(ConvDepthwise2d, (Image<In>, self), (SameDtype<In>, weight, "self"), (Ints, kernelSize),
-      (Optional<In>, bias), (Ints, stride), (Ints, padding), (Ints, dilation),
+      (SameDtype<Optional<In>>, bias, "self"), (Ints, stride), (Ints, padding), (Ints, dilation),
       (SameDtype<Image<Out>>, out, "self"), (int8_t, cubeMathType)) {
   expect_dims("self", self, 4);
   expect_dims("weight", weight, 4);
@@ -78,10 +78,11 @@ ACLNN(ConvTbc, (In, self), (SameDtype<In>, weight, "self"), (SameDtype<In>, bias
 ACLNN(ConvTbcBackward, (SameDtype<In>, self, "input"), (In, input),
       (SameDtype<In>, weight, "input"), (SameDtype<In>, bias, "input"), (int64_t, pad),
       (int8_t, cubeMathType), (Out, gradInput), (Out, gradWeight), (Out, gradBias)) {
+  EXPECT(self.numel() != 0, "self has shape ", self.sizes(), ", expected elements");
   check_tbc("input", input, weight, bias, "self", self, pad, std::numeric_limits<int32_t>::max());
   const MatrixUnits units(cubeMathType, input, weight);
   gradBias = units.widen(self).sum(at::IntArrayRef{0, 1});
-  if (self.numel() == 0 || input.numel() == 0 || weight.numel() == 0) {
+  if (input.numel() == 0 || weight.numel() == 0) {
     gradInput = at::zeros_like(input);
     gradWeight = at::zeros_like(weight);
     return;

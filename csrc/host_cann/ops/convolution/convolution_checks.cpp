@@ -79,8 +79,10 @@ bool has_counted_groups(Product product, uint64_t spatial, bool transposed) {
 void check_values(Checks& checks, Argument weight, const ConvolutionArguments& arguments) {
   if (!checks.ok()) return;
   const Dims& kernel = weight.tensor->view.shape;
+  // Ascend950 transposes with a kernel of no size, whose output has none either.
+  const bool may_be_empty = arguments.transposed && checks.product() >= Product::kAscend950;
   for (uint64_t d = 2; d < kernel.size(); ++d) {
-    if (kernel[d] <= 0) {
+    if (kernel[d] < (may_be_empty ? 0 : 1)) {
       checks.require(false, "weight has shape %s, expected a kernel size > 0",
                      shape_text(kernel).c_str());
     }
@@ -111,8 +113,20 @@ void require_something(Checks& checks, const ForwardTensors& tensors, bool trans
                    "an output without elements of an input without");
   }
   require(shape[1] != 0, "channels");
+  if (checks.product() != Product::kAscend950) return;
   const bool has_positions = std::find(shape.begin() + 2, shape.end(), 0) == shape.end();
-  require(has_positions || checks.product() != Product::kAscend950, "spatial sizes > 0");
+  require(has_positions, "spatial sizes > 0");
+  const Dims& kernel = tensors.weight.tensor->view.shape;
+  const Dims& positions = tensors.output.tensor->view.shape;
+  for (uint64_t d = 2; d < kernel.size(); ++d) {
+    if (kernel[d] != 0 || positions[d] == 0) continue;
+    checks.require(false,
+                   "weight has shape %s and output %s, expected a kernel size > 0 in dimension "
+                   "%llu, where output has a size; or select the product host, whose output is the "
+                   "bias then",
+                   shape_text(kernel).c_str(), shape_text(positions).c_str(),
+                   static_cast<unsigned long long>(d));
+  }
 }
 
 // Checks the padding of the convolution that computes a transposed one.

@@ -10,6 +10,7 @@ from ._problem import explain, is_command_line
 
 try:
     from . import _torch, functional, nn, ops  # noqa: F401  (_torch first: the extension links against torch)
+    from .cann_releases import cann_release, get_cann_release, set_cann_release
     from .conversion import convert, revert
     from .decompositions import decompositions
     from .errors import AclnnError
@@ -25,10 +26,12 @@ else:
 
 __all__ = [
     "AclnnError",
+    "cann_release",
     "convert",
     "decompositions",
     "empty_cache",
     "functional",
+    "get_cann_release",
     "get_product",
     "memory_stats",
     "nn",
@@ -37,6 +40,7 @@ __all__ = [
     "profile_stages",
     "reset_peak_memory_stats",
     "revert",
+    "set_cann_release",
     "set_memory_limit",
     "set_product",
     "trace",

@@ -58,6 +58,7 @@ def environment(
     devices: int | None = None,
     memory: int | str | None = None,
     strict: bool | None = None,
+    cann: str | None = None,
 ) -> dict[str, str]:
     """The environment variables with which torch_npu runs on the host CANN.
 
@@ -69,10 +70,12 @@ def environment(
             leaves it to ``ACLNN_TORCH_DEVICE_MEMORY``.
         strict: make device memory inaccessible to the host, as on a machine with NPUs: a host access is then a
             segmentation fault, and an operator on host memory an error. None leaves it to ``ACLNN_TORCH_STRICT``.
+        cann: the release of CANN whose checks the operators make: ``8.5``, ``9.0``, ``9.1`` or ``later``. None leaves
+            it to ``ACLNN_TORCH_CANN``.
 
     Raises:
         RuntimeError: the host CANN is not built.
-        ValueError: an unknown product, a number of devices out of range, or an invalid amount of memory.
+        ValueError: an unknown product or release, a number of devices out of range, or an invalid amount of memory.
     """
     if missing := missing_libraries():
         raise RuntimeError(
@@ -93,8 +96,11 @@ def environment(
         "MALLOC_MMAP_THRESHOLD_": os.environ.get("MALLOC_MMAP_THRESHOLD_", str(32 << 20)),
     }
     if product is not None:
-        _check_product(product)
+        _check("aclHostSetProduct", product)
         variables["ACLNN_TORCH_PRODUCT"] = product
+    if cann is not None:
+        _check("aclHostSetCannRelease", cann)
+        variables["ACLNN_TORCH_CANN"] = cann
     if devices is not None:
         if not 1 <= devices <= MAX_DEVICES:
             raise ValueError(f"devices is {devices}, expected a number from 1 to {MAX_DEVICES}")
@@ -128,6 +134,7 @@ def enable(
     devices: int | None = None,
     memory: int | str | None = None,
     strict: bool | None = None,
+    cann: str | None = None,
 ) -> None:
     """Loads the host CANN into this process, so that torch_npu finds it. Call it before importing torch_npu.
 
@@ -138,6 +145,7 @@ def enable(
         devices: see :func:`environment`.
         memory: see :func:`environment`.
         strict: see :func:`environment`.
+        cann: see :func:`environment`.
 
     Raises:
         RuntimeError: torch_npu is already imported, with another CANN, or cannot be imported at all, or the host CANN
@@ -151,7 +159,7 @@ def enable(
         )
     if problem := torch_npu_problem():
         raise RuntimeError(problem)
-    os.environ.update(environment(product, devices, memory, strict))
+    os.environ.update(environment(product, devices, memory, strict, cann))
     for name in LIBRARIES:
         ctypes.CDLL(str(_library(name)), ctypes.RTLD_GLOBAL)
 
@@ -163,9 +171,9 @@ def _search_path(variable: str, own: Path) -> str:
     return ":".join([str(own), *others])
 
 
-def _check_product(name: str) -> None:
-    """Asks the host CANN if it knows the product."""
+def _check(function: str, name: str) -> None:
+    """Asks the host CANN if it knows the product, or the release of CANN, that the function selects."""
     runtime = ctypes.CDLL(str(_library("ascendcl")))
-    if runtime.aclHostSetProduct(name.encode()) != 0:
+    if runtime[function](name.encode()) != 0:
         runtime.aclGetRecentErrMsg.restype = ctypes.c_char_p
         raise ValueError(runtime.aclGetRecentErrMsg().decode())

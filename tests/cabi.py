@@ -25,6 +25,10 @@ import numpy as np
 
 INCLUDE = Path(__file__).resolve().parent.parent / "csrc" / "host_cann" / "include"
 
+# The releases of CANN whose checks the host CANN makes, oldest first; the last is the default.
+CANN_RELEASES = ("8.5", "9.0", "9.1", "later")
+LATER = CANN_RELEASES[-1]
+
 PRODUCTS = ("Ascend310P", "Ascend910", "Ascend910B", "Ascend910_93", "Ascend950", "host")
 
 # Status codes of aclnn/aclnn_base.h's document; those of the runtime are in acl/acl_base.h.
@@ -222,6 +226,17 @@ def product(name: str) -> Iterator[None]:
         yield
     finally:
         host().aclHostSetProduct(before)
+
+
+@contextmanager
+def cann_release(name: str) -> Iterator[None]:
+    """Runs a block under the checks of another release of CANN."""
+    before = host().aclHostGetCannRelease()
+    assert host().aclHostSetCannRelease(name.encode()) == SUCCESS
+    try:
+        yield
+    finally:
+        host().aclHostSetCannRelease(before)
 
 
 # ---- element types

@@ -68,8 +68,8 @@ def same_numbers_every_time() -> None:
 
 @pytest.fixture(autouse=True)
 def default_product() -> Iterator[None]:
-    """Every test begins on the default product, and restores it."""
-    with aclnn_torch.product("Ascend910B"):
+    """Every test begins on the default product with the newest checks, and restores both."""
+    with aclnn_torch.product("Ascend910B"), aclnn_torch.cann_release("later"):
         yield
 
 

@@ -58,6 +58,10 @@ def settings() -> None:
     with aclnn_torch.product("host"):
         assert aclnn_torch.get_product() == "host"
     aclnn_torch.set_product(before)
+    release = assert_type(aclnn_torch.get_cann_release(), str)
+    with aclnn_torch.cann_release("9.1"):
+        assert aclnn_torch.get_cann_release() == "9.1"
+    aclnn_torch.set_cann_release(release)
     assert_type(aclnn_torch.memory_stats(), dict[str, int])
     aclnn_torch.reset_peak_memory_stats()
     aclnn_torch.empty_cache()

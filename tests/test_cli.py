@@ -54,7 +54,8 @@ int main(int count, char** arguments) {
 def command_line(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """One command in a separate process."""
     command = [sys.executable, "-m", "aclnn_torch", *map(str, arguments)]
-    environment = {name: value for name, value in os.environ.items() if name != "ACLNN_TORCH_PRODUCT"} | variables
+    ours = ("ACLNN_TORCH_PRODUCT", "ACLNN_TORCH_CANN")
+    environment = {name: value for name, value in os.environ.items() if name not in ours} | variables
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LONGEST)
 
 
@@ -79,7 +80,8 @@ def command(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
         output = capfd.readouterr()
         return subprocess.CompletedProcess(arguments, status, output.out, output.err)
 
-    monkeypatch.delenv("ACLNN_TORCH_PRODUCT", raising=False)
+    for name in ("ACLNN_TORCH_PRODUCT", "ACLNN_TORCH_CANN"):
+        monkeypatch.delenv(name, raising=False)
     return run
 
 
@@ -178,15 +180,15 @@ def test_check_with_a_compiler_of_several_words(forgetful: Path) -> None:
     assert result["compiled"]
 
 
-@pytest.mark.parametrize("product", ["Ascend910", "Ascend910B"])
-def test_doctor_as_json(product: str) -> None:
+@pytest.mark.parametrize(("product", "cann"), [("Ascend910", "9.1"), ("Ascend910B", "later")])
+def test_doctor_as_json(product: str, cann: str) -> None:
     """Products that refuse some operators are not a problem."""
-    result = command_line("doctor", "--json", ACLNN_TORCH_PRODUCT=product)
+    result = command_line("doctor", "--json", ACLNN_TORCH_PRODUCT=product, ACLNN_TORCH_CANN=cann)
     assert result.returncode == 0, result.stdout
     findings = {finding["name"]: finding for finding in json.loads(result.stdout)}
     assert findings["torch"]["text"] == torch.__version__
     assert all(finding["works"] for finding in findings.values())
-    assert f"as {product}, " in findings["host CANN"]["text"]
+    assert f"as {product}, with the checks of CANN {cann}, " in findings["host CANN"]["text"]
     count = len(decompositions())
     assert findings["operators"]["text"] == f"{count} of {count} compute what ATen computes"
 

@@ -217,6 +217,7 @@ def test_torch_npu_that_does_not_find_its_cann() -> None:
     ("arguments", "text"),
     [
         (["--product", "Ascend999"], "Ascend999 does not name a product"),
+        (["--cann", "9.2"], "9.2 does not name a release of CANN; the releases are 8.5, 9.0, 9.1 and later"),
         (["--devices", "0"], "devices is 0, expected a number from 1 to 64"),
         (["--devices", "65"], "devices is 65, expected a number from 1 to 64"),
         (["--memory", "0"], "memory is 0, expected a number of bytes, with or without K, M, G or T behind it"),
@@ -244,14 +245,15 @@ def test_environment_puts_the_host_cann_first(monkeypatch: pytest.MonkeyPatch) -
     own = str(host.PREFIX / "lib64")
     monkeypatch.setenv("LD_LIBRARY_PATH", f"/a:{own}:/b")
     monkeypatch.setenv("ASCEND_GLOBAL_LOG_LEVEL", "3")
-    variables = host.environment(product="Ascend910B2", devices=2, memory="2G", strict=True)
+    variables = host.environment(product="Ascend910B2", devices=2, memory="2G", strict=True, cann="9.1")
     assert variables["LD_LIBRARY_PATH"] == f"{own}:/a:/b"
     assert variables["ACLNN_TORCH_PRODUCT"] == "Ascend910B2"
+    assert variables["ACLNN_TORCH_CANN"] == "9.1"
     assert variables["ACLNN_TORCH_DEVICES"] == "2"
     assert variables["ACLNN_TORCH_DEVICE_MEMORY"] == "2G"
     assert variables["ACLNN_TORCH_STRICT"] == "1"
     assert host.environment(memory=1 << 20, strict=False)["ACLNN_TORCH_STRICT"] == "0"
-    assert not {"ACLNN_TORCH_STRICT", "ACLNN_TORCH_DEVICE_MEMORY"} & set(host.environment())
+    assert not {"ACLNN_TORCH_CANN", "ACLNN_TORCH_STRICT", "ACLNN_TORCH_DEVICE_MEMORY"} & set(host.environment())
     assert variables["ASCEND_GLOBAL_LOG_LEVEL"] == "2"
     for name in ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH"):
         assert Path(variables[name]).is_dir()

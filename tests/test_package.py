@@ -16,6 +16,7 @@ import torch
 
 import aclnn_torch
 from aclnn_torch import _C, functional, host, nn
+from aclnn_torch.cann_releases import CANN_RELEASES
 from aclnn_torch.ops import OPERATORS
 from aclnn_torch.products import PRODUCTS
 from tests import LONGEST
@@ -62,9 +63,36 @@ def test_a_misspelt_product_in_the_environment_is_told() -> None:
     assert "hots" in run_python(code, ACLNN_TORCH_PRODUCT="hots")
 
 
+def test_releases_of_cann_can_be_selected() -> None:
+    for name in CANN_RELEASES:
+        aclnn_torch.set_cann_release(name)
+        assert aclnn_torch.get_cann_release() == name
+    with aclnn_torch.cann_release("8.5"):
+        assert aclnn_torch.get_cann_release() == "8.5"
+    assert aclnn_torch.get_cann_release() == "later"
+
+
+def test_an_unknown_release_of_cann_is_refused() -> None:
+    with pytest.raises(aclnn_torch.AclnnError, match=r"9\.2 does not name a release of CANN") as caught:
+        aclnn_torch.set_cann_release("9.2")
+    assert caught.value.status == 100000
+    assert aclnn_torch.get_cann_release() == "later"
+
+
+def test_the_release_of_cann_of_the_environment() -> None:
+    code = "import aclnn_torch; print(aclnn_torch.get_cann_release())"
+    assert run_python(code, ACLNN_TORCH_CANN="9.0") == "9.0\n"
+    assert run_python(code, ACLNN_TORCH_CANN="") == "later\n"
+
+
 @pytest.mark.parametrize(
     ("variable", "module"),
-    [("PRODUCT", "aclnn_torch"), ("MEMORY_POOL", "aclnn_torch.nn"), ("TRACE", "aclnn_torch.memory")],
+    [
+        ("PRODUCT", "aclnn_torch"),
+        ("CANN", "aclnn_torch"),
+        ("MEMORY_POOL", "aclnn_torch.nn"),
+        ("TRACE", "aclnn_torch.memory"),
+    ],
 )
 def test_warnings_of_the_import_show_its_line(variable: str, module: str, tmp_path: Path) -> None:
     script = tmp_path / "script.py"

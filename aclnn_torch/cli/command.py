@@ -27,6 +27,9 @@ def add_device_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--devices", type=int, metavar="N", help="how many there are, 1 (the default) to 64")
     parser.add_argument("--memory", metavar="SIZE", help="how much memory each has, e.g. 2G; the machine's otherwise")
     parser.add_argument(
+        "--cann", help="the release of CANN whose checks they make: 8.5, 9.0, 9.1 or later (the default)"
+    )
+    parser.add_argument(
         "--strict", action="store_true", default=None, help="close device memory to the host, as on a real machine"
     )
 
@@ -36,7 +39,9 @@ def environment(arguments: argparse.Namespace) -> dict[str, str] | None:
     if not is_built():
         return None
     try:
-        return host.environment(arguments.product, arguments.devices, arguments.memory, arguments.strict)
+        return host.environment(
+            arguments.product, arguments.devices, arguments.memory, arguments.strict, arguments.cann
+        )
     except (RuntimeError, ValueError) as error:
         print(f"aclnn-torch: {error}", file=sys.stderr)
         return None

@@ -132,15 +132,16 @@ def _operators_here() -> Iterator[Finding]:
     """Checks that need the whole package."""
     import torch
 
-    from .. import _C, __version__, get_product, profiling
+    from .. import _C, __version__, get_cann_release, get_product, profiling
 
     yield Finding("aclnn_torch", f"{__version__} in {PREFIX.parent}")
     yield _torch()
     capability = torch.backends.cpu.get_cpu_capability()
-    problem = _C.product_problem()
+    problem = "; ".join(filter(None, (_C.product_problem(), _C.cann_release_problem()))) or None
     yield Finding(
         "host CANN",
-        f"embedded, as {get_product()}, on {capability} with {torch.get_num_threads()} threads",
+        f"embedded, as {get_product()}, with the checks of CANN {get_cann_release()}, on {capability} with "
+        f"{torch.get_num_threads()} threads",
         works=problem is None,
         advice=problem,
     )

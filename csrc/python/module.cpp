@@ -59,6 +59,22 @@ std::optional<std::string> product_problem() {
   return problem ? std::optional<std::string>(problem) : std::nullopt;
 }
 
+void set_cann_release(const std::string& name) {
+  const aclError status =
+      host_function<decltype(aclHostSetCannRelease)>("aclHostSetCannRelease")(name.c_str());
+  if (status != ACL_SUCCESS) aclnn::Library::embedded().fail("aclHostSetCannRelease", status);
+}
+
+std::string get_cann_release() {
+  return host_function<decltype(aclHostGetCannRelease)>("aclHostGetCannRelease")();
+}
+
+std::optional<std::string> cann_release_problem() {
+  const char* problem =
+      host_function<decltype(aclHostCannReleaseProblem)>("aclHostCannReleaseProblem")();
+  return problem ? std::optional<std::string>(problem) : std::nullopt;
+}
+
 int64_t live_objects(const std::optional<std::string>& kind) {
   const char* name = kind ? kind->c_str() : nullptr;
   return host_function<decltype(aclHostLiveObjects)>("aclHostLiveObjects")(name);
@@ -118,6 +134,9 @@ PYBIND11_MODULE(_C, m) {
       [](const std::string& device) { return aclnn_torch::product_of(c10::Device(device)); },
       py::arg("device"));
   m.def("product_problem", &product_problem);
+  m.def("set_cann_release", &set_cann_release, py::arg("name"));
+  m.def("get_cann_release", &get_cann_release);
+  m.def("cann_release_problem", &cann_release_problem);
   m.def("live_objects", &live_objects, py::arg("kind") = py::none());
   m.def("trace", &trace, py::arg("path"));
   m.def("end_trace", &end_trace, py::arg("path"));

@@ -6,13 +6,15 @@
 #include <thread>
 #include <vector>
 
+#include "host_cann/runtime/cann_release.h"
 #include "host_cann/runtime/product.h"
 #include "runtime_support.h"
 
 using namespace aclnn_host;
 
 // Set before anything reads it.
-static const int environment = setenv("ACLNN_TORCH_PRODUCT", "Ascend910Bogus", 1);
+static const int environment =
+    setenv("ACLNN_TORCH_PRODUCT", "Ascend910Bogus", 1) + setenv("ACLNN_TORCH_CANN", "9.9", 1);
 
 TEST(messages_are_returned_once_newest_first) {
   CHECK_EQ(environment, 0);
@@ -79,6 +81,38 @@ TEST(product_of_a_bad_environment_is_the_default_and_says_so) {
   CHECK(problem != nullptr && contains(problem, "Ascend910Bogus"));
   CHECK_EQ(aclHostSetProduct("Ascend910B"), ACL_SUCCESS);
   CHECK(aclHostProductProblem() == nullptr);
+}
+
+TEST(cann_release_of_a_bad_environment_is_the_default_and_says_so) {
+  CHECK_EQ(std::string(aclHostGetCannRelease()), std::string("later"));
+  const char* problem = aclHostCannReleaseProblem();
+  CHECK_EQ(std::string(problem != nullptr ? problem : ""),
+           std::string("ACLNN_TORCH_CANN=9.9 does not name a release of CANN, so later applies; "
+                       "the releases are 8.5, 9.0, 9.1 and later"));
+  CHECK_EQ(aclInit(nullptr), ACL_ERROR_INVALID_PARAM);
+  CHECK_EQ(messages(), std::string("aclInit: ") + problem);
+  CHECK_EQ(aclHostSetCannRelease("later"), ACL_SUCCESS);
+  CHECK(aclHostCannReleaseProblem() == nullptr);
+}
+
+TEST(cann_releases_are_ordered_and_others_are_refused) {
+  CannRelease last = CannRelease::k8_5;
+  for (const char* name : {"8.5", "9.0", "9.1", "later"}) {
+    CHECK_EQ(aclHostSetCannRelease(name), ACL_SUCCESS);
+    CHECK_EQ(std::string(aclHostGetCannRelease()), std::string(name));
+    CHECK(current_cann_release() >= last);
+    last = current_cann_release();
+  }
+  CHECK(last == CannRelease::kLater);
+  for (const char* wrong : {"", "9", "9.1.0", "9.2", "Later"}) {
+    CHECK_EQ(aclHostSetCannRelease(wrong), ACL_ERROR_INVALID_PARAM);
+    CHECK_EQ(messages(), std::string("aclHostSetCannRelease: ") + wrong +
+                             " does not name a release of CANN; the releases are 8.5, 9.0, 9.1 "
+                             "and later");
+  }
+  CHECK_EQ(aclHostSetCannRelease(nullptr), ACL_ERROR_INVALID_PARAM);
+  CHECK_EQ(std::string(aclHostGetCannRelease()), std::string("later"));
+  messages();
 }
 
 TEST(product_names_and_soc_names_select) {

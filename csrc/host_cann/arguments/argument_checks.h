@@ -10,6 +10,7 @@
 #include "host_cann/descriptors/scalar.h"
 #include "host_cann/descriptors/tensor.h"
 #include "host_cann/descriptors/trace.h"
+#include "host_cann/runtime/cann_release.h"
 #include "host_cann/runtime/product.h"
 
 namespace aclnn_host {
@@ -41,7 +42,8 @@ struct Argument {
 // pointer that an earlier one found not to be null.
 class Checks {
  public:
-  explicit Checks(const char* api) : api_(api), product_(current_product()) {}
+  explicit Checks(const char* api)
+      : api_(api), product_(current_product()), cann_release_(current_cann_release()) {}
 
   Checks& not_null(const char* name, const void* pointer);
   template <class NamedPointer>
@@ -94,12 +96,14 @@ class Checks {
   bool ok() const { return status_ == OK; }
   aclnnStatus status() const { return status_; }
   Product product() const { return product_; }
+  CannRelease cann_release() const { return cann_release_; }
 
  private:
   void fail_with(aclnnStatus status, const char* format, std::va_list values);
 
   const char* api_;
   Product product_;
+  CannRelease cann_release_;
   aclnnStatus status_ = OK;
 };
 

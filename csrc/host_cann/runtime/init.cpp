@@ -26,8 +26,8 @@ aclError aclInit(const char* configPath) {
     if (!settings().problem.empty()) {
       return fail(ACL_ERROR_INVALID_PARAM, "%s: %s", kApi, settings().problem.c_str());
     }
-    if (const char* problem = aclHostProductProblem()) {
-      return fail(ACL_ERROR_INVALID_PARAM, "%s: %s", kApi, problem);
+    for (const char* problem : {aclHostProductProblem(), aclHostCannReleaseProblem()}) {
+      if (problem != nullptr) return fail(ACL_ERROR_INVALID_PARAM, "%s: %s", kApi, problem);
     }
     if (initialised.exchange(true)) {
       return fail(ACL_ERROR_REPEAT_INITIALIZE,

@@ -1,9 +1,6 @@
 #include "host_cann/runtime/product.h"
 
-#include <atomic>
-#include <cstdlib>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "acl/acl_host.h"
@@ -11,6 +8,7 @@
 #include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/context.h"
 #include "host_cann/runtime/error_messages.h"
+#include "host_cann/runtime/named_choice.h"
 #include "host_cann/runtime/settings.h"
 
 namespace aclnn_host {
@@ -71,37 +69,19 @@ std::optional<Product> find_product(std::string_view name) {
   return std::nullopt;
 }
 
-// The product that the environment selects, read once.
-struct FromEnvironment {
-  Product product = Product::kAscend910B;
-  std::string problem;
-  FromEnvironment() {
-    const char* name = std::getenv("ACLNN_TORCH_PRODUCT");
-    if (name == nullptr || *name == '\0') return;
-    if (const auto found = find_product(name)) {
-      product = *found;
-    } else {
-      problem = "ACLNN_TORCH_PRODUCT=" + std::string(name) +
-                " does not name a product, so Ascend910B applies; the products are Ascend310P, "
-                "Ascend910, Ascend910B, Ascend910_93, Ascend950 and host";
-    }
-  }
-};
-
-const FromEnvironment& from_environment() {
-  static const FromEnvironment* const read = new FromEnvironment;  // outlives static destructors
-  return *read;
+NamedChoice<Product>& product_choice() {
+  // Outlives static destructors.
+  static auto* const choice = new NamedChoice<Product>(
+      "ACLNN_TORCH_PRODUCT", find_product, Product::kAscend910B,
+      "does not name a product, so Ascend910B applies; the products are Ascend310P, Ascend910, "
+      "Ascend910B, Ascend910_93, Ascend950 and host");
+  return *choice;
 }
-
-// The product that aclHostSetProduct set; kUnset means that the environment decides.
-constexpr int kUnset = -1;
-std::atomic<int> chosen_product = kUnset;
 
 }  // namespace
 
 Product current_product() noexcept {
-  const int product = chosen_product.load(std::memory_order_relaxed);
-  return product == kUnset ? from_environment().product : static_cast<Product>(product);
+  return product_choice().get();
 }
 
 const char* product_name(Product product) noexcept {
@@ -122,7 +102,7 @@ aclError aclHostSetProduct(const char* name) {
         "Ascend910B, Ascend910_93, Ascend950 and host, and their SoC names are accepted, too",
         name);
   }
-  chosen_product.store(static_cast<int>(*found), std::memory_order_relaxed);
+  product_choice().set(*found);
   return ACL_SUCCESS;
 }
 
@@ -131,9 +111,7 @@ const char* aclHostGetProduct(void) {
 }
 
 const char* aclHostProductProblem(void) {
-  const std::string& problem = from_environment().problem;
-  if (problem.empty() || chosen_product.load(std::memory_order_relaxed) != kUnset) return nullptr;
-  return problem.c_str();
+  return product_choice().problem();
 }
 
 const char* aclrtGetSocName(void) {

@@ -18,6 +18,15 @@ ACL_FUNC_VISIBILITY const char* aclHostGetProduct(void);
  * aclHostSetProduct succeeds; otherwise NULL. */
 ACL_FUNC_VISIBILITY const char* aclHostProductProblem(void);
 
+/* The release of CANN whose public checkers the operators follow, for the whole process: 8.5, 9.0,
+ * 9.1 or later, the newest public source. The first value comes from the environment variable
+ * ACLNN_TORCH_CANN, else later. 100000 for another name. */
+ACL_FUNC_VISIBILITY aclError aclHostSetCannRelease(const char* name);
+ACL_FUNC_VISIBILITY const char* aclHostGetCannRelease(void);
+/* The problem with ACLNN_TORCH_CANN if it names no release (later then applies), until
+ * aclHostSetCannRelease succeeds; otherwise NULL. */
+ACL_FUNC_VISIBILITY const char* aclHostCannReleaseProblem(void);
+
 /* The number of live objects of one kind: "tensor", "scalar", "array", "list", "executor",
  * "device_block", "host_block", "stream", "event", "context", "description" (aclTensorDesc,
  * aclDataBuffer, aclopAttr), "physical_memory", "model" (captured) or "task_group"; NULL counts all

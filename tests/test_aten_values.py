@@ -466,6 +466,83 @@ def test_on_products(product: str) -> None:
         assert product in products or refusal in text
 
 
+TBC = "self=FLOAT[1,1,1]:3 weight=FLOAT[1,1,1]:5 bias=FLOAT[1]:2 pad=0 output=FLOAT[1,1,1]"
+TBC_BACKWARD = "self=FLOAT[1,1,1]:3 input=FLOAT[1,1,1]:5 weight=FLOAT[1,1,1]:7 bias=FLOAT[1]:1 pad=0"
+TBC_GRADIENTS = "gradInput=FLOAT[1,1,1] gradWeight=FLOAT[1,1,1] gradBias=FLOAT[1]"
+DEPTHWISE = (
+    "aclnnConvDepthwise2d self=FLOAT[1,1,1,1]:3 weight=FLOAT[1,1,1,1]:5 kernelSize=[1,1] bias=FLOAT[1]:2 stride=[1,1] "
+    "padding=[0,0] dilation=[1,1] out=FLOAT[1,1,1,1]"
+)
+UP_TO_4 = "expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16), 3 (USE_HF32) or 4 (USE_FP32_ADD)"
+# A call, the products and the releases of CANN that compute it, the outputs, and elsewhere the text of the refusal.
+BY_RELEASE: list[tuple[str, set[str], set[str], list[Any], str]] = [
+    *(
+        (f"{call} cubeMathType=4", {"Ascend910B", "Ascend950"}, set(cabi.CANN_RELEASES), [outputs], refusal)
+        for call, outputs, refusal in (
+            (f"aclnnConvTbc {TBC}", [[[17]]], "cubeMathType is 4 with FLOAT matrices"),
+            (DEPTHWISE, [[[[17]]]], "cubeMathType is 4 with FLOAT matrices"),
+        )
+    ),
+    *(
+        (f"{call} cubeMathType=5", set(cabi.PRODUCTS), {"8.5", "9.0"}, [outputs], f"cubeMathType is 5, {UP_TO_4}")
+        for call, outputs in ((f"aclnnConvTbc {TBC}", [[[17]]]), (DEPTHWISE, [[[[17]]]]))
+    ),
+    (
+        f"aclnnConvTbcBackward {TBC_BACKWARD} cubeMathType=4 {TBC_GRADIENTS}",
+        {"Ascend910B", "Ascend950"},
+        {"8.5", "9.0", "9.1"},
+        [[[[21]]], [[[15]]], [3]],
+        "cubeMathType is 4",
+    ),
+    (
+        f"aclnnConvTbcBackward {TBC_BACKWARD} cubeMathType=5 {TBC_GRADIENTS}",
+        set(cabi.PRODUCTS),
+        {"8.5", "9.0"},
+        [[[[21]]], [[[15]]], [3]],
+        "cubeMathType is 5, expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16)",
+    ),
+    (
+        "aclnnConvDepthwise2d self=FLOAT16[2,4,5,5] weight=FLOAT16[0,1,3,3] kernelSize=[3,3] bias=null stride=[1,1] "
+        "padding=[0,0] dilation=[1,1] out=FLOAT16[2,0,3,3] cubeMathType=0",
+        set(cabi.PRODUCTS),
+        {"9.1", "later"},
+        [[[], []]],
+        "weight has shape [0, 1, 3, 3], expected filters; or select CANN 9.1 or later",
+    ),
+]
+
+
+@pytest.mark.parametrize("release", cabi.CANN_RELEASES)
+@pytest.mark.parametrize("product", ["Ascend910", "Ascend910B", "Ascend950"])
+def test_convolutions_by_release_of_cann(product: str, release: str) -> None:
+    """Statuses, texts and values where the releases of CANN differ; sums of products are exact."""
+    for line, products, releases, expected, refusal in BY_RELEASE:
+        stage1, stage2, text, outputs = run_call(line, product, environment={"ACLNN_TORCH_CANN": release})
+        if product in products and release in releases:
+            assert (stage1, stage2, outputs) == (SUCCESS, SUCCESS, expected), (line, text)
+        else:
+            assert (stage1, refusal in text) == (PARAM_INVALID, True), (line, stage1, text)
+
+
+@pytest.mark.parametrize("name", ["gradInput", "gradWeight", "gradBias"])
+def test_dtypes_of_gradients_by_release_of_cann(name: str) -> None:
+    """Ascend950 requires the dtypes of the tensors from CANN 9.1 on."""
+    gradients = TBC_GRADIENTS.replace(f"{name}=FLOAT", f"{name}=FLOAT16")
+    line = f"aclnnConvTbcBackward {TBC_BACKWARD} cubeMathType=0 {gradients}"
+    for product, release, refused in (
+        ("Ascend950", "9.0", False),
+        ("Ascend950", "9.1", True),
+        ("Ascend950", "later", True),
+        ("Ascend910B", "later", False),
+    ):
+        stage1, stage2, text, outputs = run_call(line, product, environment={"ACLNN_TORCH_CANN": release})
+        if refused:
+            assert stage1 == PARAM_INVALID
+            assert f"{name} has dtype FLOAT16, expected FLOAT" in text
+        else:
+            assert (stage1, stage2, outputs) == (SUCCESS, SUCCESS, [[[[21]]], [[[15]]], [3]]), text
+
+
 # Distributions of real numbers, by the checks of CANN's functions.
 DISTRIBUTIONS = [name for name in samples_by_function() if re.match("aclnn(Inplace)?(Normal|Uniform|Bernoulli)", name)]
 

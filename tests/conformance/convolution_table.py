@@ -31,6 +31,7 @@ from tests.conformance.machinery import (
     Row,
     Table,
     Tensor,
+    Until,
     layouts,
     nulls,
     on_all,
@@ -43,7 +44,7 @@ NARROW = frozenset({"Ascend310P", "Ascend910"})  # no FP32 matrix units
 
 # ---- cubeMathType (the functions' documents), HF32 (SetHF32TransMode of Ascend C)
 
-KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32, USE_FP32_ADD = range(5)
+KEEP_DTYPE, ALLOW_FP32_DOWN_PRECISION, USE_FP16, USE_HF32, USE_FP32_ADD, USE_HIGH_PREC_MODE = range(6)
 
 
 def to_hf32(product: str, value: np.ndarray) -> np.ndarray:
@@ -66,9 +67,9 @@ def converted(given: Given, names: Sequence[str]) -> tuple[list[np.ndarray], Dty
     mode, tensors = given.arguments["cubeMathType"], [given.inputs[name] for name in names]
     if dtype == F64:
         return tensors, F64
-    if mode == USE_FP16 or (mode == ALLOW_FP32_DOWN_PRECISION and dtype == F32 and given.product in NARROW):
+    if mode == USE_FP16 or (dtype == F32 and given.product in NARROW):
         return [round_to(F16, tensor) for tensor in tensors], F16
-    if dtype == F32 and mode not in (KEEP_DTYPE, USE_FP32_ADD):
+    if dtype == F32 and mode not in (KEEP_DTYPE, USE_FP32_ADD, USE_HIGH_PREC_MODE):
         return [to_hf32(given.product, tensor) for tensor in tensors], F32
     return tensors, dtype
 
@@ -441,12 +442,29 @@ def many_groups(transposed: bool, spatial: int) -> Problem:
     return Problem(1, 65536, 65536, ones, ones, ones, zeros, ones, transposed, zeros, 65536)
 
 
+# The values of cubeMathType that earlier releases took.
+TAKEN = {USE_FP32_ADD: Until("9.1", ANYWHERE), USE_HIGH_PREC_MODE: Until("9.0", ANYWHERE)}
+
+
+def taken_row(operator: Operator, number: str, mode: int, accepted: frozenset[str], dtype: Dtype = F32) -> Row:
+    """A value of cubeMathType that earlier releases took, on some products."""
+    changes = {**on_all(operator, "dtype", dtype), "cubeMathType": mode}
+    until = TAKEN[mode]._replace(accepted=accepted)
+    return Row(number, f"{dtype.name}, mode {mode}", changes, words=("cubeMathType", str(mode)), until=until)
+
+
 def mode_rows(operator: Operator, number: str, last: str, most: int) -> list[Row]:
     """Invalid values of cubeMathType, and the requirements of products without FP32 matrix units."""
     floats = on_all(operator, "dtype", F32)
     return [
         *(
-            Row(number, f"cubeMathType {mode}", {"cubeMathType": mode}, words=("cubeMathType", str(mode)))
+            Row(
+                number,
+                f"cubeMathType {mode}",
+                {"cubeMathType": mode},
+                words=("cubeMathType", str(mode)),
+                until=TAKEN.get(mode),
+            )
             for mode in (most + 1, -1, 127)
         ),
         Row(last, "floats kept", floats, WIDE, words=("cubeMathType", "0", "FLOAT", "1")),
@@ -636,6 +654,9 @@ BACKWARD_MORE = [
         ).backward(),
         words=("outputPadding",),
     ),
+    taken_row(BACKWARD, "14", USE_FP32_ADD, WIDE),
+    taken_row(BACKWARD, "14", USE_HIGH_PREC_MODE, ANYWHERE),
+    taken_row(BACKWARD, "14", USE_HIGH_PREC_MODE, ANYWHERE, F16),
     Row("15", "one float", {"gradOutput.dtype": F32, "gradBias.dtype": F32}, WIDE, words=("cubeMathType", "FLOAT")),
     Row("18", "input of another rank", {"input.shape": (2, 4, 30), "gradInput.shape": (2, 4, 30)}, words=("input",)),
     Row("19", "weight empty", {"weight.shape": (6, 2, 0, 2), "gradWeight.shape": (6, 2, 0, 2)}, words=("weight",)),
@@ -1011,6 +1032,7 @@ FORWARD_MORE = [
             HOST | {"Ascend950"},
             words=("padding", str(over)),
             source=ops_nn(_FORWARD, "padBinaryValid"),
+            until=Until("9.0", HOST),
         )
         for name, problem, over in (
             ("1-D", flat((2,), kernel=(257,), transposed=True), 256),
@@ -1025,7 +1047,8 @@ FORWARD_MORE = [
         PARAM_INVALID,
         A2_AND_A3,
         ops_nn(_FORWARD, "padBinaryValid"),
-    ),
+    )._replace(until=Until("9.0", HOST)),
+    taken_row(FORWARD, "7", USE_HIGH_PREC_MODE, ANYWHERE),
     Row("7", "floats with FP32 sums", {**on_all(FORWARD, "dtype", F32), "cubeMathType": USE_FP32_ADD}, WIDE),
     Row("7", "one float", {"weight.dtype": F32}, WIDE, words=("cubeMathType", "0", "FLOAT")),
     Row("8", "3-D", THREE_D.forward(), WIDE | {"Ascend310P"}, words=("3-D", "Ascend910B")),

@@ -28,7 +28,9 @@ from hypothesis import strategies as st
 
 from tests import cabi
 from tests.cabi import (
+    CANN_RELEASES,
     FIND_KERNEL_ERROR,
+    LATER,
     PARAM_INVALID,
     PARAM_NULLPTR,
     PRODUCTS,
@@ -186,6 +188,19 @@ class Operator:
         return arguments
 
 
+class Until(NamedTuple):
+    """The outcome of a row up to a release of CANN, if it is another than that of the newest public source."""
+
+    release: str  # the last with this outcome
+    accepted: frozenset[str] = NOWHERE  # the products on which the row is valid
+    code: int = PARAM_INVALID
+    source: Source | None = None  # if it differs from the row's
+
+    def holds(self, release: str) -> bool:
+        """Whether it is that of a release."""
+        return CANN_RELEASES.index(release) <= CANN_RELEASES.index(self.release)
+
+
 class Row(NamedTuple):
     """One line of a table: the check's number in the specification, a condition, the change that causes it, and the
     outcome. A code that only stage 2 can find is that of the stream's synchronisation."""
@@ -198,9 +213,12 @@ class Row(NamedTuple):
     words: tuple[str, ...] = ()  # in the error text; the first is the argument
     source: Source | None = None  # if it differs from that of the check's number
     other: tuple[frozenset[str], int] | None = None  # products that refuse it with another code
+    until: Until | None = None  # if releases differ
 
-    def on(self, operator: Operator, product: str) -> int:
-        """The status on a product."""
+    def on(self, operator: Operator, product: str, release: str = LATER) -> int:
+        """The status on a product, by the checks of a release."""
+        if self.until and self.until.holds(release):
+            return self._replace(accepted=self.until.accepted, code=self.until.code, until=None).on(operator, product)
         if product in operator.missing and self.code != PARAM_NULLPTR:
             return FIND_KERNEL_ERROR
         if product in operator.lacks and self.code not in (PARAM_NULLPTR, PARAM_INVALID):
@@ -208,6 +226,11 @@ class Row(NamedTuple):
         if product in self.accepted:
             return SUCCESS
         return self.other[1] if self.other and product in self.other[0] else self.code
+
+
+def releases_of(row: Row) -> list[str]:
+    """The releases whose checks a row is tried with: the default, and those in which it differs."""
+    return [name for name in CANN_RELEASES if name == LATER or (row.until and row.until.holds(name))]
 
 
 class Deviation(NamedTuple):
@@ -422,13 +445,18 @@ class Outcome:
         return (self.prepared.memory[name] if name else self.prepared.output).view
 
 
-def call(operator: Operator, changes: Changes, product: str = "Ascend910B") -> Outcome:
+def call(operator: Operator, changes: Changes, product: str = "Ascend910B", release: str = LATER) -> Outcome:
     """Both stages on the null stream, with all invariants that hold for any arguments.
 
     A failure of stage 1 changes no byte, returns no executor, and gives a reason; stage 2 writes only elements of the
     outputs, and on success the right values. Nothing is leaked in any case.
     """
-    with cabi.nothing_left(), cabi.product(product), Prepared(operator, changes) as prepared:
+    with (
+        cabi.nothing_left(),
+        cabi.product(product),
+        cabi.cann_release(release),
+        Prepared(operator, changes) as prepared,
+    ):
         described = cabi.live_objects()
         first = prepared.stage1()
         outcome = Outcome(first.status, first.text, prepared)
@@ -493,10 +521,10 @@ def on_all(operator: Operator, attribute: str, value: Any) -> Changes:
     return {f"{name}.{attribute}": value for name in operator.tensors}
 
 
-def check_row(operator: Operator, row: Row, product: str) -> None:
-    """Runs one row on one product, and checks the error text if it fails."""
-    outcome = call(operator, row.changes, product)
-    expected = row.on(operator, product)
+def check_row(operator: Operator, row: Row, product: str, release: str = LATER) -> None:
+    """Runs one row on one product by the checks of a release, and checks the error text if it fails."""
+    outcome = call(operator, row.changes, product, release)
+    expected = row.on(operator, product, release)
     assert outcome.status == expected, f"status {outcome.status}, expected {expected}: {outcome.text}"
     if outcome.status == SUCCESS:
         return

@@ -14,11 +14,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tests import cabi
-from tests.cabi import FIND_KERNEL_ERROR, PRODUCTS, SUCCESS
-from tests.conformance.machinery import Deviation, Operator, Row, Table, all_deviations, all_tables, call
+from tests.cabi import FIND_KERNEL_ERROR, LATER, PRODUCTS, SUCCESS
+from tests.conformance.machinery import Deviation, Operator, Row, Table, all_deviations, all_tables, call, releases_of
 from tests.conformance.provenance import REVISIONS, Kind, Source, own
 
 HEAD = """# Conformance: operator, condition, product, status
+
+The statuses are those of the newest public source of CANN's operators, ops-nn {release}, which is later than CANN 9.1:
+`ACLNN_TORCH_CANN=later`, the default. Where the checks of earlier releases give another status, the cell has it behind
+that: `161002 (9.1: 0)` is 0 up to CANN 9.1. [fidelity.md](fidelity.md#releases-of-cann) lists these checks.
 
 This page lists the rows of the tables in `tests/conformance`: a condition of a call, and the status of the call on each
 product. `tests/conformance/test_tables.py` makes every call through the C interface and compares the status. The first
@@ -75,9 +79,11 @@ def of_lacking(operator: Operator, row: Row, product: str) -> Deviation | None:
     return next((each for each in DEVIATIONS if each.lacking and each.fits(operator, row)), None)
 
 
-def source_of(table: Table, row: Row) -> Source:
+def source_of(table: Table, row: Row, release: str = LATER) -> Source:
     """A row's source: the reason of a deviation, its own source, or that of its check."""
     reason = deviation(table.operator, row)
+    if row.until and row.until.source and row.until.holds(release):
+        return row.until.source
     return own(reason.reason) if reason else row.source or table.sources.of(row.number, row.condition)
 
 
@@ -98,6 +104,13 @@ class Counts(NamedTuple):
         return f"{self.cells.total():,} cells; {self.rows.total():,} rows: {rows}"
 
 
+def status_text(operator: Operator, row: Row, product: str) -> str:
+    """The status on a product and, if it was another up to a release, that one."""
+    status = row.on(operator, product)
+    before = row.on(operator, product, row.until.release) if row.until else status
+    return str(status) if before == status or row.until is None else f"{status} ({row.until.release}: {before})"
+
+
 def lines(table: Table, counts: Counts) -> Iterator[str]:
     """An operator's part of the page, adding to the counts."""
     operator = table.operator
@@ -108,7 +121,7 @@ def lines(table: Table, counts: Counts) -> Iterator[str]:
     for row in rows_of(table):
         cells, reason = [], deviation(operator, row)
         for product in PRODUCTS:
-            cell = str(row.on(operator, product))
+            cell = status_text(operator, row, product)
             counts.cells[operator.api] += 1
             if lacks := of_lacking(operator, row, product):
                 counts.lacking[operator.api] += 1
@@ -130,7 +143,7 @@ def page() -> str:
     counts = Counts(Counter(), Counter(), Counter())
     parts = [line for table in all_tables() for line in lines(table, counts)]
     revisions = ", ".join(f"{repository} {commit}" for repository, commit in REVISIONS.items())
-    head = HEAD.format(revisions=revisions, lacking=counts.lacking.total())
+    head = HEAD.format(revisions=revisions, release=REVISIONS["hicann/ops-nn"], lacking=counts.lacking.total())
     return "\n".join([f"{head}\n{counts}.", *parts]) + "\n"
 
 
@@ -140,9 +153,12 @@ def differences() -> Iterator[str]:
         operator = table.operator
         for row in rows_of(table):
             for product in PRODUCTS:
-                expected, status = row.on(operator, product), call(operator, row.changes, product).status
-                if status != expected:
-                    yield f"{operator.api}, {row.condition}, {product}: {status}, expected {expected}"
+                for release in releases_of(row):
+                    expected = row.on(operator, product, release)
+                    status = call(operator, row.changes, product, release).status
+                    if status != expected:
+                        where = f"{operator.api}, {row.condition}, {product}, CANN {release}"
+                        yield f"{where}: {status}, expected {expected}"
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests import cabi
-from tests.cabi import PRODUCTS, SUCCESS, Dtype
+from tests.cabi import PARAM_INVALID, PRODUCTS, SUCCESS, Dtype
 from tests.conformance.convolution_table import (
     ALLOW_FP32_DOWN_PRECISION,
     BACKWARD,
@@ -31,6 +31,7 @@ from tests.conformance.convolution_table import (
     USE_HF32,
     WIDE,
     Problem,
+    flat,
     to_hf32,
 )
 from tests.conformance.machinery import (
@@ -397,3 +398,34 @@ def test_overlapping_input() -> None:
     lines = Problem(4, 2, 3, (8,), (3,), (1,), (1,), (1,), False, (0,), 1)
     for operator, changes in ((FORWARD, lines.forward()), (BACKWARD, lines.backward())):
         succeeds(operator, {**changes, "input.strides": (1, 2, 1)})
+
+
+# ---- Releases of CANN
+
+
+def test_texts_of_cube_math_types_by_release_of_cann() -> None:
+    """The values that a release takes are those that the refusal of another one names."""
+    three = "0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16)"
+    of_backward = {"later": f"{three} or 3 (USE_HF32) ", "9.1": f"{three}, 3 (USE_HF32) or 4 (USE_FP32_ADD) "}
+    of_both = f"{three}, 3 (USE_HF32), 4 (USE_FP32_ADD) or 5 (USE_HIGH_PREC_MODE) "
+    for operator, release, expected in (
+        (FORWARD, "later", of_backward["9.1"]),
+        (FORWARD, "9.0", of_both),
+        *((BACKWARD, release, text) for release, text in of_backward.items()),
+        (BACKWARD, "8.5", of_both),
+    ):
+        outcome = call(operator, {"cubeMathType": 6}, release=release)
+        assert outcome.status == PARAM_INVALID
+        assert f"cubeMathType is 6, expected {expected}" in outcome.text
+
+
+def test_ascend950_limits_the_padding_of_transposed_convolutions_up_to_cann_9_0() -> None:
+    """dilation (kernel - 1) - padding = 256."""
+    changes = flat((2,), kernel=(257,), transposed=True).forward()
+    outcome = call(FORWARD, changes, "Ascend950", "9.0")
+    assert outcome.status == PARAM_INVALID
+    assert (
+        "padding is [0], with which dilation (weight - 1) - padding is 256 in spatial dimension 0, expected at most "
+        "255; or select CANN 9.1 or the product host" in outcome.text
+    )
+    assert call(FORWARD, changes, "Ascend950", "9.1").status == SUCCESS

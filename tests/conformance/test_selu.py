@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.cabi import PRODUCTS, Dtype
-from tests.conformance.machinery import Tensor, on_all, succeeds
+from tests.cabi import INNER_NULLPTR, PRODUCTS, SUCCESS, Dtype
+from tests.conformance.machinery import Tensor, call, on_all, succeeds
 from tests.conformance.selu_table import DTYPES, INPLACE_SELU, SELU, SELU_BACKWARD, TABLES
 
 F32, F16, I32, I8 = Dtype.FLOAT, Dtype.FLOAT16, Dtype.INT32, Dtype.INT8
@@ -28,6 +28,22 @@ def test_check_values() -> None:
     assert backward_of([1.0, 1.0, 1.0], [0.0, -1.7580993, 1e-30]) == expected
     assert backward_of([1.0, 2.0], [-0.0, np.nan]) == np.array([1.7580993, 2 * 1.0507010], np.float32).tolist()
     assert backward_of([1.0], [0.0], F16) == [float(np.float16(1.7580993))]
+
+
+def test_a_gradient_of_another_dtype_up_to_cann_9_1() -> None:
+    """In FLOAT, then cast: (-1 + 1.7580993) * 3 is rounded to FLOAT16, or truncated. Other dtypes of result have no
+    kernel."""
+    changes = {name: Tensor(F32, (1,), values=[value]) for name, value in (("gradOutput", 3.0), ("result", -1.0))}
+    for dtype, expected in ((F16, float(np.float16(3 * 0.7580993))), (I32, 2)):
+        outcome = call(SELU_BACKWARD, {**changes, "gradInput": Tensor(dtype, (1,))}, release="9.1")
+        assert outcome.status == SUCCESS, outcome.text
+        assert outcome.view().tolist() == [expected]
+    outcome = call(SELU_BACKWARD, {"result.dtype": F16}, release="9.1")
+    assert outcome.status == INNER_NULLPTR
+    assert outcome.text.startswith(
+        "aclnnSeluBackward: result has dtype FLOAT16, for which there is no kernel with gradOutput of FLOAT; pass the "
+        "same dtype"
+    )
 
 
 def test_integers_forward() -> None:

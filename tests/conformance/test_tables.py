@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.cabi import FIND_KERNEL_ERROR, PARAM_INVALID, PRODUCTS, REAL, SUCCESS, Dtype
+from tests.cabi import FIND_KERNEL_ERROR, LATER, PARAM_INVALID, PRODUCTS, REAL, SUCCESS, Dtype
 from tests.conformance.machinery import (
     Changes,
     DtypeRow,
@@ -24,6 +24,7 @@ from tests.conformance.machinery import (
     check_order,
     check_row,
     pairs,
+    releases_of,
     succeeds,
     sweep,
     views,
@@ -78,6 +79,20 @@ EACH_DTYPE_ROW = pytest.mark.parametrize(
 )
 def test_row(table: Table, row: Row, product: str) -> None:
     check_row(table.operator, row, product)
+
+
+@on_products(
+    "table, row, release",
+    [
+        (f"{table.operator.api}-{row.number}-{row.condition}-{release}", table, row, release)
+        for table in TABLES
+        for row in table.checks + table.more + table.accepted
+        for release in releases_of(row)
+        if release != LATER
+    ],
+)
+def test_row_of_earlier_releases(table: Table, row: Row, release: str, product: str) -> None:
+    check_row(table.operator, row, product, release)
 
 
 @EACH_TABLE_ON_PRODUCTS

@@ -5,6 +5,7 @@
 
 #include "acl/acl_base.h"
 #include "host_cann/kernels/rounding.h"
+#include "host_cann/runtime/cann_release.h"
 #include "host_cann/runtime/product.h"
 
 namespace aclnn_host {
@@ -21,6 +22,16 @@ struct ComputeType {
   RoundingKernel round_input;   // for values of another dtype; null if every value fits
   RoundingKernel round_result;  // likewise
 };
+
+// The convolutions whose checkers of cubeMathType differ.
+enum class CubeMathTypes { kOfForward, kOfBackward };
+
+// The largest cubeMathType that a convolution accepts; the smallest is 0 (KEEP_DTYPE).
+int8_t last_cube_math_type(CubeMathTypes types, CannRelease release);
+// The values up to there, for error texts.
+const char* cube_math_types_text(int64_t last);
+// True if a product computes FLOAT with this cubeMathType.
+bool computes_float(int64_t cube_math_type, Product product);
 
 // For tensors that CANN promotes to `promoted`, on a product.
 ComputeType compute_type(aclDataType promoted, int8_t cube_math_type, Product product);

@@ -1,6 +1,8 @@
 // aclnnSelu, aclnnInplaceSelu, aclnnSeluBackward. SELU is ELU with fixed coefficients, and
 // shares its kernels; integers have their own.
 
+#include <algorithm>
+
 #include "host_cann/kernels/elu.h"
 #include "host_cann/kernels/selu_integer.h"
 
@@ -60,6 +62,18 @@ aclnnStatus forward(const char* api, Argument self, Argument out,
   });
 }
 
+// The kernel of the gradient has one dtype; a call without elements needs none.
+void require_kernel(Checks& checks, Argument gradient, Argument value) {
+  if (!checks.ok()) return;
+  const TensorView& view = gradient.tensor->view;
+  const bool is_empty = std::find(view.shape.begin(), view.shape.end(), 0) != view.shape.end();
+  checks.require_status(is_empty || value.tensor->view.dtype == view.dtype, ACLNN_ERR_INNER_NULLPTR,
+                        "%s has dtype %s, for which there is no kernel with %s of %s; pass the "
+                        "same dtype",
+                        value.name, dtype_name(value.tensor->view.dtype), gradient.name,
+                        dtype_name(view.dtype));
+}
+
 }  // namespace
 }  // namespace aclnn_host
 
@@ -93,15 +107,15 @@ aclnnStatus aclnnSeluBackwardGetWorkspaceSize(const aclTensor* gradOutput, const
     checks.results_not_null(workspaceSize, executor)
         .not_null(gradient)
         .not_null(value)
-        .not_null(out)
-        .same_dtype(value, gradient)
-        .same_dtype(out, gradient)
-        .dtype_in(gradient, kTypes)
-        .same_shape(value, gradient)
-        .same_shape(out, gradient)
-        .addressable(gradient)
-        .addressable(value)
-        .addressable(out);
+        .not_null(out);
+    // Up to CANN 9.1 the dtypes may differ: the result is cast to gradInput's.
+    const bool may_differ = checks.cann_release() <= CannRelease::k9_1;
+    if (!may_differ) checks.same_dtype(value, gradient).same_dtype(out, gradient);
+    checks.dtype_in(gradient, kTypes);
+    if (may_differ) checks.dtype_in(value, kTypes).dtype_in(out, kTypes);
+    checks.same_shape(value, gradient).same_shape(out, gradient);
+    if (may_differ) require_kernel(checks, gradient, value);
+    checks.addressable(gradient).addressable(value).addressable(out);
     if (!checks.ok()) return checks.status();
     return make_executor(kApi, elu_kernels().backward_from_result,
                          selu_integer_backward(gradOutput->view.dtype),

@@ -33,6 +33,19 @@ void check_tbc(const char* input_name, const at::Tensor& input, const at::Tensor
   expect_shape(output_name, output, {length, input.size(1), weight.size(2)});
 }
 
+MatrixUnits units_of(CubeMathTypes types, int64_t cube_math_type, const at::Tensor& a,
+                     const at::Tensor& b) {
+  return {cube_math_type, a, b, last_cube_math_type(types, current_cann_release())};
+}
+
+// On Ascend950 a gradient has the dtype of the tensor it belongs to, from CANN 9.1 on.
+void check_dtype_of(const char* name, const at::Tensor& gradient, const at::Tensor& tensor) {
+  if (current_product() != Product::kAscend950) return;
+  if (current_cann_release() <= CannRelease::k9_0) return;
+  EXPECT(gradient.scalar_type() == tensor.scalar_type(), name, " has dtype ",
+         gradient.scalar_type(), ", expected ", tensor.scalar_type());
+}
+
 }  // namespace
 
 // Each channel has its own filters.
@@ -47,14 +60,16 @@ ACLNN(ConvDepthwise2d, (Image<In>, self), (SameDtype<In>, weight, "self"), (Ints
   EXPECT(kernelSize == weight.sizes().slice(2), "kernelSize is ", kernelSize, ", expected ",
          weight.sizes().slice(2), " as weight has");
   const int64_t channels = self.size(1);
-  EXPECT(
-      channels > 0 && weight.size(1) == 1 && weight.size(0) > 0 && weight.size(0) % channels == 0,
-      "weight has shape ", weight.sizes(), ", expected filters of one channel, a multiple ",
-      "of self's ", channels, " channels of them");
+  EXPECT(channels > 0 && weight.size(1) == 1 && weight.size(0) % channels == 0, "weight has shape ",
+         weight.sizes(), ", expected filters of one channel, a multiple ", "of self's ", channels,
+         " channels of them");
+  EXPECT(weight.size(0) > 0 || current_cann_release() > CannRelease::k9_0, "weight has shape ",
+         weight.sizes(), ", expected filters; or select CANN 9.1 or later");
   if (bias) expect_shape("bias", *bias, {weight.size(0)});
   const auto [height, width] = windows_in(self, kernelSize, stride, padding, dilation);
   expect_shape("out", out, {self.size(0), weight.size(0), height, width});
-  const MatrixUnits units(cubeMathType, self, weight);
+  const MatrixUnits units = units_of(CubeMathTypes::kOfForward, cubeMathType, self, weight);
+  if (weight.size(0) == 0) return;
   const at::Tensor sums = at::convolution(units.read(self), units.read(weight), std::nullopt,
                                           stride, padding, dilation, false, {0, 0}, channels);
   out = units.result(bias ? sums + units.widen(*bias).view({1, -1, 1, 1}) : sums);
@@ -64,7 +79,7 @@ ACLNN(ConvDepthwise2d, (Image<In>, self), (SameDtype<In>, weight, "self"), (Ints
 ACLNN(ConvTbc, (In, self), (SameDtype<In>, weight, "self"), (SameDtype<In>, bias, "self"),
       (int64_t, pad), (SameDtype<Out>, output, "self"), (int8_t, cubeMathType)) {
   check_tbc("self", self, weight, bias, "output", output, pad, 255);
-  const MatrixUnits units(cubeMathType, self, weight);
+  const MatrixUnits units = units_of(CubeMathTypes::kOfForward, cubeMathType, self, weight);
   if (self.numel() == 0 || weight.numel() == 0) {
     output = units.widen(bias).expand(output->sizes());
     return;
@@ -80,7 +95,10 @@ ACLNN(ConvTbcBackward, (SameDtype<In>, self, "input"), (In, input),
       (int8_t, cubeMathType), (Out, gradInput), (Out, gradWeight), (Out, gradBias)) {
   EXPECT(self.numel() != 0, "self has shape ", self.sizes(), ", expected elements");
   check_tbc("input", input, weight, bias, "self", self, pad, std::numeric_limits<int32_t>::max());
-  const MatrixUnits units(cubeMathType, input, weight);
+  const MatrixUnits units = units_of(CubeMathTypes::kOfBackward, cubeMathType, input, weight);
+  check_dtype_of("gradInput", gradInput, input);
+  check_dtype_of("gradWeight", gradWeight, weight);
+  check_dtype_of("gradBias", gradBias, bias);
   gradBias = units.widen(self).sum(at::IntArrayRef{0, 1});
   if (input.numel() == 0 || weight.numel() == 0) {
     gradInput = at::zeros_like(input);

@@ -12,21 +12,19 @@ namespace aclnn_host {
 
 // Emulates the rounding of the current product's matrix units, as for a convolution: 16-bit
 // operands are converted to FP32, in which the products are summed, and FP32 operands lose bits if
-// cubeMathType allows it.
+// cubeMathType allows it. The largest cubeMathType that the operator accepts is `last`.
 class MatrixUnits {
  public:
-  MatrixUnits(int64_t cube_math_type, const at::Tensor& a, const at::Tensor& b) {
+  MatrixUnits(int64_t cube_math_type, const at::Tensor& a, const at::Tensor& b, int64_t last = 3) {
     const Product product = current_product();
-    EXPECT(cube_math_type >= 0 && cube_math_type <= 3, "cubeMathType is ", cube_math_type,
-           ", expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or 3 "
-           "(USE_HF32)");
+    EXPECT(cube_math_type >= 0 && cube_math_type <= last, "cubeMathType is ", cube_math_type,
+           ", expected ", cube_math_types_text(last));
     const at::ScalarType promoted = c10::promoteTypes(a.scalar_type(), b.scalar_type());
     EXPECT(is_supported(promoted, product), "the matrices promote to ", promoted,
            ", which the matrix units of this product do not multiply; expected FLOAT16, FLOAT"
            " or (Ascend910B and later) BFLOAT16");
-    EXPECT(promoted != at::kFloat || has_fp32_units(product) || cube_math_type == 1 ||
-               cube_math_type == 2,
-           "cubeMathType is ", cube_math_type,
+    EXPECT(promoted != at::kFloat || computes_float(cube_math_type, product), "cubeMathType is ",
+           cube_math_type,
            " with FLOAT matrices, which this product has no matrix units for; pass 1 or 2 to "
            "compute in FLOAT16, or FLOAT16 tensors");
     const ComputeType type =

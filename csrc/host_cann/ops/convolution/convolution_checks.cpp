@@ -129,11 +129,14 @@ void require_something(Checks& checks, const ForwardTensors& tensors, bool trans
   }
 }
 
-// Checks the padding of the convolution that computes a transposed one.
+// Checks the padding of the convolution that computes a transposed one. On Ascend950, only releases
+// up to CANN 9.0 do.
 void require_inverse_padding(Checks& checks, const ConvolutionGeometry& geometry, Argument weight,
                              const aclIntArray& padding) {
   constexpr Wide kMax = 255;
-  if (!checks.ok() || !geometry.transposed || checks.product() >= Product::kAscend950) return;
+  const bool is_950 = checks.product() == Product::kAscend950;
+  if (!checks.ok() || !geometry.transposed || checks.product() == Product::kHost) return;
+  if (is_950 && checks.cann_release() > CannRelease::k9_0) return;
   const bool is_volume = geometry.spatial == 3;
   for (uint64_t d = is_volume ? 1 : 0; d < geometry.spatial; ++d) {
     // Like CANN, uses the first two even if four values are given.
@@ -142,9 +145,10 @@ void require_inverse_padding(Checks& checks, const ConvolutionGeometry& geometry
     const Wide inverse = Wide{taps - 1} * geometry.dilation[d] - given;
     checks.require(inverse <= kMax && (!is_volume || inverse >= 0),
                    "padding is %s, with which dilation (weight - 1) - padding is %lld in spatial "
-                   "dimension %llu, expected %s255; or select the product Ascend950 or host",
+                   "dimension %llu, expected %s255; or select %s",
                    text_of(padding).c_str(), static_cast<long long>(inverse),
-                   static_cast<unsigned long long>(d), is_volume ? "0 to " : "at most ");
+                   static_cast<unsigned long long>(d), is_volume ? "0 to " : "at most ",
+                   is_950 ? "CANN 9.1 or the product host" : "the product Ascend950 or host");
   }
 }
 

@@ -136,18 +136,14 @@ void require_few_groups(Checks& checks, int64_t groups) {
 }
 
 void require_cube_math_type(Checks& checks, int8_t type, CubeMathTypes types) {
-  const bool is_forward = types == CubeMathTypes::kOfForward;
-  checks.require(type >= 0 && type <= (is_forward ? 4 : 3),
-                 "cubeMathType is %d, expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 "
-                 "(USE_FP16)%s 3 (USE_HF32)%s",
-                 type, is_forward ? "," : " or", is_forward ? " or 4 (USE_FP32_ADD)" : "");
+  const int8_t last = last_cube_math_type(types, checks.cann_release());
+  checks.require(type >= 0 && type <= last, "cubeMathType is %d, expected %s", type,
+                 cube_math_types_text(last));
 }
 
 // Products without FP32 matrix units compute FLOAT in FLOAT16 or reject it.
 void require_computable(Checks& checks, aclDataType promoted, int8_t type) {
-  const bool has_fp32 = has_fp32_units(checks.product());
-  const bool allows_half = type == 1 || type == 2;
-  checks.require(has_fp32 || promoted == ACL_FLOAT16 || allows_half,
+  checks.require(promoted == ACL_FLOAT16 || computes_float(type, checks.product()),
                  "cubeMathType is %d with tensors of dtype %s, which this product has no matrix "
                  "units for; pass 1 or 2 to compute in FLOAT16, or FLOAT16 tensors",
                  type, dtype_name(promoted));

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "host_cann/arguments/argument_checks.h"
+#include "host_cann/arguments/compute_type.h"
 #include "host_cann/ops/convolution/geometry.h"
 
 namespace aclnn_host {
@@ -41,8 +42,6 @@ void require_lengths(Checks& checks, const ConvolutionArguments& arguments, uint
                      bool doubled_padding);
 void require_groups(Checks& checks, int64_t groups);
 void require_few_groups(Checks& checks, int64_t groups);
-// The gradient accepts all but the last, USE_FP32_ADD.
-enum class CubeMathTypes { kOfForward, kOfBackward };
 void require_cube_math_type(Checks& checks, int8_t type, CubeMathTypes types);
 
 // Products without FP32 matrix units compute FLOAT in FLOAT16 or reject it.

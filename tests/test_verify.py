@@ -18,7 +18,7 @@ from aclnn_torch import host
 from tests import LONGEST, builds, test_npu
 from tests.verify.observation import Observation
 from tests.verify.report import EQUAL, EXPLAINED, UNEXPLAINED, Report, verdict
-from tests.verify.run import FINDING, Record
+from tests.verify.run import FINDING, Record, release_of
 
 LIBRARIES = host.PREFIX / "lib64"
 INCLUDE = builds.ROOT / "csrc" / "host_cann" / "include"
@@ -62,6 +62,31 @@ def test_an_honest_copy(tmp_path: Path) -> None:
     assert [case["name"] for case in again["cases"]] == [case["name"] for case in report["cases"]]
     kept = [line for line in records.read_text().splitlines(keepends=True) if line in lines]
     assert kept[: len(lines) - 5] == lines[:-5]
+
+
+def test_an_earlier_release_of_cann(tmp_path: Path) -> None:
+    """A CANN 9.1 does what its own checks say; beside the newest ones, two rows of aclnnSeluBackward differ."""
+    pattern = "^status/aclnnSeluBackward/3/.* another dtype$"
+    status, report, errors = verify(tmp_path / "own", pattern, ACLNN_TORCH_CANN="9.1")
+    assert status == 0, errors
+    assert report["versions"]["checks of CANN"] == "9.1"
+    assert unexplained(report) == {}
+    outcomes = {
+        case["name"].split("/")[-1]: (case["installed"]["outcome"], case["expected"]) for case in report["cases"]
+    }
+    assert outcomes == {
+        "result has another dtype": ("561103", "561103"),
+        "gradInput has another dtype": ("0", "0"),
+    }
+    status, report, errors = verify(tmp_path / "newest", pattern, "--cann", "later", ACLNN_TORCH_CANN="9.1")
+    assert status == 1, errors
+    assert len(unexplained(report)) == 2
+
+
+def test_the_release_of_a_version_of_cann() -> None:
+    versions = ("8.0.RC2", "8.5.0", "8.5.1.alpha001", "9.0.0", "9.0.1", "9.1.0", "9.2.0-beta.1", "10.0.0", "unknown")
+    releases = ("8.5", "8.5", "8.5", "9.0", "9.0", "9.1", "later", "later", "later")
+    assert tuple(map(release_of, versions)) == releases
 
 
 def faulty_copy(folder: Path) -> dict[str, str]:

@@ -26,6 +26,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, default=Path("verification"), metavar="DIR", help="default: %(default)s")
     parser.add_argument("--fresh", action="store_true", help="begin anew instead of going on with what is in --output")
     parser.add_argument("--product", help="which product the NPU is, if its SoC is not known")
+    parser.add_argument(
+        "--cann",
+        choices=("8.5", "9.0", "9.1", "later"),
+        help="the release whose checks the host CANN makes, if not that of the installed CANN",
+    )
     parser.add_argument("--timeout", type=float, default=120.0, metavar="S", help="of a case, in seconds; default 120")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
 

@@ -138,14 +138,14 @@ def observe_times(operator: Operator, changes: Changes, product: str) -> Observa
     return seen
 
 
-def _of_row(table: Table, row: Row, product: str) -> Case:
+def _of_row(table: Table, row: Row, product: str, release: str) -> Case:
     operator = table.operator
     reason = deviation(operator, row) or of_lacking(operator, row, product)
     return Case(
         f"status/{operator.api}/{row.number}/{row.condition}",
         partial(observe, operator, row.changes, product),
-        str(row.on(operator, product)),
-        ": ".join(own(reason.reason) if reason else source_of(table, row)),
+        str(row.on(operator, product, release)),
+        ": ".join(own(reason.reason) if reason else source_of(table, row, release)),
         reason.reason if reason else "",
     )
 
@@ -176,11 +176,11 @@ def _of_views(table: Table, product: str) -> Iterator[Case]:
                 yield Case(f"views/{operator.api}/shapes {number}/{name}/{view}", run)
 
 
-def cases(product: str) -> Iterator[Case]:
-    """All cases, on a product."""
+def cases(product: str, release: str) -> Iterator[Case]:
+    """All cases, on a product, by the checks of a release of CANN."""
     for table in all_tables():
         for row in rows_of(table):
-            yield _of_row(table, row, product)
+            yield _of_row(table, row, product, release)
         if product not in table.operator.missing:
             for dtypes in table.dtypes:
                 if product in dtypes.accepted:

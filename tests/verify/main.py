@@ -13,7 +13,8 @@ from pathlib import Path
 
 from tests.verify import worker
 from tests.verify.report import UNEXPLAINED, Report
-from tests.verify.run import Gone, Notebook, Verification, Worker, product_of
+from tests.verify.run import Gone, Notebook, Verification, Worker, product_of, release_of
+from tests.verify.worker import CHECKS
 
 
 def _installed(package: str) -> str:
@@ -32,11 +33,12 @@ def _driver() -> str:
     return found[1] if found else "unknown"
 
 
-def versions(machine: dict[str, str], product: str) -> dict[str, str]:
+def versions(machine: dict[str, str], product: str, release: str) -> dict[str, str]:
     """The versions that a report concerns."""
     return {
         **machine,
         "product": product,
+        CHECKS: release,
         "driver": _driver(),
         "aclnn_torch": _installed("aclnn_torch"),
         "torch": _installed("torch"),
@@ -62,9 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         machine = _ask_for_machine(folder)
         product = product_of(arguments.product or machine["SoC"])
-        facts = versions(machine, product)
+        release = arguments.cann or machine.get(CHECKS) or release_of(machine["CANN"])
+        facts = versions(machine, product, release)
         notebook = Notebook(notebook_file, facts)
-        verification = Verification(product, arguments.filter, arguments.timeout, notebook, folder)
+        verification = Verification(product, release, arguments.filter, arguments.timeout, notebook, folder)
     except (ValueError, Gone, re.error) as error:
         print(f"aclnn-torch verify: {error}", file=sys.stderr)
         return 2
@@ -79,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _ask_for_machine(folder: Path) -> dict[str, str]:
     """The installed CANN and its machine; the log has the reason if it does not start."""
     with (folder / "workers.log").open("w", encoding="utf-8") as log:
-        asked = Worker(worker.MACHINE, "", 1.0, log)
+        asked = Worker(worker.MACHINE, "", "", 1.0, log)
         try:
             asked.start()
         except Gone as error:

@@ -36,7 +36,7 @@ sys.path[0] = {package!r}
 """
 SERVING = """
 from tests.verify.worker import serve
-serve(sys.argv[1], sys.argv[2], sys.stdin, int(sys.argv[3]))
+serve(*sys.argv[1:4], sys.stdin, int(sys.argv[4]))
 """
 
 
@@ -47,8 +47,8 @@ class Gone(Exception):
 class Worker:
     """A process that runs cases, started on demand and again after its end."""
 
-    def __init__(self, role: str, product: str, seconds: float, log: TextIO):
-        self._role, self._product, self._seconds, self._log = role, product, seconds, log
+    def __init__(self, role: str, product: str, release: str, seconds: float, log: TextIO):
+        self._arguments, self._seconds, self._log = (role, product, release), seconds, log
         self._process: subprocess.Popen[str] | None = None
         self.described: Any = []
 
@@ -58,7 +58,7 @@ class Worker:
         package = str(Path(aclnn_torch.__file__).resolve().parents[1])
         code = FINDING.format(root=str(ROOT), package=package) + SERVING
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code, self._role, self._product, str(write)],
+            [sys.executable, "-c", code, *self._arguments, str(write)],
             stdin=subprocess.PIPE,
             stdout=self._log,
             stderr=self._log,
@@ -164,11 +164,22 @@ def product_of(soc: str) -> str:
     return str(host.aclHostGetProduct().decode())
 
 
+def release_of(version: str) -> str:
+    """The release of CANN whose checks the host CANN makes for a version, such as 9.1 for 9.1.0; of an older one than
+    all, the first; of an unknown one, the newest."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is None:
+        return cabi.LATER
+    number = (int(found[1]), int(found[2]))
+    named = [(tuple(map(int, name.split("."))), name) for name in cabi.CANN_RELEASES if name != cabi.LATER]
+    return next((name for known, name in named if number <= known), cabi.LATER)
+
+
 class Verification:
     """One run over all cases that match a pattern."""
 
-    def __init__(self, product: str, pattern: str, seconds: float, notebook: Notebook, folder: Path):
-        self._product, self._pattern, self._seconds = product, re.compile(pattern), seconds
+    def __init__(self, product: str, release: str, pattern: str, seconds: float, notebook: Notebook, folder: Path):
+        self._product, self._release, self._pattern, self._seconds = product, release, re.compile(pattern), seconds
         self._notebook, self._folder = notebook, folder
         self.notes: list[str] = []  # the cases that were skipped, and why
 
@@ -176,7 +187,7 @@ class Verification:
         """Runs the cases that were not run yet."""
         with (self._folder / "workers.log").open("a", encoding="utf-8") as log:
             workers = {
-                role: Worker(role, self._product, self._seconds, log)
+                role: Worker(role, self._product, self._release, self._seconds, log)
                 for role in (worker.HOST, worker.INSTALLED, worker.TORCH)
             }
             try:

@@ -77,11 +77,12 @@ def _derivatives(function: Callable[..., Tensor], shapes: Sequence[tuple[int, ..
     return compare(first, values)
 
 
-def cases(product: str) -> Iterator[Case]:
-    """All cases; the operators on CPU tensors follow the rules of the product."""
+def cases(product: str, release: str) -> Iterator[Case]:
+    """All cases; the operators on CPU tensors follow the rules of the product and of the release of CANN."""
     importlib.import_module("torch_npu")
     torch.npu.conv.allow_hf32 = False  # the CPU's kernels compute in FLOAT
     aclnn_torch.set_product(product)
+    aclnn_torch.set_cann_release(release)
     torch.manual_seed(0)
     for dtype in FLOATS:
         g, x = torch.randn(2, 64, 33).to(dtype).unbind()

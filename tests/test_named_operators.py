@@ -16,6 +16,7 @@ from tests import cabi
 from tests.aten_ops.sweep import LIBRARY, Caller
 from tests.named_ops.call import Host, Operators
 from tests.named_ops.cases import Case, cases
+from tests.named_ops.refusals import Refusal, refusals
 from tests.published import named_operators
 
 CASES = cases()
@@ -333,6 +334,20 @@ def test_what_is_not_emulated_is_refused(
     assert status != 0
     assert text in operators.error()
     assert torch.equal(output, before)
+
+
+REFUSALS = refusals()
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=[f"{each.name}-{i}" for i, each in enumerate(REFUSALS)])
+def test_what_a_check_refuses(operators: Operators, refusal: Refusal) -> None:
+    """No output changes."""
+    outputs = [output.clone() for output in refusal.outputs]
+    with cabi.product(refusal.product):
+        status, _ = operators.call(refusal.name, refusal.inputs, outputs, **refusal.attributes)
+    assert refusal.error in operators.error()
+    assert status == refusal.status
+    assert all(map(torch.equal, outputs, refusal.outputs))
 
 
 @pytest.mark.parametrize("name", ["MlaProlog", "DecodeJpeg", "Nonsense"])

@@ -35,6 +35,10 @@ class Host:
     """An input whose values are in host memory: axes, sizes, numbers."""
 
     values: Tensor
+    # What the description says in place of the values' own shape and dtype, and if their address is null.
+    shape: tuple[int, ...] | None = None
+    dtype: int | None = None
+    is_null: bool = False
 
     @staticmethod
     def ints(*values: int) -> Host:
@@ -42,7 +46,7 @@ class Host:
 
 
 Input = Tensor | Host | None
-Attribute = bool | int | float | str | Sequence[int] | Sequence[float]
+Attribute = bool | int | float | str | Sequence[int] | Sequence[float] | Sequence[Sequence[int]]
 
 
 class Operators:
@@ -83,11 +87,16 @@ class Operators:
             tensor = operand.values if isinstance(operand, Host) else operand
             shape = () if tensor is None else tuple(tensor.shape)
             dtype = _UNDEFINED if tensor is None else DTYPES[tensor.dtype]
+            is_null = False
+            if isinstance(operand, Host):
+                shape = shape if operand.shape is None else operand.shape
+                dtype = dtype if operand.dtype is None else operand.dtype
+                is_null = operand.is_null
             dims = (ctypes.c_int64 * len(shape))(*shape)
             desc = self.library.aclCreateTensorDesc(dtype, len(shape), dims, _ND)
             if isinstance(operand, Host):
                 self.library.aclSetTensorPlaceMent(ctypes.c_void_p(desc), _ON_HOST)
-            address = None if tensor is None else tensor.data_ptr()
+            address = None if tensor is None or is_null else tensor.data_ptr()
             size = 0 if tensor is None else tensor.numel() * tensor.element_size()
             descs.append(desc)
             buffers.append(self.library.aclCreateDataBuffer(ctypes.c_void_p(address), ctypes.c_size_t(size)))
@@ -110,6 +119,11 @@ class Operators:
             self.library.aclopSetAttrString(attr, name, value.encode())
         elif all(isinstance(each, int) for each in value):
             self.library.aclopSetAttrListInt(attr, name, len(value), (ctypes.c_int64 * len(value))(*value))
+        elif any(isinstance(each, Sequence) for each in value):
+            lists = [(ctypes.c_int64 * len(each))(*each) for each in value]
+            sizes = (ctypes.c_int * len(lists))(*map(len, lists))
+            addresses = (ctypes.c_void_p * len(lists))(*map(ctypes.addressof, lists))
+            self.library.aclopSetAttrListListInt(attr, name, len(lists), sizes, addresses)
         else:
             self.library.aclopSetAttrListFloat(attr, name, len(value), (ctypes.c_float * len(value))(*value))
 

@@ -55,6 +55,9 @@ from .ops._functions import autocast_dtype
 
 __all__ = ["cross_entropy", "linear_cross_entropy", "vocabulary_parallel_linear_cross_entropy"]
 
+# torch has renamed it.
+_all_gather: Any = getattr(collectives, "all_gather_single", None) or collectives.all_gather_tensor
+
 _REPLICATED = Replicate()
 
 _SomeTensor = TypeVar("_SomeTensor", bound=Tensor)
@@ -183,8 +186,14 @@ def _reduced(losses: Tensor, labels: DTensor, weight: Tensor | None, ignore_inde
     if weight is None:
         factors = counts.to(losses.dtype)
     else:
-        weights = _on_mesh(weight.detach(), labels.device_mesh).to(losses.dtype)
-        of_labels = weights[torch.where(counts, labels, torch.zeros_like(labels))]
+        mesh = labels.device_mesh
+        weights = _on_mesh(weight.detach(), mesh).redistribute(placements=[_REPLICATED] * mesh.ndim)
+        # Indexed by hand: torch before 2.11 cannot index by rows that two dimensions of the mesh shard.
+        own = labels.to_local()
+        of_own = weights.to_local().to(losses.dtype)[torch.where(own != ignore_index, own, torch.zeros_like(own))]
+        of_labels = DTensor.from_local(
+            of_own, mesh, labels.placements, run_check=False, shape=labels.shape, stride=labels.stride()
+        )
         factors = torch.where(counts, of_labels, torch.zeros_like(of_labels))
         losses = losses * factors
     if reduction == "none":
@@ -203,7 +212,7 @@ class _ShardedClasses(torch.autograd.Function):
         own, rank = input.shape[1], mesh.get_local_rank(mesh_dim)
         first = min(-(-classes // mesh.size(mesh_dim)) * rank, classes)  # of its classes, as DTensor shards them
         wide = input.to(torch.promote_types(input.dtype, torch.float32))
-        sums = collectives.all_gather_single(torch.logsumexp(wide, 1, keepdim=True), 1, (mesh, mesh_dim))
+        sums = _all_gather(torch.logsumexp(wide, 1, keepdim=True), 1, (mesh, mesh_dim))
         others = torch.logsumexp(torch.cat([sums[:, :rank], sums[:, rank + 1 :]], 1), 1, keepdim=True)
         logits = torch.cat([wide, others], 1)
         is_own = (target >= first) & (target < first + own)

@@ -150,7 +150,9 @@ def check_compilers(call: Call, dtype: torch.dtype) -> None:
     if all(tensor.dim() > 0 and tensor.shape[0] > 1 for tensor, varies in zip(tensors, batched, strict=True) if varies):
         shapes = {"tensors": tuple({0: batch} if varies else None for varies in batched)}
     program = torch.export.export(Module(), tensors, dynamic_shapes=shapes)
-    torch.testing.assert_close(program.module()(*tensors), call.on(*tensors))
+    # torch 2.9 cannot run its guards of a forward(*tensors).
+    unguarded = {"check_guards": False} if torch.__version__.startswith("2.9.") else {}
+    torch.testing.assert_close(program.module(**unguarded)(*tensors), call.on(*tensors))
 
 
 def opcheck(overload: Any, arguments: Sequence[Any], keywords: dict[str, Any] | None = None) -> None:

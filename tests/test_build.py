@@ -124,7 +124,7 @@ def test_a_torch_too_old_stops_the_build(other_torch: Path, version: str) -> Non
     (other_torch / "version.py").write_text(f"__version__ = '{version}'\n")
     result = configure(other_torch / "build", f"-DACLNN_TORCH_DIR={other_torch}")
     assert result.returncode != 0
-    assert f"is {version}, expected torch>=2.10,<2.16; pip install" in " ".join(result.stderr.split())
+    assert f"is {version}, expected torch>=2.7,<2.16; pip install" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(

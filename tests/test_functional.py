@@ -287,7 +287,8 @@ def test_targets_of_other_kinds_that_torch_takes() -> None:
     assert torch.equal(F.cross_entropy(x, labels.to(torch.uint8)), F.cross_entropy(x, labels))
     for reduction in ("mean", "sum", "none"):
         got = F.cross_entropy(x[0], labels[:1], reduction=reduction)
-        torch.testing.assert_close(got, TF.cross_entropy(x[0], labels[:1], reduction=reduction))
+        # torch takes a list of one label for a row since 2.9.
+        torch.testing.assert_close(got, TF.cross_entropy(x[0], labels[0], reduction=reduction))
 
 
 def test_deprecated_arguments_of_cross_entropy() -> None:
@@ -499,9 +500,15 @@ def test_a_tensor_without_dimensions_is_a_number(name: str, parameter: str) -> N
     value = {"alpha": 1.25, "eps": 0.5, "label_smoothing": 0.25, "ignore_index": 1}.get(parameter, number)
     tensor = torch.tensor(value, dtype=torch.float64 if isinstance(value, float) else torch.int64)
     given = arguments_of(name) | {parameter: tensor}
-    results = [getattr(functions, name)(**given) for functions in (F, TF)]
-    torch.testing.assert_close(*results, rtol=1e-5, atol=1e-6)
-    assert torch.equal(results[0], getattr(F, name)(**given | {parameter: value}))
+    result = getattr(F, name)(**given)
+    assert torch.equal(result, getattr(F, name)(**given | {parameter: value}))
+    try:
+        expected = getattr(TF, name)(**given)
+    except RuntimeError as error:
+        if f"expected {parameter} to be a single integer" not in str(error):
+            raise
+        pytest.skip("torch took a tensor as a convolution's number only since 2.10")
+    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("padding", [1, "same", "valid"])

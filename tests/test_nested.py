@@ -76,10 +76,12 @@ NOT_IN_TORCH = [name for case in ELEMENTWISE_CASES if not case.nested_in_torch f
 def test_as_torch(name: str) -> None:
     x = nested()
     got = CALLS[name](F, x)
-    if name in NOT_IN_TORCH:
-        expected = torch.nested.nested_tensor_from_jagged(CALLS[name](REFERENCE, x.values()), x.offsets())
-    else:
+    try:
+        if name in NOT_IN_TORCH:
+            raise NotImplementedError
         expected = CALLS[name](REFERENCE, x)
+    except NotImplementedError:  # an older torch lacks in-place functions, too
+        expected = torch.nested.nested_tensor_from_jagged(CALLS[name](REFERENCE, x.values()), x.offsets())
     assert_equal(got, expected)
     for one, other in zip(gradients(got, x, WEIGHT, BIAS), gradients(expected, x, WEIGHT, BIAS), strict=True):
         assert (one is None) == (other is None)

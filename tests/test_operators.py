@@ -152,10 +152,12 @@ def test_opcheck_in_place(kernel: Kernel) -> None:
 
 @FUNCTIONS
 def test_third_derivative(case: FunctionCase, host_product: None) -> None:
+    # At 3, torch 2.7 has another derivative of hardswish than all others.
+    last = 4.0 if case.name == "hardswish" and torch.__version__.startswith("2.7.") else 3.0
     for (_, ours), (_, torchs) in zip(case.variants(F), case.variants(REFERENCE), strict=True):
         values = []
         for function in (ours, torchs):
-            x = torch.tensor([-1.5, 0.7, 3.0], dtype=torch.float64, requires_grad=True)
+            x = torch.tensor([-1.5, 0.7, last], dtype=torch.float64, requires_grad=True)
             value = function(x)
             for _ in range(3):  # times x, because some second derivatives are constant
                 (value,) = torch.autograd.grad((value * x).sum(), x, create_graph=True)

@@ -7,9 +7,9 @@
 #include <pybind11/pybind11.h>
 
 #include "torch_npu/csrc/core/NPUStorageImpl.h"
-#include "torch_npu/csrc/core/npu/NPUFunctions.h"
 #include "torch_npu/csrc/framework/OpCommand.h"
 #include "torch_npu/csrc/framework/utils/OpPreparation.h"
+#include "torch_npu/torch_npu_versions.h"
 #include "torch_ops/npu_backend.h"
 
 // torch_npu exports these two functions for external operators, but op-plugin's header that
@@ -28,13 +28,11 @@ class Backend final : public NpuBackend {
   }
 
   void* begin() const override {
-    const uint64_t level = c10_npu::GetDeterministicLevel();
-    const bool deterministic = at::globalContext().deterministicAlgorithms();
-    const uint64_t wanted = level << 1 | static_cast<uint64_t>(deterministic);
+    const Determinism requested{determinism_level(), at::globalContext().deterministicAlgorithms()};
+    const uint64_t wanted = requested.level << 1 | static_cast<uint64_t>(requested.algorithms);
     // Nothing to forward until determinism was first requested; the call is not free.
     if (wanted != 0 || determinism_.load(std::memory_order_relaxed) != 0) {
-      at_npu::native::ApplyDeterministicLevel(static_cast<int64_t>(level), deterministic,
-                                              /*isOpapi=*/true);
+      apply_determinism(requested);
       determinism_.store(wanted, std::memory_order_relaxed);
     }
     return GetAclStream();

@@ -9,6 +9,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 
 #include "torch_ops/device_product.h"
 #include "torch_ops/memory_pool.h"
@@ -220,18 +221,23 @@ at::Tensor new_tensor(const at::Tensor& like, c10::SymIntArrayRef sizes, at::Sca
 
 at::Tensor empty_output(const at::Tensor& first, const at::Tensor& second) {
   const at::Tensor& like = is_expanded(first) ? second : first;
+  const auto with_strides = [&](const auto& allocate) {
+    if (like.is_non_overlapping_and_dense()) return allocate(like.strides());
+    return allocate(at::infer_dense_strides(like.sizes(), like.strides()));
+  };
   // Skips the dispatcher, except for some outputs on NPUs.
   if (like.is_cpu()) {
-    const auto allocate = [&](at::IntArrayRef strides) {
+    return with_strides([&](at::IntArrayRef strides) {
       return at::detail::empty_strided_generic(like.sizes(), strides, &memory_pool(),
                                                c10::DispatchKeySet(c10::DispatchKey::CPU),
                                                first.scalar_type());
-    };
-    if (like.is_non_overlapping_and_dense()) return allocate(like.strides());
-    return allocate(at::infer_dense_strides(like.sizes(), like.strides()));
+    });
   }
-  if (like.is_privateuseone() && like.is_contiguous()) {
-    return npu_backend().empty(like.sizes(), first.options());
+  if (like.is_privateuseone()) {
+    if (like.is_contiguous()) return npu_backend().empty(like.sizes(), first.options());
+    return with_strides([&](at::IntArrayRef strides) {  // torch_npu 2.8's empty_like ignores them
+      return at::empty_strided(like.sizes(), strides, first.options());
+    });
   }
   return at::empty_like(like, first.options());
 }

@@ -17,6 +17,8 @@
 #include <c10/util/Exception.h>
 #include <c10/util/ScopeExit.h>
 
+#include "host_cann/arguments/aten_versions.h"
+
 namespace aclnn_host {
 namespace {
 
@@ -49,15 +51,12 @@ bool writes_to_last_arguments(const c10::OperatorHandle& op) {
 
 // An interpreter that replaces functions in Python by those of ATen. torch asks the interpreter of
 // the thread's topmost mode to run a function that is overridden in Python.
-class NoInterpreter : public c10::impl::PyInterpreterVTable {
+class NoInterpreter : public InterpreterOfAnyVersion {
   using Impl = c10::TensorImpl;
 
  public:
   std::string name() const override { return "none"; }
   void incref(PyObject*) const override {}
-  void decref(PyObject*) const override {}
-  bool try_incref(const c10::impl::PyObjectSlot&) const override { return false; }
-  size_t refcnt(PyObject*) const override { return 1; }
   void reportErrorCallback(PyObject*, c10::DispatchKey) const override {}
 
   void python_op_registration_trampoline(const c10::OperatorHandle& op, c10::DispatchKey,
@@ -91,7 +90,6 @@ class NoInterpreter : public c10::impl::PyInterpreterVTable {
     refuse();
   }
   bool is_contiguous(const Impl*, at::MemoryFormat) const override { refuse(); }
-  c10::SymBool sym_is_contiguous(const Impl*, at::MemoryFormat) const override { refuse(); }
   bool is_strides_like(const Impl*, at::MemoryFormat) const override { refuse(); }
   bool is_non_overlapping_and_dense(const Impl*) const override { refuse(); }
   c10::Device device(const Impl*) const override { refuse(); }

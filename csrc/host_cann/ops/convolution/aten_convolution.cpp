@@ -9,20 +9,16 @@
 #include <ATen/ops/convolution_backward.h>
 
 #include "host_cann/arguments/aten.h"
+#include "host_cann/arguments/aten_versions.h"
 #include "host_cann/kernels/capability.h"
 #include "host_cann/ops/convolution/pieces.h"
 
 namespace aclnn_host {
 namespace {
 
-// True if torch.backends allows oneDNN to shorten the factors of a FLOAT convolution. The setting
-// is process-wide and belongs to the user, so it is left unchanged; it affects no other dtype.
+// Another dtype's factors are never shortened.
 bool must_avoid(const at::Tensor& factor) {
-  using at::Float32Precision;
-  if (factor.scalar_type() != at::kFloat) return false;
-  const Float32Precision precision =
-      at::globalContext().float32Precision(at::Float32Backend::MKLDNN, at::Float32Op::CONV);
-  return precision == Float32Precision::BF16 || precision == Float32Precision::TF32;
+  return factor.scalar_type() == at::kFloat && shortens_convolution_factors();
 }
 
 at::Tensor widened(const at::Tensor& tensor) {

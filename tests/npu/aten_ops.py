@@ -138,10 +138,20 @@ def differences(case: Case, got: list[torch.Tensor], expected: list[torch.Tensor
     return texts
 
 
+# torch_npu 2.8.0 has had no release since these came; 2.7.1 has.
+NOT_IN_2_8 = {
+    *("FusedCausalConv1d", "FusedSgd", "InplaceFusedCausalConv1d", "LeftShift", "MaskedCausalConv1d"),
+    *("MaskedCausalConv1dBackward", "MoeFinalizeRoutingV4", "MoeGatingTopKBackward", "MoeGatingTopKV2"),
+    *("RepeatInterleaveTensor", "RightShift"),
+}
+
+
 def check(case: Case) -> None:
     """Runs a case on both devices; the returned tensors, and the arguments afterwards, must be equal."""
     if not on_product(case.product):
         pytest.skip(f"torch_npu calls {case.functions} on Ascend{case.product} alone")
+    if torch.__version__.startswith("2.8.") and NOT_IN_2_8.intersection(case.functions.split()):
+        pytest.skip(f"torch_npu 2.8 does not call {case.functions}")
     ours = move(case.arguments, "cpu")
     theirs = move(case.arguments, "npu:0")
     got, ran = operators_of(lambda: case.call(*theirs))

@@ -505,6 +505,7 @@ def test_floyd_attention() -> None:
     are_close(got, with_gradients(theirs)(*(x.float() for x in given)))
 
 
+@pytest.mark.skipif(not hasattr(torch_npu, "npu_chunk_gated_delta_rule"), reason="torch_npu 2.8 has no such function")
 def test_the_delta_rule_in_chunks() -> None:
     lengths, heads, size = [2, 3], 2, 8
     q, k, v = (numbers(5, heads, size, seed=i).bfloat16() / 4 for i in range(3))

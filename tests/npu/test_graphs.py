@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from collections.abc import Callable
@@ -19,6 +20,11 @@ pytestmark = [
     pytest.mark.skipif(os.environ.get("TASK_QUEUE_ENABLE") == "2", reason="torch_npu captures with 0 and 1 alone"),
     pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream does not match"),
 ]
+
+# A failed capture stays underway for torch_npu's allocator, which then refuses all others.
+after_a_failed_capture = pytest.mark.skipif(
+    torch.__version__ < (2, 9), reason="torch_npu 2.7 and 2.8 capture nothing after a capture that failed"
+)
 
 
 def captured(function: Callable[[], Any], **options: Any) -> tuple[torch.npu.NPUGraph, Any]:
@@ -103,6 +109,7 @@ def test_a_fork_and_its_join() -> None:
         assert torch.equal(y.cpu(), torch.full((4,), (2.0 * i + 1) * 2 * i))
 
 
+@after_a_failed_capture
 def test_a_fork_without_a_join_is_an_error_and_the_device_goes_on() -> None:
     x = torch.ones(4).npu()
     side = torch.npu.Stream()
@@ -113,6 +120,7 @@ def test_a_fork_without_a_join_is_an_error_and_the_device_goes_on() -> None:
     assert torch.equal((x + 1).cpu(), torch.full((4,), 2.0))
 
 
+@after_a_failed_capture
 def test_what_waits_for_the_device_is_an_error_in_a_capture() -> None:
     x = torch.ones(4).npu()
     with pytest.raises(RuntimeError, match="the stream is being captured"), torch.npu.graph(torch.npu.NPUGraph()):
@@ -316,6 +324,10 @@ def test_a_graph_is_dumped(tmp_path: Path) -> None:
     assert [event["name"] for event in json.loads(path.read_text())] == ["aclnnInplaceMuls", "aclnnInplaceRelu"]
 
 
+@pytest.mark.skipif(
+    torch.__version__ < (2, 9) and importlib.util.find_spec("triton") is not None,
+    reason="torch_npu 2.7 and 2.8 take any Triton, which torch's build for CUDA brings, for the one of Ascend",
+)
 def test_compiled_by_the_backend_of_graphs() -> None:
     module = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).npu()
     compiled = torch.compile(module, backend="npugraphs")

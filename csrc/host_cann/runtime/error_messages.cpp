@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "acl/acl_rt.h"
+#include "hccl/hccl_types.h"
 #include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/stream.h"
 #include "host_cann/runtime/unreported_failures.h"
@@ -54,11 +55,12 @@ void store(std::string line) {
   own->lines.push_back(std::move(line));
 }
 
-// aclnn statuses are not stored: the runtime's last error holds acl and runtime codes only.
+// The runtime's last error holds acl and runtime codes only, not those of aclnn and HCCL.
 void remember(int status) {
   const int family = status / 1000;
   const bool aclnn = family == 161 || family == 361 || family == 561;
-  if (!aclnn) thread_last_error = status;
+  const bool hccl = status > HCCL_SUCCESS && status <= HCCL_E_RESERVED;
+  if (!aclnn && !hccl) thread_last_error = status;
 }
 
 }  // namespace

@@ -802,6 +802,7 @@ RELEASE: list[Call] = [("aclrtProcessReport", -1)]
 END_BUSY: list[Call] = [("aclrtUnSubscribeReport", "thread", "own"), *DESTROY]
 GO_ON: list[Call] = [*RELEASE, *END_BUSY]
 MILLISECONDS = "expected milliseconds, or -1 to wait without a limit"
+FAILURE_MODES = "expected 0 (ACL_CONTINUE_ON_FAILURE) or 1 (ACL_STOP_ON_FAILURE)"
 NO_STREAM = "{gone_stream} is not a stream of this process: it was destroyed, or its device was reset"
 NO_EVENT = "{gone_event} is not an event of this process, or was destroyed"
 NOT_IN_TIME = "the stream did not finish its work before the timeout"
@@ -826,6 +827,8 @@ STREAMS = [
         ("aclrtSetStreamAttribute", "gone_stream", 1, "out"),
         ("aclrtSetStreamAttribute", "gone_stream", 3, "out"),
         ("aclrtGetStreamAttribute", "gone_stream", 3, "out"),
+        ("aclrtSetStreamOverflowSwitch", "gone_stream", 1),
+        ("aclrtGetStreamOverflowSwitch", "gone_stream", "out"),
         ("aclrtSetStreamResLimit", "gone_stream", 0, 1),
         ("aclrtGetStreamResLimit", "gone_stream", 0, "out"),
         ("aclrtResetStreamResLimit", "gone_stream"),
@@ -847,16 +850,16 @@ STREAMS = [
         ("aclmdlRICaptureTaskGrpEnd", "gone_stream", "&none"),
         ("aclmdlRICaptureTaskUpdateEnd", "gone_stream"),
     ),
-    *refused(NO_HANDLE, NO_STREAM, ("aclrtSetStreamOverflowSwitch", "gone_stream", 1), by="aclrtSetStreamAttribute"),
-    *refused(
-        NO_HANDLE, NO_STREAM, ("aclrtGetStreamOverflowSwitch", "gone_stream", "out"), by="aclrtGetStreamAttribute"
-    ),
     *refused(
         RT_INVALID,
         "priority is 8, expected 0 (the highest) to 7 (the lowest)",
         ("aclrtCreateStreamWithConfig", "&none", 8, 0),
     ),
-    *refused(RT_INVALID, "unknown bits in flag 0x41", ("aclrtCreateStreamWithConfig", "&none", 0, 0x41)),
+    *refused(
+        RT_INVALID,
+        "flag has unknown bits 0x40, expected bits of 0x3f, those of ACL_STREAM_ flags",
+        ("aclrtCreateStreamWithConfig", "&none", 0, 0x41),
+    ),
     *refused(
         RT_INVALID,
         f"timeout is -2, {MILLISECONDS}",
@@ -867,10 +870,10 @@ STREAMS = [
     ),
     *refused(RT_INVALID, f"timeout is 0, {MILLISECONDS}", ("aclmdlRIExecute", "gone_model", 0)),
     *refused(INVALID, f"timeout is -2, {MILLISECONDS}", ("aclrtProcessReport", -2)),
+    *refused(RT_INVALID, f"mode is 2, {FAILURE_MODES}", ("aclrtSetStreamFailureMode", "stream", 2)),
     *refused(
         RT_INVALID,
-        "unknown mode 2",
-        ("aclrtSetStreamFailureMode", "stream", 2),
+        f"value->failureMode is 2, {FAILURE_MODES}",
         ("aclrtSetStreamAttribute", "stream", 1, struct.pack("q", 2)),
     ),
     *refused(

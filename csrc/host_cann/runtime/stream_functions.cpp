@@ -78,11 +78,14 @@ aclError synchronize_device(const char* api, int32_t timeout) {
   return or_lost_work(first);
 }
 
-aclError set_failure_mode(const char* api, aclrtStream stream, uint64_t mode) {
+// `argument` is the mode's name in messages.
+aclError set_failure_mode(const char* api, aclrtStream stream, const char* argument,
+                          uint64_t mode) {
   if (stream == nullptr) return null_argument(api, "stream");
   if (mode != ACL_CONTINUE_ON_FAILURE && mode != ACL_STOP_ON_FAILURE) {
-    return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown mode %llu", api,
-                static_cast<unsigned long long>(mode));
+    return fail(ACL_ERROR_RT_PARAM_INVALID,
+                "%s: %s is %llu, expected 0 (ACL_CONTINUE_ON_FAILURE) or 1 (ACL_STOP_ON_FAILURE)",
+                api, argument, static_cast<unsigned long long>(mode));
   }
   const auto object = require_stream(api, stream);
   if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
@@ -109,6 +112,32 @@ aclError unknown_attribute(const char* api, aclrtStreamAttr type) {
   return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: stmAttrType is %d, expected 1 to 5", api, type);
 }
 
+aclError set_attribute(const char* api, aclrtStream stream, aclrtStreamAttr type,
+                       const aclrtStreamAttrValue& value) {
+  if (stream == nullptr) {
+    const std::lock_guard lock(null_stream().mutex);
+    null_stream().attributes[type] = value;
+    return ACL_SUCCESS;
+  }
+  const auto object = require_stream(api, stream);
+  if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+  object->set_attribute(type, value);
+  return ACL_SUCCESS;
+}
+
+aclError get_attribute(const char* api, aclrtStream stream, aclrtStreamAttr type,
+                       aclrtStreamAttrValue* value) {
+  if (stream == nullptr) {
+    const std::lock_guard lock(null_stream().mutex);
+    *value = null_stream().attributes[type];
+    return ACL_SUCCESS;
+  }
+  const auto object = require_stream(api, stream);
+  if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
+  *value = object->attribute(type);
+  return ACL_SUCCESS;
+}
+
 }  // namespace
 
 aclError aclrtCreateStream(aclrtStream* stream) {
@@ -125,7 +154,10 @@ aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t priority, uin
                   kLowestPriority);
     }
     if ((flag & ~kStreamFlags) != 0) {
-      return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown bits in flag 0x%x", kApi, flag);
+      return fail(
+          ACL_ERROR_RT_PARAM_INVALID,
+          "%s: flag has unknown bits 0x%x, expected bits of 0x%x, those of ACL_STREAM_ flags", kApi,
+          flag & ~kStreamFlags, kStreamFlags);
     }
     return create(kApi, stream);
   });
@@ -199,7 +231,7 @@ aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
 
 aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode) {
   constexpr const char* kApi = "aclrtSetStreamFailureMode";
-  return guarded(kApi, [&] { return set_failure_mode(kApi, stream, mode); });
+  return guarded(kApi, [&] { return set_failure_mode(kApi, stream, "mode", mode); });
 }
 
 aclError aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType,
@@ -209,17 +241,9 @@ aclError aclrtSetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType
     if (value == nullptr) return null_argument(kApi, "value");
     if (!is_attribute(stmAttrType)) return unknown_attribute(kApi, stmAttrType);
     if (stmAttrType == ACL_STREAM_ATTR_FAILURE_MODE) {
-      return set_failure_mode(kApi, stream, value->failureMode);
+      return set_failure_mode(kApi, stream, "value->failureMode", value->failureMode);
     }
-    if (stream == nullptr) {
-      const std::lock_guard lock(null_stream().mutex);
-      null_stream().attributes[stmAttrType] = *value;
-      return ACL_SUCCESS;
-    }
-    const auto object = require_stream(kApi, stream);
-    if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
-    object->set_attribute(stmAttrType, *value);
-    return ACL_SUCCESS;
+    return set_attribute(kApi, stream, stmAttrType, *value);
   });
 }
 
@@ -229,33 +253,30 @@ aclError aclrtGetStreamAttribute(aclrtStream stream, aclrtStreamAttr stmAttrType
   return guarded(kApi, [&]() -> aclError {
     if (value == nullptr) return null_argument(kApi, "value");
     if (!is_attribute(stmAttrType)) return unknown_attribute(kApi, stmAttrType);
-    if (stream == nullptr) {
-      const std::lock_guard lock(null_stream().mutex);
-      *value = null_stream().attributes[stmAttrType];
-      return ACL_SUCCESS;
-    }
-    const auto object = require_stream(kApi, stream);
-    if (object == nullptr) return ACL_ERROR_RT_INVALID_HANDLE;
-    *value = object->attribute(stmAttrType);
-    return ACL_SUCCESS;
+    return get_attribute(kApi, stream, stmAttrType, value);
   });
 }
 
 aclError aclrtSetStreamOverflowSwitch(aclrtStream stream, uint32_t flag) {
   constexpr const char* kApi = "aclrtSetStreamOverflowSwitch";
-  if (flag > 1) {
-    return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: flag is %u, expected 0 or 1", kApi, flag);
-  }
-  aclrtStreamAttrValue value = {};
-  value.overflowSwitch = flag;
-  return aclrtSetStreamAttribute(stream, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, &value);
+  return guarded(kApi, [&]() -> aclError {
+    if (flag > 1) {
+      return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: flag is %u, expected 0 or 1", kApi, flag);
+    }
+    aclrtStreamAttrValue value = {};
+    value.overflowSwitch = flag;
+    return set_attribute(kApi, stream, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, value);
+  });
 }
 
 aclError aclrtGetStreamOverflowSwitch(aclrtStream stream, uint32_t* flag) {
-  if (flag == nullptr) return null_argument("aclrtGetStreamOverflowSwitch", "flag");
-  aclrtStreamAttrValue value = {};
-  const aclError status =
-      aclrtGetStreamAttribute(stream, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, &value);
-  if (status == ACL_SUCCESS) *flag = value.overflowSwitch;
-  return status;
+  constexpr const char* kApi = "aclrtGetStreamOverflowSwitch";
+  return guarded(kApi, [&]() -> aclError {
+    if (flag == nullptr) return null_argument(kApi, "flag");
+    aclrtStreamAttrValue value = {};
+    const aclError status =
+        get_attribute(kApi, stream, ACL_STREAM_ATTR_FLOAT_OVERFLOW_CHECK, &value);
+    if (status == ACL_SUCCESS) *flag = value.overflowSwitch;
+    return status;
+  });
 }

@@ -804,7 +804,7 @@ GO_ON: list[Call] = [*RELEASE, *END_BUSY]
 MILLISECONDS = "expected milliseconds, or -1 to wait without a limit"
 FAILURE_MODES = "expected 0 (ACL_CONTINUE_ON_FAILURE) or 1 (ACL_STOP_ON_FAILURE)"
 NO_STREAM = "{gone_stream} is not a stream of this process: it was destroyed, or its device was reset"
-NO_EVENT = "{gone_event} is not an event of this process, or was destroyed"
+NO_EVENT = "{} is {{gone_event}}, which is not an event of this process, or was destroyed"
 NOT_IN_TIME = "the stream did not finish its work before the timeout"
 FREED = "was freed before the stream ran the copy; free it after the stream is synchronised"
 THREW = "the function threw an exception"
@@ -942,7 +942,7 @@ STREAMS = [
     # events
     *refused(
         NO_HANDLE,
-        NO_EVENT,
+        NO_EVENT.format("event"),
         ("aclrtDestroyEvent", "gone_event"),
         ("aclrtRecordEvent", "gone_event", "stream"),
         ("aclrtResetEvent", "gone_event", "stream"),
@@ -951,12 +951,11 @@ STREAMS = [
         ("aclrtQueryEventWaitStatus", "gone_event", "out"),
         ("aclrtSynchronizeEvent", "gone_event"),
         ("aclrtSynchronizeEventWithTimeout", "gone_event", 0),
-        ("aclrtEventElapsedTime", "out", "gone_event", "event"),
         ("aclrtEventGetTimestamp", "gone_event", "out"),
     ),
     *refused(
         NO_HANDLE,
-        "{host} is not an event of this process, or was destroyed",
+        "event is {host}, which is not an event of this process, or was destroyed",
         ("aclrtStreamWaitEvent", "stream", "host"),
     ),
     *refused(
@@ -1035,13 +1034,20 @@ STREAMS = [
         ],
         after=[("aclrtDestroyEvent", "earlier"), ("aclrtDestroyEvent", "later")],
     ),
-    *refused(
-        INVALID,
-        "event is a null pointer",
-        ("aclrtEventElapsedTime", "out", None, "event"),
-        ("aclrtEventElapsedTime", "out", "known", None),
-        before=[("aclrtCreateEvent", "&known"), ("aclrtRecordEvent", "known", None)],
-        after=[("aclrtDestroyEvent", "known")],
+    *(
+        Refusal(
+            call,
+            status,
+            f"aclrtEventElapsedTime: {text}",
+            before=[("aclrtCreateEvent", "&known"), ("aclrtRecordEvent", "known", None)],
+            after=[("aclrtDestroyEvent", "known")],
+        )
+        for status, text, call in (
+            (INVALID, "startEvent is a null pointer", ("aclrtEventElapsedTime", "out", None, "known")),
+            (INVALID, "endEvent is a null pointer", ("aclrtEventElapsedTime", "out", "known", None)),
+            (NO_HANDLE, NO_EVENT.format("startEvent"), ("aclrtEventElapsedTime", "out", "gone_event", "known")),
+            (NO_HANDLE, NO_EVENT.format("endEvent"), ("aclrtEventElapsedTime", "out", "known", "gone_event")),
+        )
     ),
     # callbacks
     *refused(INVALID, "unknown blockType 2", ("aclrtLaunchCallback", "nothing", None, 2, "stream")),

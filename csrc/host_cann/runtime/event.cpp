@@ -249,13 +249,15 @@ class ExternalResetTask final : public Task {
   const std::shared_ptr<Event> event_;
 };
 
-// Finds the event of a handle.
-aclError find_event(const char* api, aclrtEvent event, std::shared_ptr<Event>* object) {
-  if (event == nullptr) return null_argument(api, "event");
+// Finds the event of a handle, which messages call `argument`.
+aclError find_event(const char* api, aclrtEvent event, std::shared_ptr<Event>* object,
+                    const char* argument = "event") {
+  if (event == nullptr) return null_argument(api, argument);
   *object = events().find(event);
   if (*object != nullptr) return ACL_SUCCESS;
   return fail(ACL_ERROR_RT_INVALID_HANDLE,
-              "%s: %p is not an event of this process, or was destroyed", api, event);
+              "%s: %s is %p, which is not an event of this process, or was destroyed", api,
+              argument, event);
 }
 
 aclError create(const char* api, aclrtEvent* event, Kind kind, uint32_t flag) {
@@ -345,7 +347,7 @@ aclError query(const Event& event, const std::shared_ptr<Record>& record, bool* 
 // The time at which the event's last recording completed.
 aclError time_of(const char* api, const char* argument, aclrtEvent event, Clock::time_point* time) {
   std::shared_ptr<Event> object;
-  if (const aclError failure = find_event(api, event, &object)) return failure;
+  if (const aclError failure = find_event(api, event, &object, argument)) return failure;
   if (const aclError refusal = refuse_captured_event(api, *object)) return refusal;
   if ((object->flags & ACL_EVENT_TIME_LINE) == 0) {
     return fail(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID,

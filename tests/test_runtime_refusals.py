@@ -176,6 +176,8 @@ OBJECTS: list[Call] = [
     ("scalar=aclCreateScalar", struct.pack("f", 1.0), 0),
     ("tensor=aclCreateTensor", LIST, 1, 0, None, 0, 2, LIST, 1, "memory"),
     ("result=aclCreateTensor", LIST, 1, 0, None, 0, 2, LIST, 1, "memory+16"),
+    ("element=aclCreateTensor", LIST, 1, 0, None, 0, 2, LIST, 1, "memory"),
+    ("list=aclCreateTensorList", "&element", 1),
     ("array=aclCreateIntArray", LIST, 1),
     ("desc=aclCreateTensorDesc", 0, 1, LIST, 2),
     ("buffer=aclCreateDataBuffer", "memory", 16),
@@ -1539,6 +1541,10 @@ ELU: Call = ("aclnnEluGetWorkspaceSize", "tensor", "scalar", "scalar", "scalar",
 STAGE_1 = [ELU]
 REPEATABLE: list[Call] = [ELU, ("aclSetAclOpExecutorRepeatable", "executor")]
 DISCARD: list[Call] = [("aclDestroyAclOpExecutor", "executor")]
+CAT: list[Call] = [
+    ("aclnnCatGetWorkspaceSize", "list", 0, "result", "&size", "&executor"),
+    ("aclSetAclOpExecutorRepeatable", "executor"),
+]
 CONSUMED = (
     "executor was consumed by its second stage, or destroyed; run the first stage again, or make the executor "
     "repeatable with aclSetAclOpExecutorRepeatable"
@@ -1724,28 +1730,53 @@ DESCRIPTORS = [
         Refusal(call, BAD, f"{call[0]}: {text}", REPEATABLE, DISCARD)
         for text, call in (
             (
-                "index is 2, but aclnnElu has 2 such tensor arguments",
+                "index is 2, expected less than the number of tensor arguments of aclnnElu, 2",
                 ("aclSetTensorAddr", "executor", 2, "tensor", "memory"),
             ),
             (
-                "index is 1, but aclnnElu has 1 such tensor arguments",
+                "index is 1, expected less than the number of tensor inputs of aclnnElu, 1",
                 ("aclSetInputTensorAddr", "executor", 1, "tensor", "memory"),
             ),
             (
-                "index is 3, but aclnnElu has 1 such tensor arguments",
+                "index is 3, expected less than the number of tensor outputs of aclnnElu, 1",
                 ("aclSetOutputTensorAddr", "executor", 3, "tensor", "memory"),
             ),
             (
-                "argument 1 of aclnnElu is a tensor, not a list of 1",
+                "irIndex is 2, expected less than the number of tensor arguments of aclnnElu, 2",
+                ("aclSetDynamicTensorAddr", "executor", 2, 0, "tensor", "memory"),
+            ),
+            (
+                "argument 1 of aclnnElu is a tensor, expected a list; call aclSetTensorAddr",
                 ("aclSetDynamicTensorAddr", "executor", 1, 0, "tensor", "memory"),
             ),
             (
-                "argument 0 of aclnnElu is a tensor, not a list of 1",
+                "input 0 of aclnnElu is a tensor, expected a list; call aclSetInputTensorAddr",
                 ("aclSetDynamicInputTensorAddr", "executor", 0, 0, "tensor", "memory"),
             ),
             (
-                "argument 0 of aclnnElu is a tensor, not a list of 1",
+                "output 0 of aclnnElu is a tensor, expected a list; call aclSetOutputTensorAddr",
                 ("aclSetDynamicOutputTensorAddr", "executor", 0, 0, "tensor", "memory"),
+            ),
+        )
+    ),
+    *(
+        Refusal(call, BAD, f"{call[0]}: {text}", CAT, DISCARD)
+        for text, call in (
+            (
+                "argument 0 of aclnnCat is a list, expected a tensor; call aclSetDynamicTensorAddr",
+                ("aclSetTensorAddr", "executor", 0, "tensor", "memory"),
+            ),
+            (
+                "input 0 of aclnnCat is a list, expected a tensor; call aclSetDynamicInputTensorAddr",
+                ("aclSetInputTensorAddr", "executor", 0, "tensor", "memory"),
+            ),
+            (
+                "relativeIndex is 1, expected less than the size of the list that is argument 0 of aclnnCat, 1",
+                ("aclSetDynamicTensorAddr", "executor", 0, 1, "list", "memory"),
+            ),
+            (
+                "relativeIndex is 2, expected less than the size of the list that is input 0 of aclnnCat, 1",
+                ("aclSetDynamicInputTensorAddr", "executor", 0, 2, "list", "memory"),
             ),
         )
     ),

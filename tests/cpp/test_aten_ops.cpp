@@ -307,12 +307,25 @@ TEST(lists_of_any_length_and_their_addresses) {
   for (int i = 0; i < kParts; ++i) CHECK_EQ(out[i], i == 70 || i == 99 ? others[i] : values[i]);
 
   CHECK_EQ(aclSetDynamicInputTensorAddr(s.executor, 0, 100, list, others), 161002);
-  CHECK(told("argument 0 of aclnnCat is a list of 100"));
+  CHECK(
+      told("aclSetDynamicInputTensorAddr: relativeIndex is 100, expected less than the size of the "
+           "list that is input 0 of aclnnCat, 100"));
   CHECK_EQ(aclSetDynamicTensorAddr(s.executor, 1, 0, list, others), 161002);
-  CHECK(told("argument 1 of aclnnCat is a tensor, not a list"));
+  CHECK(
+      told("aclSetDynamicTensorAddr: argument 1 of aclnnCat is a tensor, expected a list; call "
+           "aclSetTensorAddr"));
   CHECK_EQ(aclSetTensorAddr(s.executor, 0, y, others), 161002);
-  CHECK(told("argument 0 of aclnnCat is a list of 100"));
+  CHECK(
+      told("aclSetTensorAddr: argument 0 of aclnnCat is a list, expected a tensor; call "
+           "aclSetDynamicTensorAddr"));
+  CHECK_EQ(aclSetInputTensorAddr(s.executor, 0, y, others), 161002);
+  CHECK(
+      told("aclSetInputTensorAddr: input 0 of aclnnCat is a list, expected a tensor; call "
+           "aclSetDynamicInputTensorAddr"));
   CHECK_EQ(aclSetDynamicOutputTensorAddr(s.executor, 1, 0, list, others), 161002);
+  CHECK(
+      told("aclSetDynamicOutputTensorAddr: irIndex is 1, expected less than the number of tensor "
+           "outputs of aclnnCat, 1"));
   CHECK_EQ(aclSetDynamicTensorAddr(s.executor, 0, 0, nullptr, others), 561103);
   // The output is the argument after the list.
   CHECK_EQ(aclSetTensorAddr(s.executor, 1, y, others), OK);

@@ -299,6 +299,24 @@ namespace {
 
 enum class ArgumentSide { kAny, kInput, kOutput };
 
+// The names of one side in messages, and of its functions for tensors and for lists.
+struct SideNames {
+  const char* argument;
+  const char* arguments;
+  const char* of_tensors;
+  const char* of_lists;
+};
+
+SideNames names_of(ArgumentSide side) {
+  switch (side) {
+    case ArgumentSide::kInput:
+      return {"input", "inputs", "aclSetInputTensorAddr", "aclSetDynamicInputTensorAddr"};
+    case ArgumentSide::kOutput:
+      return {"output", "outputs", "aclSetOutputTensorAddr", "aclSetDynamicOutputTensorAddr"};
+    default: return {"argument", "arguments", "aclSetTensorAddr", "aclSetDynamicTensorAddr"};
+  }
+}
+
 bool is_on(ArgumentSide side, const TensorArgument& argument) {
   return side == ArgumentSide::kAny ||
          (side == ArgumentSide::kInput ? argument.is_input : argument.is_output);
@@ -309,6 +327,7 @@ bool is_on(ArgumentSide side, const TensorArgument& argument) {
 TensorView* find_tensor(const char* api, aclOpExecutor& executor, ArgumentSide side, size_t index,
                         std::optional<size_t> relative) {
   const TensorArguments tensors = executor.tensors();
+  const SideNames names = names_of(side);
   size_t seen = 0;
   for (size_t i = 0; i < tensors.count;) {
     const TensorArgument& argument = tensors.begin[i];
@@ -318,17 +337,27 @@ TensorView* find_tensor(const char* api, aclOpExecutor& executor, ArgumentSide s
       ++count;
     }
     if (is_on(side, argument) && seen++ == index) {
-      if (relative.has_value() == (argument.list != 0) && relative.value_or(0) < count) {
-        return tensors.begin[i + relative.value_or(0)].view;
+      const bool is_list = argument.list != 0;
+      if (relative.has_value() != is_list) {
+        fail(ACLNN_ERR_PARAM_INVALID, "%s: %s %zu of %s is a %s, expected a %s; call %s", api,
+             names.argument, index, executor.api, is_list ? "list" : "tensor",
+             is_list ? "tensor" : "list", is_list ? names.of_lists : names.of_tensors);
+        return nullptr;
       }
-      fail(ACLNN_ERR_PARAM_INVALID, "%s: argument %zu of %s is a %s of %zu", api, index,
-           executor.api, argument.list != 0 ? "list" : "tensor, not a list", count);
-      return nullptr;
+      if (relative.value_or(0) >= count) {
+        fail(ACLNN_ERR_PARAM_INVALID,
+             "%s: relativeIndex is %zu, expected less than the size of the list that is %s %zu of "
+             "%s, %zu",
+             api, *relative, names.argument, index, executor.api, count);
+        return nullptr;
+      }
+      return tensors.begin[i + relative.value_or(0)].view;
     }
     i += count;
   }
-  fail(ACLNN_ERR_PARAM_INVALID, "%s: index is %zu, but %s has %zu such tensor arguments", api,
-       index, executor.api, seen);
+  fail(ACLNN_ERR_PARAM_INVALID,
+       "%s: %s is %zu, expected less than the number of tensor %s of %s, %zu", api,
+       relative ? "irIndex" : "index", index, names.arguments, executor.api, seen);
   return nullptr;
 }
 

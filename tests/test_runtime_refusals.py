@@ -868,9 +868,16 @@ STREAMS = [
         ("aclrtSynchronizeStreamWithTimeout", "stream", -2),
         ("aclrtSynchronizeDeviceWithTimeout", -2),
         ("aclrtSynchronizeEventWithTimeout", "event", -2),
-        ("aclmdlRIExecute", "gone_model", -2),
     ),
-    *refused(RT_INVALID, f"timeout is 0, {MILLISECONDS}", ("aclmdlRIExecute", "gone_model", 0)),
+    *(
+        refusal
+        for timeout in (-2, 0)
+        for refusal in refused(
+            RT_INVALID,
+            f"timeout is {timeout}, expected 1 or more milliseconds, or -1 to wait without a limit",
+            ("aclmdlRIExecute", "gone_model", timeout),
+        )
+    ),
     *refused(INVALID, f"timeout is -2, {MILLISECONDS}", ("aclrtProcessReport", -2)),
     *refused(RT_INVALID, f"mode is 2, {FAILURE_MODES}", ("aclrtSetStreamFailureMode", "stream", 2)),
     *refused(
@@ -1518,8 +1525,8 @@ CAPTURES = [
     ),
     *refused(
         "ACL_ERROR_RT_STREAM_CONTEXT",
-        "the model was captured on device 0, but the stream belongs to device 1; execute it on a stream of its own "
-        "device",
+        "the model was captured on device 0, but this thread's device is 1; call aclrtSetDevice for the model's device "
+        "first",
         ("aclmdlRIExecute", "model", -1),
         ("aclmdlRIExecuteAsync", "model", None),
         before=[*MODEL, ("aclrtSetCurrentContext", "context1")],

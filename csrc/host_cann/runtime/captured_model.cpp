@@ -62,7 +62,15 @@ aclError find_complete(const char* api, aclmdlRI handle, std::shared_ptr<Capture
               "%s: the model is still being captured; call aclmdlRICaptureEnd first", api);
 }
 
-aclError other_device(const char* api, const CapturedModel& model, int32_t device) {
+// Without a stream, a model runs on the thread's device.
+aclError other_device_of_thread(const char* api, const CapturedModel& model, int32_t device) {
+  return fail(ACL_ERROR_RT_STREAM_CONTEXT,
+              "%s: the model was captured on device %d, but this thread's device is %d; call "
+              "aclrtSetDevice for the model's device first",
+              api, model.device(), device);
+}
+
+aclError other_device_of_stream(const char* api, const CapturedModel& model, int32_t device) {
   return fail(ACL_ERROR_RT_STREAM_CONTEXT,
               "%s: the model was captured on device %d, but the stream belongs to device %d; "
               "execute it on a stream of its own device",
@@ -81,7 +89,10 @@ aclError execute_async(const char* api, aclmdlRI handle, aclrtStream stream) {
   } else if (require_context(api) == nullptr) {
     return ACL_ERROR_RT_CONTEXT_NULL;
   }
-  if (device != model->device()) return other_device(api, *model, device);
+  if (device != model->device()) {
+    return stream == nullptr ? other_device_of_thread(api, *model, device)
+                             : other_device_of_stream(api, *model, device);
+  }
   return submit(api, stream, std::make_unique<ExecutionTask>(std::move(model)));
 }
 
@@ -103,14 +114,16 @@ struct OwnStream {
 aclError execute(const char* api, aclmdlRI handle, int32_t timeout) {
   if (timeout < kForever || timeout == 0) {
     return fail(ACL_ERROR_RT_PARAM_INVALID,
-                "%s: timeout is %d, expected milliseconds, or -1 to wait without a limit", api,
-                timeout);
+                "%s: timeout is %d, expected 1 or more milliseconds, or -1 to wait without a limit",
+                api, timeout);
   }
   std::shared_ptr<CapturedModel> model;
   if (const aclError status = find_complete(api, handle, &model)) return status;
   const auto context = require_context(api);
   if (context == nullptr) return ACL_ERROR_RT_CONTEXT_NULL;
-  if (context->device != model->device()) return other_device(api, *model, context->device);
+  if (context->device != model->device()) {
+    return other_device_of_thread(api, *model, context->device);
+  }
   OwnStream own(context->device);
   auto task = std::make_unique<ExecutionTask>(std::move(model));
   if (const aclError status = own.stream->enqueue(api, std::move(task))) return status;

@@ -60,7 +60,8 @@ def refused(
 @functools.cache
 def parameters() -> dict[str, list[str]]:
     """The names of each function's parameters, in the headers."""
-    found = re.findall(r"\b(\w+)\s*\(([^()]*)\)\s*;", cabi.header_text())
+    operators = " ".join(path.read_text() for path in (ROOT / "csrc/cann/prefix/include").rglob("*.h"))
+    found = re.findall(r"\b(\w+)\s*\(([^()]*)\)\s*;", cabi.header_text() + operators)
     return {
         name: [text.split()[-1].strip("*[]") for text in listed.split(",") if text.strip()] for name, listed in found
     }
@@ -1572,11 +1573,11 @@ def elu_of(address: Argument) -> list[Call]:
 NO_ELU: list[Call] = [("aclDestroyTensor", "x")]
 
 
-def of_descriptor(call: Call, *names: str, called: str | None = None) -> list[Refusal]:
+def of_descriptor(call: Call, *names: str) -> list[Refusal]:
     """A function of a descriptor, without each argument, and with another kind of object."""
-    given = null(call, *names, status=NULL, text="an argument is null")
+    given = null(call, *names, status=NULL, text="{} is null")
     other = (call[0], "scalar", *call[2:])
-    return [*given, *refused(BAD, f"{called or names[0]} is {{scalar}}, {OTHER_KIND}", other)]
+    return [*given, *refused(BAD, f"{names[0]} is {{scalar}}, {OTHER_KIND}", other)]
 
 
 def addresses(function: str, objects: str) -> list[Refusal]:
@@ -1628,8 +1629,8 @@ DESCRIPTORS = [
     *of_descriptor(("aclGetIntArraySize", "array", "out"), "array", "size"),
     *of_descriptor(("aclGetFloatArraySize", "array", "out"), "array", "size"),
     *of_descriptor(("aclGetBoolArraySize", "array", "out"), "array", "size"),
-    *of_descriptor(("aclGetTensorListSize", "array", "out"), "tensorList", "size", called="list"),
-    *of_descriptor(("aclGetScalarListSize", "array", "out"), "scalarList", "size", called="list"),
+    *of_descriptor(("aclGetTensorListSize", "array", "out"), "tensorList", "size"),
+    *of_descriptor(("aclGetScalarListSize", "array", "out"), "scalarList", "size"),
     *of_descriptor(("aclGetViewShape", "tensor", "&none", "out"), "tensor", "viewDims", "viewDimsNum"),
     *of_descriptor(("aclGetStorageShape", "tensor", "&none", "out"), "tensor", "storageDims", "storageDimsNum"),
     *of_descriptor(("aclGetViewStrides", "tensor", "&none", "out"), "tensor", "stridesValue", "stridesNum"),
@@ -1666,12 +1667,43 @@ DESCRIPTORS = [
         ("aclInitTensor", "tensor", LIST, 1, 0, None, 0, 2, None, 1, "memory"),
     ),
     # dumps
-    *refused(
-        NULL,
-        "an argument is null",
-        ("aclDumpOpTensors", None, b"name", "&tensor", 1, 0, None),
-        ("aclDumpOpTensors", b"Elu", None, "&tensor", 1, 0, None),
-        ("aclDumpOpTensors", b"Elu", b"name", None, 1, 0, None),
+    *null(
+        ("aclDumpOpTensors", b"Elu", b"name", "&tensor", 1, 0, None),
+        *("opType", "opName", "tensors"),
+        status=NULL,
+        text="{} is null",
+    ),
+    # functions of operators that have no executor
+    *null(
+        ("aclnnNpuFormatCastCalculateSizeAndFormat", "tensor", 29, -1, "&none", "out", "out"),
+        *("srcTensor", "dstShape", "dstShapeSize", "actualFormat"),
+        status=NULL,
+        text="{} is null",
+    ),
+    *null(
+        ("aclnnCalculateConvolutionWeightSize", "array", 0, 1, 1, "out"),
+        *("tensorShape", "weightTensorSize"),
+        status=NULL,
+        text="{} is null",
+    ),
+    *null(
+        ("aclnnCalculateMatmulWeightSize", "array", "out"),
+        *("tensorShape", "weightTensorSize"),
+        status=NULL,
+        text="{} is null",
+    ),
+    *null(
+        ("aclnnTransQuantParam", "host", 1, None, 0, "&none", "out"),
+        *("scaleArray", "quantParam", "quantParamSize"),
+        status=NULL,
+        text="{} is null",
+    ),
+    *null(
+        ("aclnnTransSparse4to2Para", "host", "array", *("&none", "&none", "out", "&none", "&none", "out")),
+        *("weight", "shape", "sparseWeight", "sparseWeightDims"),
+        *("sparseWeightDimsNum", "index", "indexDims", "indexDimsNum"),
+        status=NULL,
+        text="{} is null",
     ),
     Refusal(
         ("aclDumpOpTensors", b"Elu", b"name", "&tensor", 1, 0, "gone_stream"),

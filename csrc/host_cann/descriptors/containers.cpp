@@ -4,6 +4,7 @@
 
 #include "aclnn/aclnn_base.h"
 #include "host_cann/descriptors/aclnn_guard.h"
+#include "host_cann/descriptors/null_arguments.h"
 
 namespace {
 
@@ -11,6 +12,7 @@ using aclnn_host::destroy;
 using aclnn_host::fail;
 using aclnn_host::guarded;
 using aclnn_host::is_gone;
+using aclnn_host::refuse_null;
 
 template <class ArrayType, class T>
 ArrayType* create_array(const char* api, const T* values, uint64_t size) {
@@ -54,8 +56,8 @@ uint64_t size_of(const auto& object) {
 
 template <class T>
 aclnnStatus get_size(const char* api, const char* argument, const T* object, uint64_t* size) {
-  if (object == nullptr || size == nullptr) {
-    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", api);
+  if (const aclnnStatus status = refuse_null(api, {{argument, object}, {"size", size}})) {
+    return status;
   }
   if (is_gone(api, argument, object)) return ACLNN_ERR_PARAM_INVALID;
   *size = size_of(*object);
@@ -105,9 +107,9 @@ aclnnStatus aclGetFloatArraySize(const aclFloatArray* array, uint64_t* size) {
 aclnnStatus aclGetBoolArraySize(const aclBoolArray* array, uint64_t* size) {
   return get_size("aclGetBoolArraySize", "array", array, size);
 }
-aclnnStatus aclGetTensorListSize(const aclTensorList* list, uint64_t* size) {
-  return get_size("aclGetTensorListSize", "list", list, size);
+aclnnStatus aclGetTensorListSize(const aclTensorList* tensorList, uint64_t* size) {
+  return get_size("aclGetTensorListSize", "tensorList", tensorList, size);
 }
-aclnnStatus aclGetScalarListSize(const aclScalarList* list, uint64_t* size) {
-  return get_size("aclGetScalarListSize", "list", list, size);
+aclnnStatus aclGetScalarListSize(const aclScalarList* scalarList, uint64_t* size) {
+  return get_size("aclGetScalarListSize", "scalarList", scalarList, size);
 }

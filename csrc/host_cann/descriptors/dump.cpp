@@ -9,6 +9,7 @@
 #include "acl/acl.h"
 #include "aclnn/aclnn_base.h"
 #include "host_cann/descriptors/aclnn_guard.h"
+#include "host_cann/descriptors/null_arguments.h"
 #include "host_cann/descriptors/tensor.h"
 #include "host_cann/runtime/memory.h"
 #include "host_cann/runtime/named_file.h"
@@ -43,9 +44,9 @@ bool write_elements(std::FILE* file, const aclnn_host::TensorView& view) {
 aclnnStatus aclDumpOpTensors(const char* opType, const char* opName, aclTensor** tensors,
                              size_t inputTensorNum, size_t outputTensorNum, aclrtStream stream) {
   constexpr const char* kApi = "aclDumpOpTensors";
-  if (opType == nullptr || opName == nullptr || tensors == nullptr) {
-    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", kApi);
-  }
+  const aclnnStatus null =
+      aclnn_host::refuse_null(kApi, {{"opType", opType}, {"opName", opName}, {"tensors", tensors}});
+  if (null != OK) return null;
   const char* folder = std::getenv("ACLNN_TORCH_DUMP_DIR");
   if (folder == nullptr || *folder == '\0') return OK;
   if (const aclError status = aclrtSynchronizeStream(stream); status != ACL_SUCCESS) {

@@ -5,6 +5,7 @@
 
 #include "aclnn/aclnn_base.h"
 #include "host_cann/descriptors/aclnn_guard.h"
+#include "host_cann/descriptors/null_arguments.h"
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/runtime/memory.h"
 
@@ -156,11 +157,10 @@ aclnnStatus copy_out(const char* api, const Dims* dims, int64_t** values, uint64
 
 // Checks the arguments of a function that reads or changes a tensor; returns OK, or a status with a
 // message.
-template <class... Pointers>
-aclnnStatus check(const char* api, const aclTensor* tensor, Pointers... results) {
-  if (tensor == nullptr || ((results == nullptr) || ...)) {
-    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", api);
-  }
+aclnnStatus check(const char* api, const aclTensor* tensor,
+                  std::initializer_list<RequiredArgument> results = {}) {
+  if (const aclnnStatus status = refuse_null(api, {{"tensor", tensor}})) return status;
+  if (const aclnnStatus status = refuse_null(api, results)) return status;
   return is_gone(api, "tensor", tensor) ? ACLNN_ERR_PARAM_INVALID : OK;
 }
 
@@ -204,40 +204,46 @@ aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
 }
 
 aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, uint64_t* viewDimsNum) {
-  if (const aclnnStatus status = check("aclGetViewShape", tensor, viewDims, viewDimsNum))
-    return status;
+  const aclnnStatus status =
+      check("aclGetViewShape", tensor, {{"viewDims", viewDims}, {"viewDimsNum", viewDimsNum}});
+  if (status != OK) return status;
   const Dims& shape = tensor->written_shape ? *tensor->written_shape : tensor->view.shape;
   return copy_out("aclGetViewShape", &shape, viewDims, viewDimsNum);
 }
 
 aclnnStatus aclGetStorageShape(const aclTensor* tensor, int64_t** storageDims,
                                uint64_t* storageDimsNum) {
-  if (const aclnnStatus status = check("aclGetStorageShape", tensor, storageDims, storageDimsNum))
-    return status;
+  const aclnnStatus status =
+      check("aclGetStorageShape", tensor,
+            {{"storageDims", storageDims}, {"storageDimsNum", storageDimsNum}});
+  if (status != OK) return status;
   return copy_out("aclGetStorageShape", &tensor->storage_shape, storageDims, storageDimsNum);
 }
 
 aclnnStatus aclGetViewStrides(const aclTensor* tensor, int64_t** stridesValue,
                               uint64_t* stridesNum) {
-  if (const aclnnStatus status = check("aclGetViewStrides", tensor, stridesValue, stridesNum))
-    return status;
+  const aclnnStatus status = check("aclGetViewStrides", tensor,
+                                   {{"stridesValue", stridesValue}, {"stridesNum", stridesNum}});
+  if (status != OK) return status;
   return copy_out("aclGetViewStrides", &tensor->view.strides, stridesValue, stridesNum);
 }
 
 aclnnStatus aclGetViewOffset(const aclTensor* tensor, int64_t* offset) {
-  if (const aclnnStatus status = check("aclGetViewOffset", tensor, offset)) return status;
+  if (const aclnnStatus status = check("aclGetViewOffset", tensor, {{"offset", offset}}))
+    return status;
   *offset = tensor->view.offset;
   return OK;
 }
 
 aclnnStatus aclGetFormat(const aclTensor* tensor, aclFormat* format) {
-  if (const aclnnStatus status = check("aclGetFormat", tensor, format)) return status;
+  if (const aclnnStatus status = check("aclGetFormat", tensor, {{"format", format}})) return status;
   *format = tensor->view.format;
   return OK;
 }
 
 aclnnStatus aclGetDataType(const aclTensor* tensor, aclDataType* dataType) {
-  if (const aclnnStatus status = check("aclGetDataType", tensor, dataType)) return status;
+  if (const aclnnStatus status = check("aclGetDataType", tensor, {{"dataType", dataType}}))
+    return status;
   *dataType = tensor->view.dtype;
   return OK;
 }
@@ -249,7 +255,8 @@ aclnnStatus aclSetRawTensorAddr(aclTensor* tensor, void* addr) {
 }
 
 aclnnStatus aclGetRawTensorAddr(const aclTensor* tensor, void** addr) {
-  if (const aclnnStatus status = check("aclGetRawTensorAddr", tensor, addr)) return status;
+  if (const aclnnStatus status = check("aclGetRawTensorAddr", tensor, {{"addr", addr}}))
+    return status;
   *addr = tensor->view.storage;
   return OK;
 }

@@ -7,6 +7,7 @@
 #include "cann/prefix/include/aclnnop/aclnn_sparse4to2quant_matmul_weight_nz.h"
 #include "cann/rows/row.h"
 #include "host_cann/descriptors/containers.h"
+#include "host_cann/descriptors/null_arguments.h"
 #include "host_cann/runtime/error_messages.h"
 
 namespace aclnn_host::quantized_sparse_weight_rows {
@@ -81,11 +82,15 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus aclnnTransSparse4to2Para(
     const int8_t* weight, aclIntArray* shape, int8_t** sparseWeight, int64_t** sparseWeightDims,
     uint64_t* sparseWeightDimsNum, uint8_t** index, int64_t** indexDims, uint64_t* indexDimsNum) {
   constexpr const char* kApi = "aclnnTransSparse4to2Para";
-  if (weight == nullptr || shape == nullptr || sparseWeight == nullptr ||
-      sparseWeightDims == nullptr || sparseWeightDimsNum == nullptr || index == nullptr ||
-      indexDims == nullptr || indexDimsNum == nullptr) {
-    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null, expected none", kApi);
-  }
+  const aclnnStatus null = refuse_null(kApi, {{"weight", weight},
+                                              {"shape", shape},
+                                              {"sparseWeight", sparseWeight},
+                                              {"sparseWeightDims", sparseWeightDims},
+                                              {"sparseWeightDimsNum", sparseWeightDimsNum},
+                                              {"index", index},
+                                              {"indexDims", indexDims},
+                                              {"indexDimsNum", indexDimsNum}});
+  if (null != OK) return null;
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   const auto is_size = [](int64_t size) { return size >= 1 && size <= kMost; };
   if (!is_usable(shape) || shape->size != 2 || !is_size(shape->values[0]) ||

@@ -10,6 +10,7 @@
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/quantized/quant_param.h"
 #include "cann/rows/row.h"
+#include "host_cann/descriptors/null_arguments.h"
 #include "host_cann/descriptors/private_format.h"
 #include "host_cann/runtime/product.h"
 
@@ -75,10 +76,8 @@ aclnnStatus sized(const char* api, const Body& body) {
 // byte.
 aclnnStatus weight_size(const char* api, const aclIntArray* shape, aclDataType dtype,
                         int64_t most_dims, uint64_t* size) {
-  if (shape == nullptr || size == nullptr) {
-    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: %s is null", api,
-                shape == nullptr ? "tensorShape" : "weightTensorSize");
-  }
+  const aclnnStatus null = refuse_null(api, {{"tensorShape", shape}, {"weightTensorSize", size}});
+  if (null != OK) return null;
   if (is_gone(api, "tensorShape", shape)) return ACLNN_ERR_PARAM_INVALID;
   expect_rank("tensorShape", shape->size, most_dims);
   const Dims dims(shape->values.get(), shape->size);
@@ -240,9 +239,10 @@ Target target_of(aclFormat format, aclDataType dtype, aclDataType additional) {
 
 aclnnStatus calculate_format(const char* api, const aclTensor* src, aclFormat to, int additional,
                              int64_t** shape, uint64_t* rank, int* actual) {
-  if (src == nullptr || shape == nullptr || rank == nullptr || actual == nullptr) {
-    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", api);
-  }
+  const aclnnStatus null = refuse_null(
+      api,
+      {{"srcTensor", src}, {"dstShape", shape}, {"dstShapeSize", rank}, {"actualFormat", actual}});
+  if (null != OK) return null;
   if (is_gone(api, "srcTensor", src)) return ACLNN_ERR_PARAM_INVALID;
   const TensorView& view = src->view;
   const auto dtype = additional == -1 ? view.dtype : static_cast<aclDataType>(additional);
@@ -325,9 +325,9 @@ aclnnCalculateConvolutionWeightSize(const aclIntArray* tensorShape, bool transpo
                                     aclDataType dataType, uint64_t* weightTensorSize) {
   constexpr const char* kApi = "aclnnCalculateConvolutionWeightSize";
   return sized(kApi, [&]() -> aclnnStatus {
-    if (tensorShape == nullptr || weightTensorSize == nullptr) {
-      return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: an argument is null", kApi);
-    }
+    const aclnnStatus null =
+        refuse_null(kApi, {{"tensorShape", tensorShape}, {"weightTensorSize", weightTensorSize}});
+    if (null != OK) return null;
     if (is_gone(kApi, "tensorShape", tensorShape)) return ACLNN_ERR_PARAM_INVALID;
     check_convolution("tensorShape", tensorShape->size, transposed, groups);
     EXPECT(dataType == ACL_FLOAT16, "dataType is ", dtype_name(dataType), ", expected FLOAT16");
@@ -396,10 +396,10 @@ extern "C" ACL_FUNC_VISIBILITY aclnnStatus
 aclnnTransQuantParam(const float* scaleArray, uint64_t scaleSize, const float* offsetArray,
                      uint64_t offsetSize, uint64_t** quantParam, uint64_t* quantParamSize) {
   constexpr const char* kApi = "aclnnTransQuantParam";
-  if (scaleArray == nullptr || quantParam == nullptr || quantParamSize == nullptr) {
-    return fail(ACLNN_ERR_PARAM_NULLPTR, "%s: scaleArray, quantParam or quantParamSize is null",
-                kApi);
-  }
+  const aclnnStatus null = refuse_null(
+      kApi,
+      {{"scaleArray", scaleArray}, {"quantParam", quantParam}, {"quantParamSize", quantParamSize}});
+  if (null != OK) return null;
   if (scaleSize == 0 || (offsetArray == nullptr) != (offsetSize == 0)) {
     return fail(ACLNN_ERR_PARAM_INVALID,
                 "%s: scaleSize is %llu and offsetSize %llu, expected the numbers of elements, 1 or "

@@ -404,16 +404,27 @@ DEVICES = [
         ("aclrtDevicePeerAccessStatus", 0, 2, "out"),
         ("aclrtDevicePeerAccessStatus", 2, 0, "out"),
         ("aclrtGetDeviceInfo", 2, 101, "out"),
+        ("aclGetDeviceCapability", 2, 0, "out"),
         ("aclrtSetDeviceResLimit", 2, 0, 1),
         ("aclrtGetDeviceResLimit", 2, 0, "out"),
         ("aclrtResetDeviceResLimit", 2),
         ("aclrtMallocPhysical", "&none", PAGE, struct.pack("iiiIiQ", 0, 0, 0, 2, 1, 0), 0),
     ),
-    *refused("ACL_ERROR_RT_INVALID_DEVICEID", NONE_2.replace("2 d", "-1 d"), ("aclrtSetDevice", -1)),
     *refused(
-        "ACL_ERROR_RT_INVALID_DEVICEID", "device 2 does not exist; there are 2", ("aclGetDeviceCapability", 2, 0, "out")
+        "ACL_ERROR_RT_INVALID_DEVICEID",
+        NONE_2.replace("2 d", "-1 d"),
+        ("aclrtSetDevice", -1),
+        ("aclGetDeviceCapability", -1, 0, "out"),
     ),
-    *refused(INVALID, "unknown deviceInfo 3", ("aclGetDeviceCapability", 0, 3, "out")),
+    *(
+        refusal
+        for info in (-1, 3)
+        for refusal in refused(
+            INVALID,
+            f"deviceInfo is {info}, expected 0 (ACL_DEVICE_INFO_AI_CORE_NUM) to 2 (ACL_DEVICE_INFO_L2_SIZE)",
+            ("aclGetDeviceCapability", 0, info, "out"),
+        )
+    ),
     *refused(RT_UNSUPPORTED, f"attr is 103, {ATTRIBUTES}", ("aclrtGetDeviceInfo", 0, 103, "out")),
     *refused(
         INVALID,
@@ -431,7 +442,11 @@ DEVICES = [
         "device 0 is the current device, expected another one as its peer",
         ("aclrtDeviceEnablePeerAccess", 0, 0),
     ),
-    *refused(RT_INVALID, "unknown mode 2", ("aclrtSetDeviceSatMode", 2)),
+    *refused(
+        RT_INVALID,
+        "mode is 2, expected 0 (ACL_RT_OVERFLOW_MODE_SATURATION) or 1 (ACL_RT_OVERFLOW_MODE_INFNAN)",
+        ("aclrtSetDeviceSatMode", 2),
+    ),
     *refused(
         RT_UNSUPPORTED,
         "mode is ACL_RT_OVERFLOW_MODE_SATURATION, expected ACL_RT_OVERFLOW_MODE_INFNAN, which alone Ascend950 has",
@@ -452,11 +467,19 @@ DEVICES = [
         "Ascend950 and host, and their SoC names are accepted, too",
         ("aclHostSetProduct", b"Ascend1"),
     ),
-    *refused(INVALID, "unknown package 8", ("aclsysGetCANNVersion", 8, "out")),
-    *refused(INVALID, "unknown attribute 3", ("aclGetCannAttribute", 3, "out")),
+    *refused(
+        INVALID,
+        "name is 8, expected 0 (ACL_PKG_NAME_CANN) to 7 (ACL_PKG_NAME_DRIVER)",
+        ("aclsysGetCANNVersion", 8, "out"),
+    ),
+    *refused(
+        INVALID,
+        "cannAttr is 3, expected 0 (ACL_CANN_ATTR_INF_NAN) to 2 (ACL_CANN_ATTR_JIT_COMPILE)",
+        ("aclGetCannAttribute", 3, "out"),
+    ),
     *refused(
         RT_INVALID,
-        "unknown option 4",
+        "opt is 4, expected 0 (ACL_OPT_DETERMINISTIC) to 3 (ACL_OPT_ENABLE_KERNEL_EARLY_START)",
         ("aclrtSetSysParamOpt", 4, 1),
         ("aclrtGetSysParamOpt", 4, "out"),
         ("aclrtCtxSetSysParamOpt", 4, 1),
@@ -513,6 +536,7 @@ UNMAPPED: list[Call] = [("aclrtUnmapMem", "reserved"), *FREE_PHYSICAL]
 NO_PHYSICAL = "{memory} is not a handle of aclrtMallocPhysical, or was freed"
 REGISTERED: list[Call] = [("aclrtHostRegisterV2", "host", PAGE, 2)]
 UNREGISTERED: list[Call] = [("aclrtHostUnregister", "host")]
+POLICIES = "expected one of ACL_MEM_MALLOC_ (0 to 7), and bits of 0x101100 (ACL_MEM_TYPE_ and ACL_MEM_ACCESS_) or none"
 BOTH_FLAGS = "expected ACL_HOST_REG_MAPPED (0x2), ACL_HOST_REG_PINNED (0x10000000), or both"
 
 
@@ -526,13 +550,18 @@ def exhausted(size: int) -> str:
 MEMORY = [
     *refused(
         INVALID,
-        "size is 0",
+        "size is 0, expected 1 or more bytes",
         ("aclrtMalloc", "&none", 0, 0),
         ("aclrtMallocAlign32", "&none", 0, 0),
         ("aclrtMallocHost", "&none", 0),
     ),
-    *refused(INVALID, "unknown policy 0x8", ("aclrtMalloc", "&none", 8, 8), ("aclrtMallocAlign32", "&none", 8, 8)),
-    *refused(INVALID, "unknown policy 0x200", ("aclrtMalloc", "&none", 8, 0x200)),
+    *refused(
+        INVALID,
+        f"policy is 0x8, {POLICIES}",
+        ("aclrtMalloc", "&none", 8, 8),
+        ("aclrtMallocAlign32", "&none", 8, 8),
+    ),
+    *refused(INVALID, f"policy is 0x200, {POLICIES}", ("aclrtMalloc", "&none", 8, 0x200)),
     *refused(
         "ACL_ERROR_RT_MEMORY_ALLOCATION",
         exhausted(2**30),
@@ -555,19 +584,29 @@ MEMORY = [
         "{memory} is not the beginning of a block of aclrtMallocHost, or was freed",
         ("aclrtFreeHost", "memory"),
     ),
-    *refused(INVALID, "unknown attr 18", ("aclrtGetMemInfo", 18, "out", "out+8")),
-    # copies
-    *refused(INVALID, "kind is 6, which this function does not accept", ("aclrtMemcpy", "memory", 8, "memory", 8, 6)),
     *refused(
         INVALID,
-        "kind is -1, which this function does not accept",
-        ("aclrtMemcpy", "memory", 8, "memory", 8, -1),
-        ("aclrtMemcpyAsync", "memory", 8, "memory", 8, -1, "stream"),
+        "attr is 18, expected 0 (ACL_DDR_MEM) to 17 (ACL_MEM_P2P_HUGE1G)",
+        ("aclrtGetMemInfo", 18, "out", "out+8"),
     ),
-    *refused(
-        INVALID,
-        "kind is 8, which this function does not accept",
-        ("aclrtMemcpyAsync", "memory", 8, "memory", 8, 8, "stream"),
+    # copies
+    *(
+        refusal
+        for kind in (-1, 6)
+        for refusal in refused(
+            INVALID,
+            f"kind is {kind}, expected 0 to 5 of aclrtMemcpyKind",
+            ("aclrtMemcpy", "memory", 8, "memory", 8, kind),
+        )
+    ),
+    *(
+        refusal
+        for kind in (-1, 8)
+        for refusal in refused(
+            INVALID,
+            f"kind is {kind}, expected 0 to 7 of aclrtMemcpyKind",
+            ("aclrtMemcpyAsync", "memory", 8, "memory", 8, kind, "stream"),
+        )
     ),
     *refused(
         RT_INVALID,
@@ -1060,7 +1099,11 @@ STREAMS = [
         )
     ),
     # callbacks
-    *refused(INVALID, "unknown blockType 2", ("aclrtLaunchCallback", "nothing", None, 2, "stream")),
+    *refused(
+        INVALID,
+        "blockType is 2, expected 0 (ACL_CALLBACK_NO_BLOCK) or 1 (ACL_CALLBACK_BLOCK)",
+        ("aclrtLaunchCallback", "nothing", None, 2, "stream"),
+    ),
     *refused(
         "ACL_ERROR_RT_STREAM_NO_CB_REG",
         NOT_SERVED,
@@ -1974,7 +2017,11 @@ DESCRIPTIONS = [
     *refused(INVALID, "dims " + NO_LIST.format(-1), ("aclCreateTensorDesc", 0, -1, LIST, 2), is_status=False),
     *refused(INVALID, "dims " + NO_LIST.format(2), ("aclSetTensorShape", "desc", 2, None)),
     *refused(INVALID, "index is 1; there are 1 dims", ("aclGetTensorDescDimV2", "desc", 1, "out")),
-    *refused(INVALID, "unknown option 17", ("aclSetCompileopt", 17, b"value")),
+    *refused(
+        INVALID,
+        "opt is 17, expected 0 (ACL_PRECISION_MODE) to 16 (ACL_OP_DEBUG_OPTION)",
+        ("aclSetCompileopt", 17, b"value"),
+    ),
     *refused(INVALID, "option 3 was never set", ("aclGetCompileopt", 3, "out", 64)),
     *refused(INVALID, "length is 7; the value of option 10 needs 8", ("aclGetCompileopt", 10, "out", 7)),
     *by_name("inputDesc " + NO_LIST.format(-1), -1, "&desc", "&buffer", 0, None, None),
@@ -2294,7 +2341,12 @@ ABSENT = {
     "HcclCommRegCommStateCallback": ("ranks are not suspended and repaired on the host"),
 }
 HCCL = [
-    *refused(PARA, "unknown option 2", ("HcclSetConfig", 2, 0), ("HcclGetConfig", 2, "out")),
+    *refused(
+        PARA,
+        "config is 2, expected 0 (HCCL_DETERMINISTIC) or 1 (HCCL_ACCELERATOR)",
+        ("HcclSetConfig", 2, 0),
+        ("HcclGetConfig", 2, "out"),
+    ),
     *refused(PARA, NO_COMM, *ASKING),
     *refused(POINTER, "comm is a null pointer", *((call[0], None, *call[2:]) for call in ASKING)),
     *null(("HcclGetConfig", 0, "out"), "configValue", status=POINTER),

@@ -134,7 +134,8 @@ HcclResult check_option(const char* api, const HcclConfig& config) {
   std::underlying_type_t<HcclConfig> number;
   std::memcpy(&number, &config, sizeof(number));
   if (number == HCCL_DETERMINISTIC || number == HCCL_ACCELERATOR) return HCCL_SUCCESS;
-  fail(HCCL_E_PARA, "%s: unknown option %d", api, static_cast<int>(number));
+  fail(HCCL_E_PARA, "%s: config is %d, expected 0 (HCCL_DETERMINISTIC) or 1 (HCCL_ACCELERATOR)",
+       api, static_cast<int>(number));
   return HCCL_E_PARA;
 }
 

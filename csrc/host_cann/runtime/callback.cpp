@@ -182,7 +182,10 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBloc
   return guarded(kApi, [&]() -> aclError {
     if (fn == nullptr) return null_argument(kApi, "fn");
     if (blockType != ACL_CALLBACK_NO_BLOCK && blockType != ACL_CALLBACK_BLOCK) {
-      return fail(ACL_ERROR_INVALID_PARAM, "%s: unknown blockType %d", kApi, blockType);
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: blockType is %d, expected 0 (ACL_CALLBACK_NO_BLOCK) or 1 "
+                  "(ACL_CALLBACK_BLOCK)",
+                  kApi, blockType);
     }
     if (stream != nullptr && require_stream(kApi, stream) == nullptr) {
       return ACL_ERROR_RT_INVALID_HANDLE;

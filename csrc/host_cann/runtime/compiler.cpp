@@ -148,7 +148,9 @@ aclError aclSetCompileopt(aclCompileOpt opt, const char* value) {
   return guarded(kApi, [&]() -> aclError {
     if (value == nullptr) return null_argument(kApi, "value");
     if (opt < ACL_PRECISION_MODE || opt > ACL_OP_DEBUG_OPTION) {
-      return fail(ACL_ERROR_INVALID_PARAM, "%s: unknown option %d", kApi, opt);
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: opt is %d, expected 0 (ACL_PRECISION_MODE) to 16 (ACL_OP_DEBUG_OPTION)",
+                  kApi, opt);
     }
     auto& state = options();
     const std::lock_guard lock(state.mutex);

@@ -28,7 +28,10 @@ bool is_option(aclSysParamOpt option) {
 }
 
 aclError unknown_option(const char* api, aclSysParamOpt option) {
-  return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown option %d", api, option);
+  return fail(ACL_ERROR_RT_PARAM_INVALID,
+              "%s: opt is %d, expected 0 (ACL_OPT_DETERMINISTIC) to 3 "
+              "(ACL_OPT_ENABLE_KERNEL_EARLY_START)",
+              api, option);
 }
 
 }  // namespace

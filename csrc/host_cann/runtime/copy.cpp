@@ -79,8 +79,8 @@ aclError check_copy(const char* api, void* dst, size_t destMax, const void* src,
   if (dst == nullptr) return null_argument(api, "dst");
   if (src == nullptr) return null_argument(api, "src");
   if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > last_kind) {
-    return fail(ACL_ERROR_INVALID_PARAM, "%s: kind is %d, which this function does not accept", api,
-                kind);
+    return fail(ACL_ERROR_INVALID_PARAM, "%s: kind is %d, expected 0 to %d of aclrtMemcpyKind", api,
+                kind, last_kind);
   }
   if (count > destMax) {
     return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: count %zu is more than destMax %zu", api, count,

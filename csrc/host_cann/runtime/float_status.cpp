@@ -86,7 +86,10 @@ using namespace aclnn_host;
 aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
   constexpr const char* kApi = "aclrtSetDeviceSatMode";
   if (mode != ACL_RT_OVERFLOW_MODE_SATURATION && mode != ACL_RT_OVERFLOW_MODE_INFNAN) {
-    return fail(ACL_ERROR_RT_PARAM_INVALID, "%s: unknown mode %d", kApi, mode);
+    return fail(ACL_ERROR_RT_PARAM_INVALID,
+                "%s: mode is %d, expected 0 (ACL_RT_OVERFLOW_MODE_SATURATION) or 1 "
+                "(ACL_RT_OVERFLOW_MODE_INFNAN)",
+                kApi, mode);
   }
   const Product product = current_product();
   const aclrtFloatOverflowMode only = only_mode(product);

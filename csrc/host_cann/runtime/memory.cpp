@@ -264,14 +264,21 @@ aclError out_of_device_memory(const char* api, int32_t device, size_t size) {
               settings().device_memory);
 }
 
+aclError no_size(const char* api) {
+  return fail(ACL_ERROR_INVALID_PARAM, "%s: size is 0, expected 1 or more bytes", api);
+}
+
 aclError allocate(const char* api, void** out, size_t size, size_t padding,
                   aclrtMemMallocPolicy policy) {
   if (out == nullptr) return null_argument(api, "devPtr");
-  if (size == 0) return fail(ACL_ERROR_INVALID_PARAM, "%s: size is 0", api);
+  if (size == 0) return no_size(api);
   const auto bits = static_cast<uint32_t>(policy);
   const uint32_t pages = bits & kPolicyBits;
   if (pages > ACL_MEM_MALLOC_HUGE1G_ONLY_P2P || (bits & ~(kPolicyBits | kPolicyFlags)) != 0) {
-    return fail(ACL_ERROR_INVALID_PARAM, "%s: unknown policy 0x%x", api, bits);
+    return fail(ACL_ERROR_INVALID_PARAM,
+                "%s: policy is 0x%x, expected one of ACL_MEM_MALLOC_ (0 to 7), and bits of 0x%x "
+                "(ACL_MEM_TYPE_ and ACL_MEM_ACCESS_) or none",
+                api, bits, kPolicyFlags);
   }
   const auto context = require_context(api);
   if (context == nullptr) return ACL_ERROR_RT_CONTEXT_NULL;
@@ -393,7 +400,7 @@ aclError aclrtMallocHost(void** hostPtr, size_t size) {
   const ApiSpan span(kApi);
   return guarded(kApi, [&]() -> aclError {
     if (hostPtr == nullptr) return null_argument(kApi, "hostPtr");
-    if (size == 0) return fail(ACL_ERROR_INVALID_PARAM, "%s: size is 0", kApi);
+    if (size == 0) return no_size(kApi);
     Block block;
     block.size = block.asked = size;
     if (!obtain(&block, false)) {
@@ -424,7 +431,9 @@ aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total) {
     if (free == nullptr) return null_argument(kApi, "free");
     if (total == nullptr) return null_argument(kApi, "total");
     if (attr < ACL_DDR_MEM || attr > ACL_MEM_P2P_HUGE1G) {
-      return fail(ACL_ERROR_INVALID_PARAM, "%s: unknown attr %d", kApi, attr);
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: attr is %d, expected 0 (ACL_DDR_MEM) to 17 (ACL_MEM_P2P_HUGE1G)", kApi,
+                  attr);
     }
     const auto context = require_context(kApi);
     if (context == nullptr) return ACL_ERROR_RT_CONTEXT_NULL;

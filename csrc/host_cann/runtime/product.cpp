@@ -144,18 +144,18 @@ aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t* value
 aclError aclGetDeviceCapability(uint32_t deviceId, aclDeviceInfo deviceInfo, int64_t* value) {
   constexpr const char* kApi = "aclGetDeviceCapability";
   if (value == nullptr) return null_argument(kApi, "value");
-  uint32_t devices = 0;
-  const aclError status = aclrtGetDeviceCount(&devices);
-  if (status != ACL_SUCCESS) return status;
-  if (deviceId >= devices) {
-    return fail(ACL_ERROR_RT_INVALID_DEVICEID, "%s: device %u does not exist; there are %u", kApi,
-                deviceId, devices);
+  if (!is_device(static_cast<int32_t>(deviceId))) {
+    return no_such_device(kApi, static_cast<int32_t>(deviceId));
   }
   const Profile& soc = profile(current_product());
   switch (deviceInfo) {
     case ACL_DEVICE_INFO_AI_CORE_NUM: *value = soc.ai_cores; return ACL_SUCCESS;
     case ACL_DEVICE_INFO_VECTOR_CORE_NUM: *value = soc.vector_cores; return ACL_SUCCESS;
     case ACL_DEVICE_INFO_L2_SIZE: *value = soc.l2_bytes; return ACL_SUCCESS;
-    default: return fail(ACL_ERROR_INVALID_PARAM, "%s: unknown deviceInfo %d", kApi, deviceInfo);
+    default:
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: deviceInfo is %d, expected 0 (ACL_DEVICE_INFO_AI_CORE_NUM) to 2 "
+                  "(ACL_DEVICE_INFO_L2_SIZE)",
+                  kApi, deviceInfo);
   }
 }

@@ -36,7 +36,9 @@ aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion* ve
   constexpr const char* kApi = "aclsysGetCANNVersion";
   if (version == nullptr) return null_argument(kApi, "version");
   if (name < ACL_PKG_NAME_CANN || name > ACL_PKG_NAME_DRIVER) {
-    return fail(ACL_ERROR_INVALID_PARAM, "%s: unknown package %d", kApi, name);
+    return fail(ACL_ERROR_INVALID_PARAM,
+                "%s: name is %d, expected 0 (ACL_PKG_NAME_CANN) to 7 (ACL_PKG_NAME_DRIVER)", kApi,
+                name);
   }
   *version = {};
   write_version(version->version, sizeof(version->version));
@@ -61,7 +63,11 @@ aclError aclGetCannAttribute(aclCannAttr cannAttr, int32_t* value) {
     case ACL_CANN_ATTR_INF_NAN:
     case ACL_CANN_ATTR_BF16: *value = has_bfloat16(current_product()) ? 1 : 0; return ACL_SUCCESS;
     case ACL_CANN_ATTR_JIT_COMPILE: *value = 0; return ACL_SUCCESS;
-    default: return fail(ACL_ERROR_INVALID_PARAM, "%s: unknown attribute %d", kApi, cannAttr);
+    default:
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: cannAttr is %d, expected 0 (ACL_CANN_ATTR_INF_NAN) to 2 "
+                  "(ACL_CANN_ATTR_JIT_COMPILE)",
+                  kApi, cannAttr);
   }
 }
 

@@ -1969,9 +1969,6 @@ def by_name(text: str, *lists: Argument, attributes: Argument = None) -> list[Re
     return refused(INVALID, text, ("aclopCompileAndExecute", *arguments), ("aclopCompileAndExecuteV2", *arguments))
 
 
-NO_LIST = "has {} elements, or is a null pointer with elements"
-NO_VALUE = "the value of name is a null pointer, or its size negative"
-MISSING = "is a null pointer, was destroyed, or is another kind of object"
 DESCRIPTIONS = [
     *refused(
         INVALID,
@@ -2003,20 +2000,43 @@ DESCRIPTIONS = [
         ("aclopSetAttrListFloat", "desc", b"name", 1, LIST),
         ("aclopSetAttrListListInt", "desc", b"name", 0, None, None),
     ),
+    *refused(INVALID, "attrValue is a null pointer", ("aclopSetAttrString", "attr", b"name", None)),
     *refused(
         INVALID,
-        NO_VALUE,
-        ("aclopSetAttrString", "attr", b"name", None),
+        "values is a null pointer, but numValues is 1",
         ("aclopSetAttrListBool", "attr", b"name", 1, None),
-        ("aclopSetAttrListInt", "attr", b"name", -1, LIST),
+        ("aclopSetAttrListInt", "attr", b"name", 1, None),
         ("aclopSetAttrListFloat", "attr", b"name", 1, None),
-        ("aclopSetAttrListListInt", "attr", b"name", -1, LIST, "&memory"),
-        ("aclopSetAttrListListInt", "attr", b"name", 1, struct.pack("i", -1), "&memory"),
     ),
-    *refused(INVALID, "dims " + NO_LIST.format(1), ("aclCreateTensorDesc", 0, 1, None, 2), is_status=False),
-    *refused(INVALID, "dims " + NO_LIST.format(-1), ("aclCreateTensorDesc", 0, -1, LIST, 2), is_status=False),
-    *refused(INVALID, "dims " + NO_LIST.format(2), ("aclSetTensorShape", "desc", 2, None)),
-    *refused(INVALID, "index is 1; there are 1 dims", ("aclGetTensorDescDimV2", "desc", 1, "out")),
+    *refused(
+        INVALID,
+        "numValues is -1, expected 0 or more",
+        ("aclopSetAttrListBool", "attr", b"name", -1, LIST),
+        ("aclopSetAttrListInt", "attr", b"name", -1, LIST),
+        ("aclopSetAttrListFloat", "attr", b"name", -1, LIST),
+    ),
+    *(
+        Refusal(("aclopSetAttrListListInt", "attr", b"name", *lists), INVALID, f"aclopSetAttrListListInt: {text}")
+        for text, lists in (
+            ("numLists is -1, expected 0 or more", (-1, LIST, "&memory")),
+            ("numValues is a null pointer, but numLists is 1", (1, None, "&memory")),
+            ("values is a null pointer, but numLists is 2", (2, LIST, None)),
+            ("numValues[0] is -1, expected 0 or more", (1, struct.pack("i", -1), "&memory")),
+            (
+                "values[1] is a null pointer, but numValues[1] is 3",
+                (2, struct.pack("ii", 0, 3), struct.pack("QQ", 0, 0)),
+            ),
+        )
+    ),
+    *refused(
+        INVALID, "dims is a null pointer, but numDims is 1", ("aclCreateTensorDesc", 0, 1, None, 2), is_status=False
+    ),
+    *refused(INVALID, "numDims is -1, expected 0 or more", ("aclCreateTensorDesc", 0, -1, LIST, 2), is_status=False),
+    *refused(INVALID, "dims is a null pointer, but numDims is 2", ("aclSetTensorShape", "desc", 2, None)),
+    *refused(INVALID, "numDims is -1, expected 0 or more", ("aclSetTensorShape", "desc", -1, LIST)),
+    *refused(
+        INVALID, "index is 1, expected less than the number of dims, 1", ("aclGetTensorDescDimV2", "desc", 1, "out")
+    ),
     *refused(
         INVALID,
         "opt is 17, expected 0 (ACL_PRECISION_MODE) to 16 (ACL_OP_DEBUG_OPTION)",
@@ -2024,16 +2044,17 @@ DESCRIPTIONS = [
     ),
     *refused(INVALID, "option 3 was never set", ("aclGetCompileopt", 3, "out", 64)),
     *refused(INVALID, "length is 7; the value of option 10 needs 8", ("aclGetCompileopt", 10, "out", 7)),
-    *by_name("inputDesc " + NO_LIST.format(-1), -1, "&desc", "&buffer", 0, None, None),
-    *by_name("inputDesc " + NO_LIST.format(1), 1, None, "&buffer", 0, None, None),
-    *by_name("inputs " + NO_LIST.format(1), 1, "&desc", None, 0, None, None),
-    *by_name("outputDesc " + NO_LIST.format(2), 0, None, None, 2, None, "&buffer"),
-    *by_name("outputs " + NO_LIST.format(1), 0, None, None, 1, "&desc", None),
-    *by_name(f"inputDesc[0] {MISSING}", 1, "&buffer", "&buffer", 0, None, None),
-    *by_name(f"inputs[0] {MISSING}", 1, "&desc", "out", 0, None, None),
-    *by_name(f"outputDesc[0] {MISSING}", 1, "&desc", "&buffer", 1, "out", "&buffer"),
-    *by_name(f"outputs[0] {MISSING}", 1, "&desc", "&buffer", 1, "&desc", "&desc"),
-    *by_name("attr was destroyed, or is another kind of object", 0, None, None, 0, None, None, attributes="buffer"),
+    *by_name("numInputs is -1, expected 0 or more", -1, "&desc", "&buffer", 0, None, None),
+    *by_name("inputDesc is a null pointer, but numInputs is 1", 1, None, "&buffer", 0, None, None),
+    *by_name("inputs is a null pointer, but numInputs is 1", 1, "&desc", None, 0, None, None),
+    *by_name("numOutputs is -2, expected 0 or more", 0, None, None, -2, "&desc", "&buffer"),
+    *by_name("outputDesc is a null pointer, but numOutputs is 2", 0, None, None, 2, None, "&buffer"),
+    *by_name("outputs is a null pointer, but numOutputs is 1", 0, None, None, 1, "&desc", None),
+    *by_name(f"inputDesc[0] is {{buffer}}, {OTHER_KIND}", 1, "&buffer", "&buffer", 0, None, None),
+    *by_name("inputs[0] is a null pointer", 1, "&desc", "out", 0, None, None),
+    *by_name("outputDesc[0] is a null pointer", 1, "&desc", "&buffer", 1, "out", "&buffer"),
+    *by_name(f"outputs[0] is {{desc}}, {OTHER_KIND}", 1, "&desc", "&buffer", 1, "&desc", "&desc"),
+    *by_name(f"attr is {{buffer}}, {OTHER_KIND}", 0, None, None, 0, None, None, attributes="buffer"),
 ]
 
 # ---- profiles
@@ -2054,7 +2075,7 @@ NO_MARKS = (
     "no profile with ACL_PROF_MSPROFTX is running; call this function between aclprofStart and aclprofStop of one"
 )
 SUBSCRIPTIONS = NO_MODELS + "; record a profile with aclprofStart and aclprofStop"
-NO_STEP = "stepInfo is null, or was destroyed"
+UNKNOWN_STEP = "stepInfo is {buffer}, which was destroyed, or is no step of aclprofCreateStepInfo"
 OPEN = "this thread has no range that is open; call"
 
 
@@ -2263,11 +2284,13 @@ PROFILES = [
     ),
     *refused(INVALID, "stamp is a null pointer", ("aclprofDestroyStamp", None), is_status=False),
     *refused(INVALID, UNKNOWN_STAMP, ("aclprofDestroyStamp", "buffer"), is_status=False),
-    *refused(INVALID, NO_STEP, ("aclprofDestroyStepInfo", None), ("aclprofDestroyStepInfo", "buffer"), is_status=False),
-    *refused(INVALID, NO_STEP, ("aclprofGetStepTimestamp", None, 0, "stream")),
+    *refused(INVALID, "stepInfo is a null pointer", ("aclprofDestroyStepInfo", None), is_status=False),
+    *refused(INVALID, UNKNOWN_STEP, ("aclprofDestroyStepInfo", "buffer"), is_status=False),
+    *refused(INVALID, "stepInfo is a null pointer", ("aclprofGetStepTimestamp", None, 0, "stream")),
+    *refused(INVALID, UNKNOWN_STEP, ("aclprofGetStepTimestamp", "buffer", 0, "stream")),
     *refused(
         INVALID,
-        "tag is neither ACL_STEP_START nor ACL_STEP_END",
+        "tag is 2, expected 0 (ACL_STEP_START) or 1 (ACL_STEP_END)",
         ("aclprofGetStepTimestamp", "step", 2, "stream"),
         before=[("step=aclprofCreateStepInfo",)],
         after=[("?aclprofDestroyStepInfo", "step")],

@@ -88,8 +88,11 @@ bool is_there(const aclprofStepInfo* step) {
   return step != nullptr && step->is_alive();
 }
 
-aclError bad_step(const char* api, const char* problem) {
-  return fail(ACL_ERROR_INVALID_PARAM, "%s: %s", api, problem);
+aclError not_a_step(const char* api, const void* step) {
+  if (step == nullptr) return null_argument(api, "stepInfo");
+  return fail(ACL_ERROR_INVALID_PARAM,
+              "%s: stepInfo is %p, which was destroyed, or is no step of aclprofCreateStepInfo",
+              api, step);
 }
 
 }  // namespace
@@ -225,7 +228,7 @@ void aclprofDestroyStepInfo(aclprofStepInfo* stepInfo) {
   if (is_there(stepInfo)) {
     delete stepInfo;
   } else {
-    bad_step("aclprofDestroyStepInfo", "stepInfo is null, or was destroyed");
+    not_a_step("aclprofDestroyStepInfo", stepInfo);
   }
 }
 
@@ -233,15 +236,17 @@ aclError aclprofGetStepTimestamp(aclprofStepInfo* stepInfo, aclprofStepTag tag,
                                  aclrtStream stream) {
   constexpr const char* kApi = "aclprofGetStepTimestamp";
   return guarded(kApi, [&]() -> aclError {
-    if (!is_there(stepInfo)) return bad_step(kApi, "stepInfo is null, or was destroyed");
+    if (!is_there(stepInfo)) return not_a_step(kApi, stepInfo);
     if (tag != ACL_STEP_START && tag != ACL_STEP_END) {
-      return bad_step(kApi, "tag is neither ACL_STEP_START nor ACL_STEP_END");
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: tag is %d, expected 0 (ACL_STEP_START) or 1 (ACL_STEP_END)", kApi,
+                  static_cast<int>(tag));
     }
     bool& done = tag == ACL_STEP_START ? stepInfo->started : stepInfo->ended;
     if (done) {
-      return bad_step(kApi,
-                      "the step has this tag already; make another with "
-                      "aclprofCreateStepInfo");
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: the step has this tag already; make another with aclprofCreateStepInfo",
+                  kApi);
     }
     done = true;
     const bool is_recorded = is_profiled(kProfileMarks | kProfileTasks);

@@ -60,17 +60,20 @@ int find_missing(std::span<T* const> objects) noexcept {
   return -1;
 }
 
+// Fails if a list of objects, or one of them, is missing.
 template <class T>
-aclError check_list(const char* api, const char* argument, int count, T* const* objects) noexcept {
-  if (count < 0 || (count > 0 && objects == nullptr)) {
-    return fail(ACL_ERROR_INVALID_PARAM,
-                "%s: %s has %d elements, or is a null pointer with elements", api, argument, count);
-  }
+aclError check_objects(const char* api, const char* count_argument, int count, const char* argument,
+                       T* const* objects) noexcept {
+  const aclError status = check_list(api, count_argument, count, argument, objects);
+  if (status != ACL_SUCCESS) return status;
   const int missing = find_missing(std::span(objects, static_cast<size_t>(count)));
   if (missing < 0) return ACL_SUCCESS;
+  if (objects[missing] == nullptr) {
+    return fail(ACL_ERROR_INVALID_PARAM, "%s: %s[%d] is a null pointer", api, argument, missing);
+  }
   return fail(ACL_ERROR_INVALID_PARAM,
-              "%s: %s[%d] is a null pointer, was destroyed, or is another kind of object", api,
-              argument, missing);
+              "%s: %s[%d] is %p, which was destroyed, or is another kind of object", api, argument,
+              missing, static_cast<const void*>(objects[missing]));
 }
 
 aclError execute(const char* api, const char* type, int input_count,
@@ -80,14 +83,21 @@ aclError execute(const char* api, const char* type, int input_count,
                  aclTensorDesc* const* written_descs) noexcept {
   return guarded(api, [&]() -> aclError {
     if (type == nullptr) return null_argument(api, "opType");
-    aclError status = check_list(api, "inputDesc", input_count, input_descs);
-    if (status == ACL_SUCCESS) status = check_list(api, "inputs", input_count, inputs);
-    if (status == ACL_SUCCESS) status = check_list(api, "outputDesc", output_count, output_descs);
-    if (status == ACL_SUCCESS) status = check_list(api, "outputs", output_count, outputs);
+    aclError status = check_objects(api, "numInputs", input_count, "inputDesc", input_descs);
+    if (status == ACL_SUCCESS) {
+      status = check_objects(api, "numInputs", input_count, "inputs", inputs);
+    }
+    if (status == ACL_SUCCESS) {
+      status = check_objects(api, "numOutputs", output_count, "outputDesc", output_descs);
+    }
+    if (status == ACL_SUCCESS) {
+      status = check_objects(api, "numOutputs", output_count, "outputs", outputs);
+    }
     if (status != ACL_SUCCESS) return status;
     if (attributes != nullptr && !attributes->is_alive()) {
-      return fail(ACL_ERROR_INVALID_PARAM, "%s: attr was destroyed, or is another kind of object",
-                  api);
+      return fail(ACL_ERROR_INVALID_PARAM,
+                  "%s: attr is %p, which was destroyed, or is another kind of object", api,
+                  static_cast<const void*>(attributes));
     }
     const std::string& problem = load_operators();
     const NamedOperators operators = registered;

@@ -7,8 +7,26 @@
 
 #include "host_cann/runtime/acl_guard.h"
 
+using aclnn_host::check_list;
 using aclnn_host::guarded;
 using aclnn_host::null_argument;
+
+namespace aclnn_host {
+
+aclError check_list(const char* api, const char* count_argument, int count, const char* argument,
+                    const void* elements) noexcept {
+  if (count < 0) {
+    return fail(ACL_ERROR_INVALID_PARAM, "%s: %s is %d, expected 0 or more", api, count_argument,
+                count);
+  }
+  if (count > 0 && elements == nullptr) {
+    return fail(ACL_ERROR_INVALID_PARAM, "%s: %s is a null pointer, but %s is %d", api, argument,
+                count_argument, count);
+  }
+  return ACL_SUCCESS;
+}
+
+}  // namespace aclnn_host
 
 namespace {
 
@@ -44,30 +62,30 @@ aclError destroy(const char* api, const char* argument, const T* object) {
   return ACL_SUCCESS;
 }
 
-bool is_list(int count, const void* values) {
-  return count >= 0 && (count == 0 || values != nullptr);
-}
-
-aclError bad_list(const char* api, const char* argument, int count) {
-  return aclnn_host::fail(ACL_ERROR_INVALID_PARAM,
-                          "%s: %s has %d elements, or is a null pointer with elements", api,
-                          argument, count);
-}
-
-// Shared by all setters of attributes; calls value() if `has_value`.
-template <class Value>
-aclError set(const char* api, aclopAttr* attr, const char* name, bool has_value, Value value) {
+// Shared by all setters of attributes; calls value() unless check() fails.
+template <class Check, class Value>
+aclError set_checked(const char* api, aclopAttr* attr, const char* name, Check check, Value value) {
   return guarded(api, [&]() -> aclError {
     if (!is_there(attr)) return missing(api, "attr", attr);
     if (name == nullptr) return null_argument(api, "attrName");
-    if (!has_value) {
-      return aclnn_host::fail(ACL_ERROR_INVALID_PARAM,
-                              "%s: the value of %s is a null pointer, or its size negative", api,
-                              name);
-    }
+    if (const aclError status = check()) return status;
     attr->values.insert_or_assign(name, value());
     return ACL_SUCCESS;
   });
+}
+
+template <class Value>
+aclError set(const char* api, aclopAttr* attr, const char* name, Value value) {
+  return set_checked(api, attr, name, [] { return ACL_SUCCESS; }, value);
+}
+
+// Sets an attribute to a list of numbers, which are stored as T.
+template <class T, class Given>
+aclError set_list(const char* api, aclopAttr* attr, const char* name, int count,
+                  const Given* values) {
+  return set_checked(
+      api, attr, name, [&] { return check_list(api, "numValues", count, "values", values); },
+      [&] { return std::vector<T>(values, values + count); });
 }
 
 }  // namespace
@@ -100,7 +118,7 @@ aclTensorDesc* aclCreateTensorDesc(aclDataType dataType, int numDims, const int6
   constexpr const char* kApi = "aclCreateTensorDesc";
   aclTensorDesc* desc = nullptr;
   guarded(kApi, [&]() -> aclError {
-    if (!is_list(numDims, dims)) return bad_list(kApi, "dims", numDims);
+    if (const aclError status = check_list(kApi, "numDims", numDims, "dims", dims)) return status;
     desc = new aclTensorDesc(dataType, format, {dims, dims + numDims});
     return ACL_SUCCESS;
   });
@@ -121,7 +139,7 @@ aclError aclSetTensorShape(aclTensorDesc* desc, int numDims, const int64_t* dims
   constexpr const char* kApi = "aclSetTensorShape";
   return guarded(kApi, [&]() -> aclError {
     if (!is_there(desc)) return missing(kApi, "desc", desc);
-    if (!is_list(numDims, dims)) return bad_list(kApi, "dims", numDims);
+    if (const aclError status = check_list(kApi, "numDims", numDims, "dims", dims)) return status;
     desc->storage_dims.assign(dims, dims + numDims);
     return ACL_SUCCESS;
   });
@@ -172,7 +190,8 @@ aclError aclGetTensorDescDimV2(const aclTensorDesc* desc, size_t index, int64_t*
   if (!is_there(desc)) return missing(kApi, "desc", desc);
   if (dimSize == nullptr) return null_argument(kApi, "dimSize");
   if (index >= desc->dims.size()) {
-    return aclnn_host::fail(ACL_ERROR_INVALID_PARAM, "%s: index is %zu; there are %zu dims", kApi,
+    return aclnn_host::fail(ACL_ERROR_INVALID_PARAM,
+                            "%s: index is %zu, expected less than the number of dims, %zu", kApi,
                             index, desc->dims.size());
   }
   *dimSize = desc->dims[index];
@@ -188,50 +207,59 @@ void aclopDestroyAttr(const aclopAttr* attr) {
 }
 
 aclError aclopSetAttrBool(aclopAttr* attr, const char* attrName, uint8_t attrValue) {
-  return set("aclopSetAttrBool", attr, attrName, true, [&] { return attrValue != 0; });
+  return set("aclopSetAttrBool", attr, attrName, [&] { return attrValue != 0; });
 }
 
 aclError aclopSetAttrInt(aclopAttr* attr, const char* attrName, int64_t attrValue) {
-  return set("aclopSetAttrInt", attr, attrName, true, [&] { return attrValue; });
+  return set("aclopSetAttrInt", attr, attrName, [&] { return attrValue; });
 }
 
 aclError aclopSetAttrFloat(aclopAttr* attr, const char* attrName, float attrValue) {
-  return set("aclopSetAttrFloat", attr, attrName, true, [&] { return double{attrValue}; });
+  return set("aclopSetAttrFloat", attr, attrName, [&] { return double{attrValue}; });
 }
 
 aclError aclopSetAttrString(aclopAttr* attr, const char* attrName, const char* attrValue) {
-  return set("aclopSetAttrString", attr, attrName, attrValue != nullptr,
-             [&] { return std::string(attrValue); });
+  constexpr const char* kApi = "aclopSetAttrString";
+  const auto check = [&] {
+    return attrValue == nullptr ? null_argument(kApi, "attrValue") : ACL_SUCCESS;
+  };
+  return set_checked(kApi, attr, attrName, check, [&] { return std::string(attrValue); });
 }
 
 aclError aclopSetAttrDataType(aclopAttr* attr, const char* attrName, aclDataType attrValue) {
-  return set("aclopSetAttrDataType", attr, attrName, true,
+  return set("aclopSetAttrDataType", attr, attrName,
              [&] { return static_cast<int64_t>(attrValue); });
 }
 
 aclError aclopSetAttrListBool(aclopAttr* attr, const char* attrName, int numValues,
                               const uint8_t* values) {
-  return set("aclopSetAttrListBool", attr, attrName, is_list(numValues, values),
-             [&] { return std::vector<int64_t>(values, values + numValues); });
+  return set_list<int64_t>("aclopSetAttrListBool", attr, attrName, numValues, values);
 }
 
 aclError aclopSetAttrListInt(aclopAttr* attr, const char* attrName, int numValues,
                              const int64_t* values) {
-  return set("aclopSetAttrListInt", attr, attrName, is_list(numValues, values),
-             [&] { return std::vector<int64_t>(values, values + numValues); });
+  return set_list<int64_t>("aclopSetAttrListInt", attr, attrName, numValues, values);
 }
 
 aclError aclopSetAttrListFloat(aclopAttr* attr, const char* attrName, int numValues,
                                const float* values) {
-  return set("aclopSetAttrListFloat", attr, attrName, is_list(numValues, values),
-             [&] { return std::vector<double>(values, values + numValues); });
+  return set_list<double>("aclopSetAttrListFloat", attr, attrName, numValues, values);
 }
 
 aclError aclopSetAttrListListInt(aclopAttr* attr, const char* attrName, int numLists,
                                  const int* numValues, const int64_t* const values[]) {
-  bool are_lists = is_list(numLists, numValues) && is_list(numLists, values);
-  for (int i = 0; are_lists && i < numLists; ++i) are_lists = is_list(numValues[i], values[i]);
-  return set("aclopSetAttrListListInt", attr, attrName, are_lists, [&] {
+  constexpr const char* kApi = "aclopSetAttrListListInt";
+  const auto check = [&]() -> aclError {
+    aclError status = check_list(kApi, "numLists", numLists, "numValues", numValues);
+    if (status == ACL_SUCCESS) status = check_list(kApi, "numLists", numLists, "values", values);
+    for (int i = 0; status == ACL_SUCCESS && i < numLists; ++i) {
+      const std::string at = std::to_string(i) + "]";
+      status = check_list(kApi, ("numValues[" + at).c_str(), numValues[i], ("values[" + at).c_str(),
+                          values[i]);
+    }
+    return status;
+  };
+  return set_checked(kApi, attr, attrName, check, [&] {
     std::vector<std::vector<int64_t>> lists;
     lists.reserve(static_cast<size_t>(numLists));
     for (int i = 0; i < numLists; ++i) lists.emplace_back(values[i], values[i] + numValues[i]);

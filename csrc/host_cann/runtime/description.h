@@ -19,6 +19,10 @@ namespace aclnn_host {
 using AttributeValue = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>,
                                     std::vector<double>, std::vector<std::vector<int64_t>>>;
 
+// Fails if a caller's list has a negative number of elements, or elements and a null pointer.
+aclError check_list(const char* api, const char* count_argument, int count, const char* argument,
+                    const void* elements) noexcept;
+
 }  // namespace aclnn_host
 
 struct aclDataBuffer : aclnn_host::Descriptor<aclnn_host::Object::kDescription, 0> {

@@ -378,6 +378,10 @@ UNIMPLEMENTED = [
         ("rtDevBinaryRegister", "out", "&none"),
         ("rtFunctionRegister", "out", "out", b"stub", None, 0),
         ("rtKernelLaunch", "out", 1, "out", 8, None, "stream"),
+    ),
+    *refused(
+        RT_UNSUPPORTED,
+        "not supported by the host CANN: a simulated device has no control address for its cores",
         ("rtGetC2cCtrlAddr", "out", "out+8"),
     ),
 ]
@@ -1927,7 +1931,8 @@ DESCRIPTORS = [
     ),
     *refused(
         "ACL_ERROR_RT_INTERNAL_ERROR",
-        "the stream was given 1 operators, expected 0, as many as the group has; the group is as it was",
+        "the number of operators that the stream was given is 1, expected 0, as many as the group has; the group is as "
+        "it was",
         ("aclmdlRICaptureTaskUpdateEnd", "other"),
         before=[*UPDATE, *STAGE_1, ("aclnnElu", None, 0, "executor", "other")],
         after=[END[1]],

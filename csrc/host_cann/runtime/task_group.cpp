@@ -127,8 +127,8 @@ aclError end_update(const char* api, aclrtStream stream) {
   const size_t count = update.group->count;
   if (update.tasks.size() != count) {
     return fail(ACL_ERROR_RT_INTERNAL_ERROR,
-                "%s: the stream was given %zu operators, expected %zu, as many as the group has; "
-                "the group is as it was",
+                "%s: the number of operators that the stream was given is %zu, expected %zu, as "
+                "many as the group has; the group is as it was",
                 api, update.tasks.size(), count);
   }
   auto model = update.group->model.lock();

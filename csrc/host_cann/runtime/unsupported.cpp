@@ -102,5 +102,6 @@ rtError_t rtKernelLaunch(const void* stubFunc, uint32_t blockDim, void* args, ui
 }
 
 rtError_t rtGetC2cCtrlAddr(uint64_t* addr, uint32_t* len) {
-  return no_binaries("rtGetC2cCtrlAddr");
+  return refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "rtGetC2cCtrlAddr",
+                "a simulated device has no control address for its cores");
 }

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.aten_ops.abuse import abuse, fault_of, fault_of_text
+from tests.aten_ops.attributes import faults
 from tests.aten_ops.sweep import SAMPLES, run_calls, samples
 
 NAMES = sorted(dict(samples()))
@@ -26,6 +27,20 @@ def test_each_wrong_argument(part: int) -> None:
     calls, faults = abuse(*NAMES[part::PARTS])
     assert faults == []
     assert calls > 1000
+
+
+def test_attributes_of_padding_with_the_shapes_they_need() -> None:
+    lines, made, computed = faults(*(name for name in NAMES if "Pad" in name and name.endswith("Backward")))
+    assert lines == []
+    assert made > computed > 100
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("part", range(PARTS))
+def test_attributes_with_the_shapes_they_need(part: int) -> None:
+    lines, made, computed = faults(*NAMES[part::PARTS])
+    assert lines == []
+    assert made > computed > 500
 
 
 def wrong(line: str) -> str:

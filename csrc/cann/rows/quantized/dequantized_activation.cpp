@@ -52,8 +52,10 @@ OptionalTensor group_numbers(const OptionalTensor& groups, int64_t rows) {
   EXPECT(groups->size(0) > 0 && (groups->dim() == 1 || groups->size(1) == 2),
          "groupIndexOptional has shape ", groups->sizes(), ", expected [groups] or [groups, 2]");
   const at::Tensor list = groups->to(at::kLong);
-  if (list.dim() == 1) return group_of_rows(list.cumsum(0), rows);
-  const at::Tensor index = group_of_rows(list.select(1, 1).cumsum(0), rows);
+  const bool has_numbers = list.dim() == 2;
+  const at::Tensor sizes = has_numbers ? list.select(1, 1) : list;
+  const at::Tensor index = group_of_rows(ends_of_sizes("groupIndexOptional", sizes, rows), rows);
+  if (!has_numbers) return index;
   return list.select(1, 0).index_select(0, index);
 }
 

@@ -1,6 +1,7 @@
 // Quantisation with scales and offsets from the extremes of tokens, of channels or of the tensor.
 
 #include "cann/rows/quantized/quantized_values.h"
+#include "cann/rows/quantized/row_groups.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::quantized_dynamic_quantization_rows {
@@ -15,11 +16,12 @@ at::Tensor scales_of_rows(const at::Tensor& x, const at::Tensor& smooth, const a
          ", expected one dimension with 1 to 1024 elements");
   expect_shape("smoothScalesOptional", smooth, {groups.size(0), x.size(-1)});
   const int64_t rows = c10::multiply_integers(leading(x));
-  const at::Tensor row = at::arange(rows, groups.options().dtype(at::kLong)).unsqueeze(1);
-  const at::Tensor group = at::ge(row, groups.to(at::kLong)).sum(1);
-  if (has_values(group))
-    check_bounds("the group of a row by groupIndexOptional", group, groups.size(0));
-  return wide(smooth).index_select(0, group.clamp_max(groups.size(0) - 1)).reshape(x.sizes());
+  if (has_values(groups)) {
+    const int64_t end = group_ends("groupIndexOptional", groups, rows).back();
+    EXPECT(end == rows, "groupIndexOptional ends with ", end, ", expected ", rows,
+           ", the number of rows of x");
+  }
+  return wide(smooth).index_select(0, group_of_rows(groups, rows)).reshape(x.sizes());
 }
 
 at::Tensor smoothed(const at::Tensor& x, const OptionalTensor& smooth, const OptionalTensor& groups,

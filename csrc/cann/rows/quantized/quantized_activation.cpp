@@ -51,7 +51,9 @@ void swi_glu_quant(Version& row, bool lists_counts) {
     groups = list.size(0);
     EXPECT(groups <= rows, "groupIndexOptional has ", groups, " elements, expected at most ", rows,
            ", the rows of x");
-    group = group_of_rows(lists_counts ? list.cumsum(0) : list, rows);
+    if (!lists_counts && has_values(list)) group_ends("groupIndexOptional", list, rows);
+    group =
+        group_of_rows(lists_counts ? ends_of_sizes("groupIndexOptional", list, rows) : list, rows);
   }
   EXPECT(row.smoothScalesOptional || dynamic,
          "smoothScalesOptional is null, expected a tensor in static quantisation");

@@ -25,6 +25,19 @@ inline std::vector<int64_t> group_ends(const char* name, const at::Tensor& group
   return ends;
 }
 
+// The ends of groups of these sizes. Each size is 0 or more, and their sum is at most `rows`.
+inline at::Tensor ends_of_sizes(const char* name, const at::Tensor& sizes, int64_t rows) {
+  if (has_values(sizes)) {
+    int64_t end = 0;
+    for (const int64_t size : integers_in(sizes)) {
+      EXPECT(size >= 0 && size <= rows - end, name, " has a group of ", size, " rows from row ",
+             end, " on, expected 0 to ", rows - end, " rows");
+      end += size;
+    }
+  }
+  return sizes.cumsum(0);
+}
+
 // The group of each of `rows` rows; `ends` has the end of each group. Rows after the last group
 // count as part of it.
 inline at::Tensor group_of_rows(const at::Tensor& ends, int64_t rows) {

@@ -48,8 +48,7 @@ Matrices matrices_of(const QuantizedMatmul& call) {
   EXPECT(!is_int4(call.x1.dtype) || !call.transpose_x1,
          "transposeX1 is true, expected false for x1 of ", dtype_name(call.x1.dtype));
   for (const StoredTensor* x : {&call.x1, &call.x2}) {
-    EXPECT((x->dtype != ACL_INT4 && x->dtype != ACL_FLOAT4_E2M1) || x->elements.size(-1) % 2 == 0 ||
-               x->elements.size(-2) % 2 == 0,
+    EXPECT((x->dtype != ACL_INT4 && x->dtype != ACL_FLOAT4_E2M1) || x->elements.size(-1) % 2 == 0,
            x == &call.x1 ? "x1" : "x2", " has shape ", x->elements.sizes(),
            ", expected an even last size for elements of 4 bits");
   }
@@ -201,7 +200,8 @@ struct Group {
   int64_t k;
 };
 
-// The sizes of groups; 0 if they follow from the shapes.
+// The sizes of groups; 0 if they follow from the shapes. The upper 16 bits of groupSize have no
+// effect (aclnnQuantMatmulV5.md, parameters of the first stage).
 Group group_of(const QuantizedMatmul& call) {
   return {(call.group_size >> 32) & 0xFFFF, (call.group_size >> 16) & 0xFFFF,
           call.group_size & 0xFFFF};

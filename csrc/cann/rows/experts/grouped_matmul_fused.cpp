@@ -101,6 +101,9 @@ void finalize_routing(const FinalizeRouting& call, Output& out) {
   const int64_t rows = call.x.size(0), k = call.x.size(1), count = weight.count();
   expect_dims(out.name(), out, 2);
   const int64_t n = out->size(1);
+  const int64_t columns = weight.at(0, k).size(1);
+  EXPECT(columns == n, call.weight_name, " has ", columns, " columns, expected ", n, " as ",
+         out.name(), " has");
   const at::Tensor scale =
       of_matrices(call.named("scale").c_str(), decoded_scale(call.scale), count, n);
   if (call.bias) expect_shape(call.named("bias").c_str(), *call.bias, {count, n});
@@ -135,8 +138,6 @@ void finalize_routing(const FinalizeRouting& call, Output& out) {
     at::Tensor result = grouped_product(
         kind, {*part(call.x), weight.at(group.matrix, k), numbers(call.bias), numbers(scale),
                numbers(call.offset), std::nullopt, std::nullopt, part(call.token_scale)});
-    EXPECT(result.size(1) == n, call.weight_name, " has ", result.size(1), " columns, expected ", n,
-           " as ", out.name(), " has");
     if (call.logit) result = result * part(call.logit)->unsqueeze(1);
     const at::Tensor indices = part(call.row_index)->to(at::kLong);
     check_bounds(call.named("rowIndex").c_str(), indices, sums.size(0));

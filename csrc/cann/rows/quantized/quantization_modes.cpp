@@ -60,6 +60,7 @@ Matrices matrices_of(const QuantizedMatmul& call) {
   result.b = unpacked_weight("x2", b, call.x2.dtype, result.k());
   EXPECT(result.b.size(-2) == result.k(), "x2 has ", result.b.size(-2),
          " elements to sum over, expected ", result.k(), " as x1 has");
+  expect_batches("x2", result.b, "x1", result.a);
   EXPECT(result.k() > 0, "x1 and x2 have no elements to sum over, expected at least one");
   return result;
 }

@@ -68,6 +68,8 @@ at::Tensor convolved(const QuantConvolution& call, aclDataType output) {
          "weight has shape ", weight.sizes(), " and groups is ", call.groups,
          ", expected groups of 1 or more and the channels of input, ", input.size(1),
          ", divided by it");
+  EXPECT(weight.size(0) % call.groups == 0, "weight has shape ", weight.sizes(),
+         ", expected a first size that groups, ", call.groups, ", divides");
   const auto spatial = static_cast<size_t>(input.dim()) - 2;
   check_numbers("stride", call.stride, spatial, 1, 63);
   check_numbers("dilation", call.dilation, spatial, 1, 255);
@@ -86,6 +88,13 @@ at::Tensor convolved(const QuantConvolution& call, aclDataType output) {
     pads.insert(pads.end(), {call.padding[i * sides], call.padding[i * sides + sides - 1]});
   }
   const at::Tensor padded = at::constant_pad_nd(input.to(at::kDouble), pads, call.padding_value);
+  for (size_t i = 0; i < spatial; ++i) {
+    const auto dim = static_cast<int64_t>(i) + 2;
+    const int64_t kernel = call.dilation[i] * (weight.size(dim) - 1) + 1;
+    EXPECT(kernel <= padded.size(dim), "weight has shape ", weight.sizes(), " and spans ", kernel,
+           " elements of dimension ", dim, ", expected at most ", padded.size(dim),
+           ", the size of input with its padding");
+  }
   const std::vector<int64_t> none(spatial, 0);
   const at::Tensor sums = at::convolution(padded, weight.to(at::kDouble), std::nullopt, call.stride,
                                           none, call.dilation, false, none, call.groups);

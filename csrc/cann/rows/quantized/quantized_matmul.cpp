@@ -65,6 +65,7 @@ at::Tensor product_of_int8(const at::Tensor& x1, const at::Tensor& x2,
          " as x1 has columns");
   const at::Tensor sums = exact_product(x1, x2);
   if (!bias) return sums;
+  expect_batches("x2", x2, "x1", x1);
   EXPECT(x1.size(-1) > 0 || sums.numel() == 0,
          "x1 has no columns, expected some because there is a bias");
   expect_tensor("bias", *bias, at::kInt, {sums.size(-1)});

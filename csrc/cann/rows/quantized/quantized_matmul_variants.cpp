@@ -175,8 +175,12 @@ ACLNN(BatchMatmulQuant, (In, x1), (In, x2), (In, quantParam), (Optional<In>, bia
   expect_dtype("out", out, at::kChar);
   expect_elements("x1", x1);
   expect_elements("x2", x2);
-  at::Tensor sums = at::matmul(wide(transposeX1 ? x1.transpose(-1, -2) : x1),
-                               wide(transposeX2 ? x2.transpose(-1, -2) : x2));
+  const at::Tensor a = transposeX1 ? x1.transpose(-1, -2) : x1;
+  const at::Tensor b = transposeX2 ? x2.transpose(-1, -2) : x2;
+  EXPECT(b.size(-2) == a.size(-1), "x2 has ", b.size(-2), " elements to sum over, expected ",
+         a.size(-1), " as x1 has");
+  expect_batches("x2", b, "x1", a);
+  at::Tensor sums = at::matmul(wide(a), wide(b));
   const int64_t n = sums.size(-1);
   if (bias) {
     expect_tensor("bias", *bias, at::kHalf, {n});

@@ -126,6 +126,16 @@ at::Tensor spread_pairs(const at::Tensor& pairs, int64_t rows) {
   return spread(pairs.to(at::kDouble).transpose(1, 2).flatten(0, 1), 0, kBlock, rows);
 }
 
+void expect_batches(const char* name, const at::Tensor& matrices, const char* other_name,
+                    const at::Tensor& other) {
+  for (int64_t dim = 3; dim <= std::min(matrices.dim(), other.dim()); ++dim) {
+    const int64_t size = matrices.size(-dim), expected = other.size(-dim);
+    EXPECT(size == expected || size == 1 || expected == 1, name, " has shape ", matrices.sizes(),
+           ", expected a batch that broadcasts with that of ", other_name, ", which has shape ",
+           other.sizes());
+  }
+}
+
 bool is_absent(const std::optional<at::Tensor>& tensor) {
   return !tensor || tensor->numel() == 0;
 }

@@ -59,6 +59,9 @@ at::Tensor spread(const at::Tensor& groups, int64_t dim, int64_t group, int64_t 
 // Expands paired MX scales, (pairs, columns, 2), to one for each of `rows` rows and each column.
 at::Tensor spread_pairs(const at::Tensor& pairs, int64_t rows);
 
+// Refuses matrices whose batches do not broadcast.
+void expect_batches(const char* name, const at::Tensor& matrices, const char* other_name,
+                    const at::Tensor& other);
 // True if an argument is null or empty.
 bool is_absent(const std::optional<at::Tensor>& tensor);
 // Refuses an argument that is neither null nor empty.

@@ -1,5 +1,7 @@
 // Products with a weight in a narrow integer type, which scales and offsets convert to x's type.
 
+#include <ATen/ExpandUtils.h>
+
 #include "cann/rows/quantized/quantized_product.h"
 #include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
@@ -108,6 +110,7 @@ void multiply_dequantized(const WeightQuantMatmul& call, Output& y) {
   const int64_t n = weight.size(-1);
   EXPECT(weight.size(-2) == k, "weight has ", weight.size(-2), " rows, expected ", k,
          " as x has columns");
+  expect_batches("weight", weight, "x", x);
   check_sizes(call, x.size(-2), k, n);
   const int64_t group = call.group_size;
   at::Tensor values = weight.to(at::kFloat);
@@ -146,6 +149,14 @@ at::Tensor for_columns(const char* name, const at::Tensor& given, int64_t n) {
   EXPECT((given.dim() == 1 || given.dim() == 2) && (given.numel() == 1 || given.numel() == n), name,
          " has shape ", given.sizes(), ", expected 1 or ", n, " elements");
   return given.reshape({-1});
+}
+
+// Checks an argument that broadcasts to the weight.
+void expect_over_weight(const char* name, const OptionalTensor& given, const at::Tensor& weight) {
+  if (!given) return;
+  expect_dtype(name, *given, at::kHalf);
+  EXPECT(at::is_expandable_to(given->sizes(), weight.sizes()), name, " has shape ", given->sizes(),
+         ", expected one that broadcasts to ", weight.sizes(), ", the shape of x2");
 }
 
 // `row` is the struct of a version.
@@ -214,8 +225,8 @@ ACLNN(WeightQuantBatchMatmul, (In, x1), (In, x2), (Optional<In>, diagonalMatrix)
         decoded_scale(for_columns("deqScale", *deqScale, n));
   } else {
     b = (x2.to(at::kDouble) + antiquantOffset.value()) * antiquantScale.value();
-    if (addOffset) expect_dtype("addOffset", *addOffset, at::kHalf);
-    if (mulScale) expect_dtype("mulScale", *mulScale, at::kHalf);
+    expect_over_weight("addOffset", addOffset, x2);
+    expect_over_weight("mulScale", mulScale, x2);
     if (addOffset) b = b + *addOffset;
     if (mulScale) b = b * *mulScale;
     EXPECT(b.sizes() == x2.sizes(), "addOffset or mulScale makes the weight a tensor of shape ",

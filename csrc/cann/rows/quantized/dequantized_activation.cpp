@@ -152,7 +152,8 @@ void dequant_swiglu_quant(const DequantSwiGlu& in, StoredOutput& y, Output& scal
 at::Tensor one_or_each(const char* name, const at::Tensor& tensor, int64_t size) {
   expect_dtype(name, tensor, at::kFloat);
   EXPECT(tensor.dim() == 1 && (tensor.size(0) == 1 || tensor.size(0) == size), name, " has shape ",
-         tensor.sizes(), ", expected 1 or ", size, " elements");
+         tensor.sizes(), ", expected ",
+         size == 1 ? "1 element" : text_of({"1 or ", size, " elements"}));
   return tensor;
 }
 
@@ -172,6 +173,8 @@ void check_situ(const Row& in, bool is_dynamic) {
          ", expected a tensor if and only if x is INT32");
   EXPECT(is_integer || !in.biasOptional,
          "biasOptional is a tensor, expected null as x is not INT8 or INT32");
+  EXPECT(dtype == at::kChar || is_dynamic,
+         "quantTypeOptional is \"static\", expected \"dynamic\" as x is not INT8");
   EXPECT(dtype == at::kChar || (!in.quantScaleOptional && !in.quantOffsetOptional),
          "quantScaleOptional or quantOffsetOptional is a tensor, expected null as x is not INT8");
   EXPECT(in.quantScaleOptional || is_dynamic,

@@ -79,7 +79,7 @@ at::Tensor double_product(const at::Tensor& a, const at::Tensor& b) {
 // The types that determine those of out and bias, for an error text.
 std::string types_of(const QuantizedMatmul& call) {
   return text_of({" for x1 of ", dtype_name(call.x1.dtype), ", x2 of ", dtype_name(call.x2.dtype),
-                  " and x2Scale of ", dtype_name(call.x2_scale.dtype)});
+                  " and ", call.names.x2_scale, " of ", dtype_name(call.x2_scale.dtype)});
 }
 void expect_out(const QuantizedMatmul& call, std::initializer_list<aclDataType> accepted) {
   expect_type("out", acl_type(call.out), accepted, types_of(call).c_str());
@@ -87,10 +87,10 @@ void expect_out(const QuantizedMatmul& call, std::initializer_list<aclDataType> 
 void expect_bias(const QuantizedMatmul& call, std::initializer_list<aclDataType> accepted) {
   if (!call.bias) return;
   const std::string reason = text_of({types_of(call), " with out of ", call.out});
-  expect_type("bias", acl_type(call.bias->scalar_type()), accepted, reason.c_str());
+  expect_type(call.names.bias, acl_type(call.bias->scalar_type()), accepted, reason.c_str());
 }
 void expect_no_bias(const QuantizedMatmul& call) {
-  EXPECT(!call.bias, "bias is given, expected null", types_of(call));
+  EXPECT(!call.bias, call.names.bias, " is given, expected null", types_of(call));
 }
 
 // A bias is (n), or (1, n) for one matrix, or (batch, 1, n).
@@ -101,8 +101,8 @@ void check_bias_shape(const QuantizedMatmul& call, const at::Tensor& product) {
   const bool fits =
       dims == 1 || (dims == 2 && product.dim() == 2 && bias.size(0) == 1) ||
       (dims == 3 && product.dim() == 3 && bias.size(0) == product.size(0) && bias.size(1) == 1);
-  EXPECT(fits && bias.size(-1) == product.size(-1), "bias has shape ", bias.sizes(), ", expected (",
-         product.size(-1), ")", product.dim() == 3 ? " or (batch, 1, n)" : "",
+  EXPECT(fits && bias.size(-1) == product.size(-1), call.names.bias, " has shape ", bias.sizes(),
+         ", expected (", product.size(-1), ")", product.dim() == 3 ? " or (batch, 1, n)" : "",
          " for a product of shape ", product.sizes());
 }
 
@@ -122,9 +122,9 @@ void check_integers(const QuantizedMatmul& call) {
   const bool is_wide = is_pair_of(call, is_int8);
   const bool has_tokens = call.x1_scale.has_value();
   if (holds_bits(call.x2_scale.elements)) {
-    EXPECT(!has_tokens || (call.is_blocked && !is_wide), "x1Scale has dtype ",
-           dtype_name(has_tokens ? call.x1_scale->dtype : ACL_DT_UNDEFINED),
-           ", expected null with an x2Scale of ", dtype_name(call.x2_scale.dtype));
+    EXPECT(!has_tokens || (call.is_blocked && !is_wide), call.names.x1_scale, " has dtype ",
+           dtype_name(has_tokens ? call.x1_scale->dtype : ACL_DT_UNDEFINED), ", expected null as ",
+           call.names.x2_scale, " has dtype ", dtype_name(call.x2_scale.dtype));
     if (is_wide) {
       expect_out(call, {ACL_FLOAT16, ACL_BF16, ACL_INT8});
     } else {
@@ -133,11 +133,16 @@ void check_integers(const QuantizedMatmul& call) {
     return expect_bias(call, {ACL_INT32});
   }
   const bool is_float = call.x2_scale.dtype == ACL_FLOAT;
-  expect_type("x2Scale", call.x2_scale, {ACL_UINT64, ACL_INT64, ACL_FLOAT, ACL_BF16});
+  expect_type(call.names.x2_scale, call.x2_scale, {ACL_UINT64, ACL_INT64, ACL_FLOAT, ACL_BF16});
   const bool may_lack_tokens = call.is_blocked && !is_wide;
+  if (call.names.x1_scale == nullptr && !is_wide) {
+    const std::string reason = text_of({" as x1 has dtype ", dtype_name(call.x1.dtype)});
+    expect_type(call.names.x2_scale, call.x2_scale, {ACL_UINT64, ACL_INT64}, reason.c_str());
+  }
   if (call.out == at::kBFloat16) {
-    EXPECT(has_tokens || is_wide || may_lack_tokens, "x1Scale is null, expected FLOAT for x1 of ",
-           dtype_name(call.x1.dtype), " and x2Scale of ", dtype_name(call.x2_scale.dtype));
+    EXPECT(has_tokens || is_wide || may_lack_tokens, call.names.x1_scale,
+           " is null, expected FLOAT for x1 of ", dtype_name(call.x1.dtype), " and ",
+           call.names.x2_scale, " of ", dtype_name(call.x2_scale.dtype));
     return expect_bias(call, {ACL_INT32, ACL_BF16, ACL_FLOAT});
   }
   if (call.out == at::kInt && is_wide && !has_tokens) return expect_bias(call, {ACL_INT32});
@@ -152,11 +157,12 @@ void check_integers(const QuantizedMatmul& call) {
 void check_floats(const QuantizedMatmul& call) {
   expect_out(call, {ACL_FLOAT16, ACL_BF16, ACL_FLOAT});
   expect_bias(call, {ACL_FLOAT});
-  expect_type("x2Scale", call.x2_scale, {ACL_UINT64, ACL_INT64, ACL_FLOAT}, " for x1 of FLOAT8");
+  expect_type(call.names.x2_scale, call.x2_scale, {ACL_UINT64, ACL_INT64, ACL_FLOAT},
+              " for x1 of FLOAT8");
   const bool has_bits = holds_bits(call.x2_scale.elements);
-  EXPECT(call.x1_scale.has_value() != has_bits, "x1Scale is ", call.x1_scale ? "given" : "null",
-         ", expected ", has_bits ? "null" : "FLOAT", " with an x2Scale of ",
-         dtype_name(call.x2_scale.dtype));
+  EXPECT(call.x1_scale.has_value() != has_bits, call.names.x1_scale, " is ",
+         call.x1_scale ? "given" : "null", ", expected ", has_bits ? "null" : "FLOAT", " as ",
+         call.names.x2_scale, " has dtype ", dtype_name(call.x2_scale.dtype));
 }
 
 // The sums times x2Scale for each column, and x1Scale for each row. A bias is scaled, too, if it is
@@ -164,15 +170,15 @@ void check_floats(const QuantizedMatmul& call) {
 at::Tensor by_channels(const QuantizedMatmul& call, const Matrices& x) {
   const bool are_integers = !is_float8(call.x1.dtype);
   are_integers ? check_integers(call) : check_floats(call);
-  expect_channels("x2Scale", call.x2_scale.elements, x.n());
-  EXPECT(call.group_size == 0, "groupSize is ", call.group_size,
+  expect_channels(call.names.x2_scale, call.x2_scale.elements, x.n());
+  EXPECT(call.group_size == 0, call.names.group_size, " is ", call.group_size,
          ", expected 0 for scales that are not of groups");
   expect_absent("yOffset", call.y_offset);
-  EXPECT(!call.x2_offset || call.out == at::kChar, "x2Offset is given, expected null for out of ",
-         dtype_text(call.out));
+  EXPECT(!call.x2_offset || call.out == at::kChar, call.names.x2_offset,
+         " is given, expected null for out of ", dtype_text(call.out));
   if (call.x2_offset) {
-    expect_dtype("x2Offset", *call.x2_offset, at::kFloat);
-    expect_channels("x2Offset", *call.x2_offset, x.n());
+    expect_dtype(call.names.x2_offset, *call.x2_offset, at::kFloat);
+    expect_channels(call.names.x2_offset, *call.x2_offset, x.n());
   }
   at::Tensor sums = are_integers ? exact_product(x.a, x.b) : double_product(x.a, x.b);
   const bool adds_first = call.bias && (are_integers ? call.bias->scalar_type() == at::kInt
@@ -185,9 +191,9 @@ at::Tensor by_channels(const QuantizedMatmul& call, const Matrices& x) {
   result.mul_(decoded_scale(call.x2_scale.elements));
   if (call.x1_scale) {
     const at::Tensor& scale = call.x1_scale->elements;
-    expect_dtype("x1Scale", scale, at::kFloat);
+    expect_dtype(call.names.x1_scale, scale, at::kFloat);
     EXPECT(scale.dim() == 1 && (scale.size(0) == x.m() || (!are_integers && scale.size(0) == 1)),
-           "x1Scale has shape ", scale.sizes(), ", expected (", x.m(), ")");
+           call.names.x1_scale, " has shape ", scale.sizes(), ", expected (", x.m(), ")");
     result.mul_(scale.unsqueeze(-1));
   }
   return adds_first ? result : with_bias(call, result);
@@ -211,8 +217,8 @@ Group group_of(const QuantizedMatmul& call) {
 void expect_group(const QuantizedMatmul& call, int64_t k) {
   const Group group = group_of(call);
   EXPECT(group.m <= 1 && group.n <= 1 && (group.k == k || (group.k == 0 && k == 32)),
-         "groupSize is ", call.group_size, ", which is groups of m, n and k of [", group.m, ", ",
-         group.n, ", ", group.k, "], expected [1, 1, ", k, "] or zeros for m and n");
+         call.names.group_size, " is ", call.group_size, ", which is groups of m, n and k of [",
+         group.m, ", ", group.n, ", ", group.k, "], expected [1, 1, ", k, "] or zeros for m and n");
 }
 
 int64_t ceil_div(int64_t size, int64_t group) {
@@ -234,9 +240,10 @@ at::Tensor mx_scale(const char* name, const StoredTensor& scale, const at::Tenso
 }
 
 at::Tensor by_mx(const QuantizedMatmul& call, const Matrices& x) {
-  EXPECT(call.x1_scale, "x1Scale is null, expected FLOAT8_E8M0 as x2Scale has");
-  expect_type("x1Scale", *call.x1_scale, {ACL_FLOAT8_E8M0}, " as x2Scale has");
-  expect_type("x2Scale", call.x2_scale, {ACL_FLOAT8_E8M0}, " as x1Scale has");
+  EXPECT(call.x1_scale, call.names.x1_scale, " is null, expected FLOAT8_E8M0 as ",
+         call.names.x2_scale, " has");
+  expect_type(call.names.x1_scale, *call.x1_scale, {ACL_FLOAT8_E8M0}, " as the other scale has");
+  expect_type(call.names.x2_scale, call.x2_scale, {ACL_FLOAT8_E8M0}, " as the other scale has");
   const bool is_mixed = call.x1.dtype == ACL_FLOAT8_E4M3FN && is_float4(call.x2.dtype);
   const bool is_float4_pair = is_pair_of(call, is_float4_itself);
   EXPECT(is_mixed || is_float4_pair || is_pair_of(call, is_float8), "x1 has dtype ",
@@ -253,11 +260,12 @@ at::Tensor by_mx(const QuantizedMatmul& call, const Matrices& x) {
     EXPECT(!is_float4_pair || x.k() > 2, "x1 has ", x.k(), " columns, expected more than 2");
   }
   expect_group(call, 32);
-  expect_absent("x2Offset", call.x2_offset);
+  expect_absent(call.names.x2_offset, call.x2_offset);
   expect_absent("yOffset", call.y_offset);
   const at::Tensor of_a =
-      mx_scale("x1Scale", *call.x1_scale, x.a, x.m(), x.k(), !call.transpose_x1);
-  const at::Tensor of_b = mx_scale("x2Scale", call.x2_scale, x.b, x.n(), x.k(), call.transpose_x2);
+      mx_scale(call.names.x1_scale, *call.x1_scale, x.a, x.m(), x.k(), !call.transpose_x1);
+  const at::Tensor of_b =
+      mx_scale(call.names.x2_scale, call.x2_scale, x.b, x.n(), x.k(), call.transpose_x2);
   const at::Tensor b = x.b.to(at::kDouble) * of_b.transpose(-1, -2);
   return with_bias(call, double_product(x.a.to(at::kDouble) * of_a, b));
 }
@@ -307,9 +315,9 @@ at::Tensor by_blocks(const QuantizedMatmul& call, const Matrices& x) {
   EXPECT((group.m == 1 || (group.m == 128 && !are_integers)) && group.n == 128 && group.k == 128,
          "groupSize means groups of m, n and k of [", group.m, ", ", group.n, ", ", group.k,
          "], expected [1, 128, 128] or, for FLOAT8, [128, 128, 128]");
-  const at::Tensor a = x.a.to(at::kDouble) * block_scale("x1Scale", *call.x1_scale, x.a,
+  const at::Tensor a = x.a.to(at::kDouble) * block_scale(call.names.x1_scale, *call.x1_scale, x.a,
                                                          call.transpose_x1, group.m, group.k);
-  const at::Tensor b = x.b.to(at::kDouble) * block_scale("x2Scale", call.x2_scale, x.b,
+  const at::Tensor b = x.b.to(at::kDouble) * block_scale(call.names.x2_scale, call.x2_scale, x.b,
                                                          call.transpose_x2, group.k, group.n);
   return with_bias(call, double_product(a, b));
 }
@@ -327,10 +335,10 @@ at::Tensor by_groups(const QuantizedMatmul& call, const Matrices& x) {
          call.x2.elements.sizes(), call.transpose_x2 ? "" : " and is not transposed",
          ", expected (n, k) with n a multiple of 256 and k of 1024");
   const int64_t groups[] = {x.k() / 256, x.n()};
-  expect_shape("x1Scale", call.x1_scale->elements, {x.m(), 1});
-  expect_shape("x2Scale", call.x2_scale.elements, groups);
-  expect_shape("x2Offset", *call.x2_offset, groups);
-  expect_dtype("x2Offset", *call.x2_offset, at::kHalf);
+  expect_shape(call.names.x1_scale, call.x1_scale->elements, {x.m(), 1});
+  expect_shape(call.names.x2_scale, call.x2_scale.elements, groups);
+  expect_shape(call.names.x2_offset, *call.x2_offset, groups);
+  expect_dtype(call.names.x2_offset, *call.x2_offset, at::kHalf);
   const at::Tensor b = (x.b - spread(call.x2_offset->to(at::kDouble), 0, 256, x.k())) *
                        spread(call.x2_scale.elements, 0, 256, x.k());
   return double_product(x.a, b) * call.x1_scale->elements;
@@ -341,7 +349,7 @@ at::Tensor by_groups(const QuantizedMatmul& call, const Matrices& x) {
 at::Tensor by_halves(const QuantizedMatmul& call, const Matrices& x) {
   expect_out(call, {ACL_FLOAT16, ACL_BF16});
   expect_no_bias(call);
-  expect_absent("x2Offset", call.x2_offset);
+  expect_absent(call.names.x2_offset, call.x2_offset);
   EXPECT(call.x1_scale && call.y_offset && holds_bits(call.x2_scale.elements),
          "x1Scale or yOffset is null or x2Scale has dtype ", dtype_name(call.x2_scale.dtype),
          ", expected FLOAT, FLOAT and UINT64 or INT64 for x1 of INT8 and x2 of INT32");
@@ -351,20 +359,20 @@ at::Tensor by_halves(const QuantizedMatmul& call, const Matrices& x) {
          call.x1.elements.sizes(), call.transpose_x1 ? " and is transposed" : "",
          ", expected (m, k) with an even k below ", kLimit);
   const at::Tensor& of_rows = call.x1_scale->elements;
-  expect_dtype("x1Scale", of_rows, at::kFloat);
+  expect_dtype(call.names.x1_scale, of_rows, at::kFloat);
   EXPECT(of_rows.numel() == x.m() && (of_rows.dim() == 1 || of_rows.dim() == 2) &&
              of_rows.size(0) == x.m(),
          "x1Scale has shape ", of_rows.sizes(), ", expected (", x.m(), ") or (", x.m(), ", 1)");
   expect_tensor("yOffset", *call.y_offset, at::kFloat, {x.n()});
   at::Tensor scale = decoded_scale(call.x2_scale.elements);
   if (scale.dim() == 1) {
-    expect_shape("x2Scale", scale, {x.n()});
-    EXPECT(call.group_size == 0, "groupSize is ", call.group_size,
+    expect_shape(call.names.x2_scale, scale, {x.n()});
+    EXPECT(call.group_size == 0, call.names.group_size, " is ", call.group_size,
            ", expected 0 for an x2Scale of one dimension");
   } else {
     expect_group(call, 256);
     EXPECT(x.k() % 256 == 0, "x1 has ", x.k(), " columns, expected a multiple of 256");
-    expect_shape("x2Scale", scale, {x.k() / 256, x.n()});
+    expect_shape(call.names.x2_scale, scale, {x.k() / 256, x.n()});
     scale = spread(scale, 0, 256, x.k());
   }
   const at::Tensor product = double_product(x.a.to(at::kDouble) - 8, x.b.to(at::kDouble) * scale);
@@ -377,9 +385,9 @@ at::Tensor by_column_scales(const QuantizedMatmul& call, const Matrices& x) {
          "yScale is given, expected null for x1 of ", dtype_name(call.x1.dtype), ", x2 of ",
          dtype_name(call.x2.dtype), call.x1_scale ? " and an x1Scale" : "");
   expect_out(call, {ACL_FLOAT16, ACL_BF16});
-  expect_dtype("x2Scale", call.x2_scale.elements, call.out);
+  expect_dtype(call.names.x2_scale, call.x2_scale.elements, call.out);
   expect_no_bias(call);
-  expect_absent("x2Offset", call.x2_offset);
+  expect_absent(call.names.x2_offset, call.x2_offset);
   expect_absent("yOffset", call.y_offset);
   expect_group(call, 32);
   expect_matrices(x);
@@ -389,8 +397,8 @@ at::Tensor by_column_scales(const QuantizedMatmul& call, const Matrices& x) {
   EXPECT(holds_bits(*call.y_scale), "yScale has dtype ", dtype_text(call.y_scale->scalar_type()),
          ", expected UINT64 or INT64");
   expect_shape("yScale", *call.y_scale, {1, x.n()});
-  const at::Tensor b =
-      x.b.to(at::kDouble) * block_scale("x2Scale", call.x2_scale, x.b, call.transpose_x2, 32, 1);
+  const at::Tensor b = x.b.to(at::kDouble) * block_scale(call.names.x2_scale, call.x2_scale, x.b,
+                                                         call.transpose_x2, 32, 1);
   return double_product(x.a, b) * decoded_scale(*call.y_scale);
 }
 

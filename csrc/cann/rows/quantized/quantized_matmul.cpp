@@ -30,7 +30,9 @@ at::Tensor integer_product(const Version& row) {
                        .transpose_x1 = row.transposeX1,
                        .transpose_x2 = row.transposeX2,
                        .out = row.out->scalar_type()};
+  call.names = {.x1_scale = nullptr, .x2_scale = "scale", .x2_offset = "offset"};
   if constexpr (requires { row.pertokenScaleOptional; }) {
+    call.names.x1_scale = "pertokenScaleOptional";
     if (row.pertokenScaleOptional) call.x1_scale = as_stored(*row.pertokenScaleOptional);
   }
   return product_of(call);
@@ -86,13 +88,15 @@ at::Tensor fused_product(const Version& row) {
   EXPECT(!holds_bits(row.x2Scale), "x2Scale has dtype ", row.x2Scale.scalar_type(),
          ", expected FLOAT or BFLOAT16");
   EXPECT(row.x1Scale.dim() == 1, "x1Scale has shape ", row.x1Scale.sizes(), ", expected (m)");
-  const at::Tensor product = product_of({.x1 = row.x1,
-                                         .x2 = row.x2,
-                                         .x1_scale = as_stored(row.x1Scale),
-                                         .x2_scale = as_stored(row.x2Scale),
-                                         .bias = row.biasOptional,
-                                         .group_size = row.groupSizeOptional,
-                                         .out = row.out->scalar_type()});
+  const at::Tensor product =
+      product_of({.x1 = row.x1,
+                  .x2 = row.x2,
+                  .x1_scale = as_stored(row.x1Scale),
+                  .x2_scale = as_stored(row.x2Scale),
+                  .bias = row.biasOptional,
+                  .group_size = row.groupSizeOptional,
+                  .out = row.out->scalar_type(),
+                  .names = {.bias = "biasOptional", .group_size = "groupSizeOptional"}});
   return at::gelu(product, row.fusedOpType == "gelu_erf" ? "none" : "tanh");
 }
 
@@ -163,7 +167,8 @@ ACLNN(QuantBatchMatmulInplaceAdd, (Stored<In>, x1), (Stored<In>, x2), (Stored<In
                                          .x2_scale = x2Scale,
                                          .transpose_x1 = transposeX1,
                                          .group_size = groupSize,
-                                         .out = at::kFloat});
+                                         .out = at::kFloat,
+                                         .names = {.x1_scale = "x1ScaleOptional"}});
   expect_shape("yRef", yRef, product.sizes());
   yRef = product + yRef;
 }

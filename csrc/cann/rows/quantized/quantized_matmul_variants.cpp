@@ -204,20 +204,24 @@ ACLNN(QuantMatmulActivationQuantWeightNz, (Stored<In>, x1), (Stored<In>, x2),
   expect_text("quantMode", quantMode, {"mx"});
   expect_text("roundMode", roundMode, {"", "rint"});
   expect_one_of("scaleAlg", scaleAlg, {0, 1});
-  EXPECT(dstTypeMax == 0.0 || (scaleAlg == 0 && dstTypeMax >= 6.0 && dstTypeMax <= 12.0),
-         "dstTypeMax is ", dstTypeMax.value(),
-         ", expected 0, or 6 to 12 with the scaleAlg 0, which does without it");
-  const at::Tensor product = product_of({.x1 = x1,
-                                         .x2 = x2,
-                                         .x1_scale = x1ScaleOptional,
-                                         .x2_scale = x2Scale,
-                                         .bias = biasOptional,
-                                         .transpose_x1 = transposeX1,
-                                         .transpose_x2 = transposeX2,
-                                         .group_size = groupSize,
-                                         .out = at::kFloat,
-                                         .is_blocked = true});
-  EXPECT(product.numel() > 0, "x1 or x2 has no elements, expected some");
+  EXPECT(scaleAlg == 0 || dstTypeMax == 0.0, "dstTypeMax is ", dstTypeMax.value(),
+         ", expected 0 as scaleAlg is 1");
+  EXPECT(dstTypeMax == 0.0 || (dstTypeMax >= 6.0 && dstTypeMax <= 12.0), "dstTypeMax is ",
+         dstTypeMax.value(), ", expected 0 or 6 to 12 as scaleAlg is 0");
+  const at::Tensor product =
+      product_of({.x1 = x1,
+                  .x2 = x2,
+                  .x1_scale = x1ScaleOptional,
+                  .x2_scale = x2Scale,
+                  .bias = biasOptional,
+                  .transpose_x1 = transposeX1,
+                  .transpose_x2 = transposeX2,
+                  .group_size = groupSize,
+                  .out = at::kFloat,
+                  .is_blocked = true,
+                  .names = {.x1_scale = "x1ScaleOptional", .bias = "biasOptional"}});
+  expect_elements("x1", x1.elements);
+  expect_elements("x2", x2.elements);
   const at::Tensor activated =
       at::gelu(product, activationType == "gelu_erf" ? "none" : "tanh").to(at::kFloat);
   const MxRule rule = mx_rule(activated, "roundMode", roundMode, yOut.dtype(), scaleAlg, 0, yOut);

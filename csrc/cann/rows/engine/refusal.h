@@ -40,7 +40,10 @@ class Part {
   Part(const std::string& text) : value_(std::string_view(text)) {}
   template <std::signed_integral T>
   Part(T number) : value_(static_cast<int64_t>(number)) {}
+  template <std::same_as<bool> T>
+  Part(T flag) : value_(std::string_view(flag ? "true" : "false")) {}
   template <std::unsigned_integral T>
+    requires(!std::same_as<T, bool>)
   Part(T number) : value_(static_cast<uint64_t>(number)) {}
   template <class T>
     requires std::is_enum_v<T>

@@ -65,9 +65,9 @@ at::Tensor product_of_int8(const at::Tensor& x1, const at::Tensor& x2,
   expect_dtype("out", out, at::kHalf);
   EXPECT(x1.size(-1) == x2.size(-2), "x2 has ", x2.size(-2), " rows, expected ", x1.size(-1),
          " as x1 has columns");
+  expect_batches("x2", x2, "x1", x1);
   const at::Tensor sums = exact_product(x1, x2);
   if (!bias) return sums;
-  expect_batches("x2", x2, "x1", x1);
   EXPECT(x1.size(-1) > 0 || sums.numel() == 0,
          "x1 has no columns, expected some because there is a bias");
   expect_tensor("bias", *bias, at::kInt, {sums.size(-1)});
@@ -155,8 +155,8 @@ ACLNN(QuantBatchMatmulInplaceAdd, (Stored<In>, x1), (Stored<In>, x2), (Stored<In
   expect_type("x2", x2, {ACL_FLOAT8_E4M3FN, ACL_FLOAT8_E5M2});
   expect_type("x1ScaleOptional", x1ScaleOptional, {ACL_FLOAT8_E8M0});
   expect_type("x2Scale", x2Scale, {ACL_FLOAT8_E8M0});
-  EXPECT(transposeX1 && !transposeX2, "transposeX1 is ", transposeX1.value(),
-         " and transposeX2 is ", transposeX2.value(), ", expected true and false");
+  EXPECT(transposeX1 && !transposeX2, "transposeX1 is ", transposeX1, " and transposeX2 is ",
+         transposeX2, ", expected true and false");
   expect_dims("x1", x1.elements, 2);
   expect_dims("x2", x2.elements, 2);
   expect_format("x2", x2);

@@ -250,8 +250,8 @@ ACLNN(DualLevelQuantMatmulWeightNz, (Stored<In>, x1), (Stored<In>, x2), (In, x1L
       (In, x2Level0Scale), (Stored<In>, x1Level1Scale), (Stored<In>, x2Level1Scale),
       (Optional<In>, optionalBias), (bool, transposeX1), (bool, transposeX2),
       (int64_t, level0GroupSize), (int64_t, level1GroupSize), (Out, out)) {
-  EXPECT(!transposeX1 && transposeX2, "transposeX1 is ", transposeX1.value(),
-         " and transposeX2 is ", transposeX2.value(), ", expected false and true");
+  EXPECT(!transposeX1 && transposeX2, "transposeX1 is ", transposeX1, " and transposeX2 is ",
+         transposeX2, ", expected false and true");
   EXPECT(level0GroupSize == 512 && level1GroupSize == 32, "level0GroupSize is ",
          level0GroupSize.value(), " and level1GroupSize is ", level1GroupSize.value(),
          ", expected 512 and 32");

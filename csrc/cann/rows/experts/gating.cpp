@@ -53,9 +53,10 @@ int64_t check_groups(const Gating& gating, int64_t experts, int64_t least) {
   EXPECT(experts % gating.groups == 0 && members >= least, "groupCount is ", gating.groups,
          ", expected groups of the ", experts, " experts that have one size, ", least, " or more");
   constexpr int64_t kMostMembers = 2048;
-  EXPECT((members + 31) / 32 * 32 * gating.groups <= kMostMembers, "groupCount is ", gating.groups,
-         ", expected groups of the ", experts, " experts that have at most ", kMostMembers,
-         " members together where each is rounded up to 32");
+  const int64_t padded = (members + 31) / 32 * 32 * gating.groups;
+  EXPECT(padded <= kMostMembers, "groupCount is ", gating.groups, ", which makes groups of ",
+         members, " experts, ", padded,
+         " together with each rounded up to a multiple of 32; expected at most ", kMostMembers);
   expect_range("kGroup", gating.chosen_groups, 1, gating.groups);
   expect_range("k", gating.k, 1, gating.chosen_groups * members);
   expect_range("groupSelectMode", gating.group_mode, 0, 1);

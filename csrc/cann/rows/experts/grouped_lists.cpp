@@ -82,7 +82,6 @@ class Computation {
     constexpr int64_t kMostTensors = 128;
     expect_range("the number of tensors of x", std::ssize(call_.x), 1, kMostTensors);
     expect_range("the number of tensors of weight", std::ssize(call_.weight), 1, kMostTensors);
-    EXPECT(!out_.empty(), "the list of outputs has no tensors, expected some");
     for (const StoredTensor& each : call_.weight) {
       expect_format("weight", each, /*or_blocked=*/true);
     }
@@ -307,8 +306,9 @@ class Computation {
   // The groups are ranges of the columns of one x; they correspond to ranges of the rows of one
   // weight, or to one weight each.
   void run_columns() const {
-    EXPECT(kind_ == GroupedKind::kPlain,
-           "groupType is 2, expected -1 or 0 unless x and weight have one floating type");
+    EXPECT(kind_ == GroupedKind::kPlain, "groupType is 2, expected -1 or 0 as x has dtype ",
+           dtype_name(call_.x[0].dtype), " and weight has dtype ",
+           dtype_name(call_.weight[0].dtype));
     expect_none("biasOptional", call_.bias);
     EXPECT(x_.size() == 1, "x has ", x_.size(), " tensors, expected 1 for groupType 2");
     const at::Tensor x = wide(x_[0]);

@@ -77,8 +77,10 @@ void multiply(Version& row) {
            ", expected 0 or more");
   }
   if constexpr (requires { row.out; }) {
+    EXPECT(!row.out.empty(), "out has no tensors, expected one or more");
     grouped_matmul(arguments, row.out);
   } else {
+    EXPECT(!row.y.empty(), "y has no tensors, expected one or more");
     grouped_matmul(arguments, row.y);
   }
 }

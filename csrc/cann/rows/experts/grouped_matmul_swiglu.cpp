@@ -103,8 +103,8 @@ class SwigluProduct {
 
  private:
   static Scales scales_of(const SwigluQuant& call) {
-    EXPECT(!call.weight.empty() && !call.weight_scale.empty(),
-           "weight or weightScale has no tensors, expected one or more");
+    EXPECT(!call.weight.empty(), "weight has no tensors, expected one or more");
+    EXPECT(!call.weight_scale.empty(), "weightScale has no tensors, expected one or more");
     const aclDataType x = call.x.dtype, weight = call.weight[0].dtype;
     const bool is_mx = call.weight_scale[0].dtype == ACL_FLOAT8_E8M0;
     const bool has_float4 =

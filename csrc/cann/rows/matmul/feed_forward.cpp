@@ -393,9 +393,9 @@ ACLNN(FusedPatchMlp, (Floating<In>, x), (SameDtype<Floating<In>>, weights, "x"),
   const int64_t layers = numLayers;
   const int64_t inputs = x.size(-1);
   const int64_t outputs = biases.size(0) / layers;
-  EXPECT(outputs * x.element_size() >= kLeastBytes, "biases has ", outputs,
-         " elements for each layer, expected at least ", kLeastBytes, " bytes of the dtype of ",
-         "x");
+  const int64_t least = kLeastBytes / x.element_size();
+  EXPECT(outputs >= least, "biases has ", outputs, " elements for each layer, expected at least ",
+         least, " as x has dtype ", x.scalar_type());
   const double expected = static_cast<double>(outputs) *
                           (static_cast<double>(inputs) +
                            static_cast<double>(layers - 1) * static_cast<double>(outputs));

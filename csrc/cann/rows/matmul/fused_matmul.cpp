@@ -23,12 +23,12 @@ void check_fused_types(const at::Tensor& x1, const std::optional<at::Tensor>& x3
          "\"relu\", FLOAT");
   EXPECT(is_reduced(x1) || cube_math_type == 3, "cubeMathType is ", cube_math_type,
          ", expected 3 for x1 of FLOAT");
-  EXPECT(!is_reduced(x1) || cube_math_type != 3, "cubeMathType is 3, expected another one for",
-         " x1 of ", dtype_text(x1.scalar_type()));
+  EXPECT(!is_reduced(x1) || cube_math_type != 3,
+         "cubeMathType is 3, expected 0, 1, 2 or 4 as x1 has dtype ", x1.scalar_type());
   EXPECT(cube_math_type != 2 || x1.scalar_type() != at::kBFloat16,
-         "cubeMathType is 2, expected another one for x1 of BFLOAT16");
-  EXPECT(cube_math_type != 4 || x3,
-         "cubeMathType is 4, expected it with the fusedOpType \"add\" or \"mul\" only");
+         "cubeMathType is 2, expected 0, 1 or 4 as x1 has dtype BFLOAT16");
+  EXPECT(cube_math_type != 4 || x3, "cubeMathType is 4, expected 0 to 2 as fusedOpType is \"", type,
+         "\"");
   expect_dtype("y", y, is_cast ? at::kFloat : x1.scalar_type());
 }
 
@@ -123,7 +123,8 @@ ACLNN(FusedMatmul, (In, x1), (SameDtype<In>, x2, "x1"), (Optional<In>, bias),
     expect_dtype("bias", *bias, {at::kHalf, at::kBFloat16, at::kFloat});
     const int64_t n = product.size(-1);
     EXPECT(bias->numel() == n && bias->dim() >= 1 && bias->dim() <= 2 && bias->size(-1) == n,
-           "bias has shape ", bias->sizes(), ", expected (", n, ") or (1, ", n, ")");
+           "bias has shape ", bias->sizes(), ", expected [", n, "] or [1, ", n, "] as x2 has ", n,
+           " columns");
     product = product + units.widen(*bias).reshape({n});
   }
   if (x3) {

@@ -62,8 +62,8 @@ ACLNN(MaxUnpool2d, (Image<In>, self), (SameShape<Image<IndexIn>>, indices, "self
 ACLNN(MaxUnpool2dBackward, (SameDtype<Image<In>>, gradOutput, "self"), (Image<In>, self),
       (SameShape<Image<IndexIn>>, indices, "self"), (Ints, outputSize), (Image<Out>, out)) {
   check_image(self, outputSize, "gradOutput", gradOutput, 2);
-  EXPECT(self.numel() == 0 || gradOutput.numel() > 0,
-         "gradOutput has no elements, expected some because self has shape ", self.sizes());
+  EXPECT(self.numel() == 0 || gradOutput.numel() > 0, "gradOutput has shape ", gradOutput.sizes(),
+         ", expected elements as self has shape ", self.sizes());
   out = picked(gradOutput, indices, 2);
 }
 ACLNN(MaxUnpool3d, (Image<In>, self), (SameShape<Image<IndexIn>>, indices, "self"),

@@ -145,10 +145,15 @@ ACLNN(QuantMatmulReduceSumWeightNz, (In, x1), (Stored<In>, x2), (In, x1Scale), (
       (Optional<In>, yScale), (Optional<In>, x1Offset), (Optional<In>, x2Offset),
       (Optional<In>, yOffset), (Optional<In>, bias), (bool, transposeX1), (bool, transposeX2),
       (int64_t, groupSize), (Ints, dims), (bool, keepDims), (Out, out)) {
-  EXPECT(!yScale && !x1Offset && !x2Offset && !yOffset && !bias,
-         "yScale, x1Offset, x2Offset, yOffset or bias is given, expected null");
-  EXPECT(!transposeX1 && !transposeX2 && !keepDims && groupSize == 0,
-         "transposeX1, transposeX2, keepDims or groupSize is not 0, expected false and 0");
+  EXPECT(!yScale, "yScale is given, expected null");
+  EXPECT(!x1Offset, "x1Offset is given, expected null");
+  EXPECT(!x2Offset, "x2Offset is given, expected null");
+  EXPECT(!yOffset, "yOffset is given, expected null");
+  EXPECT(!bias, "bias is given, expected null");
+  EXPECT(!transposeX1, "transposeX1 is true, expected false");
+  EXPECT(!transposeX2, "transposeX2 is true, expected false");
+  EXPECT(!keepDims, "keepDims is true, expected false");
+  expect_one_of("groupSize", groupSize, {0});
   EXPECT(dims.size() == 1 && dims[0] == 0, "dims is ", dims, ", expected [0]");
   expect_dims("x1", x1, 3);
   expect_dims("x2", x2.elements, 3);

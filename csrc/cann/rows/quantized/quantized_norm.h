@@ -56,9 +56,8 @@ inline at::Tensor last_parameters(const char* name, const at::Tensor& parameters
 // The last dimensions of x that gamma covers.
 inline std::vector<int64_t> normalized_dims(const at::Tensor& x, const at::Tensor& gamma) {
   const int64_t count = gamma.dim();
-  EXPECT(count >= 1 && count <= x.dim() &&
-             gamma.sizes() == x.sizes().slice(static_cast<size_t>(x.dim() - count)),
-         "gamma has shape ", gamma.sizes(), ", expected the last dimensions of ", x.sizes());
+  expect_dims("gamma", gamma, 1, x.dim());
+  expect_shape("gamma", gamma, x.sizes().slice(static_cast<size_t>(x.dim() - count)));
   std::vector<int64_t> dims;
   for (int64_t dim = -count; dim < 0; ++dim) dims.push_back(dim);
   return dims;

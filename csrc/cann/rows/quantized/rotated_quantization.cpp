@@ -77,10 +77,10 @@ void rotate_to_blocks(const at::Tensor& x, const at::Tensor& rotation,
   const int64_t k = rotation.dim() > 0 ? rotation.size(-1) : 0;
   expect_one_of("the number of columns of rotation", k, {32, 64, 128});
   const bool is_float4 = y.dtype() == ACL_FLOAT4_E2M1;
-  EXPECT(algorithm == 0 || algorithm == (is_float4 ? 2 : 1), "scaleAlg is ", algorithm,
-         ", expected 0, or 1 for FLOAT8, or 2 for FLOAT4");
+  const std::string reason = text_of({" as ", y.name(), " is ", dtype_name(y.dtype())});
+  expect_one_of("scaleAlg", algorithm, {0, is_float4 ? 2 : 1}, reason.c_str());
   EXPECT(algorithm == 2 ? most >= 6 && most <= 12 : most == 0, "dstTypeMax is ", most,
-         ", expected 6 to 12 if scaleAlg is 2, otherwise 0");
+         ", expected ", algorithm == 2 ? "6 to 12" : "0", " as scaleAlg is ", algorithm);
   at::Tensor values = rotated(x, rotation);
   if (alpha) values = bounded(values, *alpha);
   const MxRule rule = mx_rule(values, "roundMode", mode, y.dtype(), algorithm, most, y);

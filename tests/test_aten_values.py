@@ -453,6 +453,22 @@ ON_PRODUCTS = {
         {"host"},
         "self has dtype COMPLEX128, which this product does not index",
     ),
+    # Products before Ascend950 limit the sizes of quantised matrices, and the oldest multiply no FLOAT matrices.
+    "aclnnWeightQuantBatchMatmulV2 x=FLOAT16[1,1] weight=INT8[1,65536] antiquantScale=FLOAT16[1] "
+    "antiquantOffsetOptional=null quantScaleOptional=null quantOffsetOptional=null biasOptional=null "
+    "antiquantGroupSize=0 y=FLOAT16[1,65536]": (
+        {"Ascend950", "host"},
+        "x has 1 columns and weight has 65536, expected at most 65535",
+    ),
+    "aclnnQuantMatmulV3 x1=INT8[1,65536] x2=INT8[65536,2] scale=UINT64[2] offset=null bias=null transposeX1=false "
+    "transposeX2=false out=FLOAT16[1,2]": (
+        {"Ascend950", "host"},
+        "x1 has shape [1, 65536], expected a last size of at most 65535",
+    ),
+    "aclnnMm self=FLOAT[3,4] mat2=FLOAT[4,5] out=FLOAT[3,5] cubeMathType=0": (
+        {"Ascend910B", "Ascend910_93", "Ascend950", "host"},
+        "cubeMathType is 0 with FLOAT matrices, which this product has no matrix units for",
+    ),
 }
 
 

@@ -16,6 +16,7 @@ from tests import cabi
 from tests.cabi import Dtype
 
 FORMATS = {"NZ": 29, "NC1HWC0": 3, "FRACTAL_Z": 4, "NDC1HWC0": 32, "FRACTAL_Z_3D": 33}
+TRANSPOSED = "TRANSPOSED"  # ND, with the last two dimensions exchanged in memory
 _ROWS = 16
 
 
@@ -78,6 +79,8 @@ class StoredMemory(cabi.Memory):
         shape = self.element_shape
         if self.format == "":
             return list(shape)
+        if self.format == TRANSPOSED:
+            return [*shape[:-2], shape[-1], shape[-2]]
         blocks = -(-shape[1] // self.width)
         rows = -(-shape[0] // _ROWS)
         if self.format == "NZ":
@@ -93,6 +96,8 @@ class StoredMemory(cabi.Memory):
     def _indices(self) -> tuple[np.ndarray, ...]:
         """The position of each element, as indices into the sizes in memory."""
         index = tuple(np.indices(self.element_shape))
+        if self.format == TRANSPOSED:
+            return (*index[:-2], index[-1], index[-2])
         if self.format == "NZ":
             row, column = index[-2:]
             return (*index[:-2], column // self.width, row // _ROWS, row % _ROWS, column % self.width)
@@ -145,9 +150,12 @@ class StoredMemory(cabi.Memory):
 
     def descriptor(self, format: Any = None) -> int:
         """A new aclTensor over this memory, for the caller to destroy."""
-        rank, sizes = len(self.element_shape), self._sizes()
+        rank, sizes, strides = len(self.element_shape), self._sizes(), None
+        if self.format == TRANSPOSED:
+            *outer, column, row = cabi.contiguous_strides(sizes)
+            strides = cabi.int64s([*outer, row, column])
         tensor = cabi.host().aclCreateTensor(
-            cabi.int64s(self.element_shape), rank, self.element_dtype, None, 0,
+            cabi.int64s(self.element_shape), rank, self.element_dtype, strides, 0,
             FORMATS.get(self.format, cabi.Format.ND), cabi.int64s(sizes), len(sizes), self.address,
         )  # fmt: skip
         assert tensor, cabi.error_text()

@@ -26,7 +26,7 @@ import numpy as np
 
 from tests import cabi
 from tests.aten_ops import server
-from tests.aten_ops.stored import FORMATS, StoredMemory, is_stored_apart
+from tests.aten_ops.stored import FORMATS, TRANSPOSED, StoredMemory, is_stored_apart
 from tests.cabi import PARAM_INVALID, SUCCESS, Dtype
 from tests.published import c_type, rows
 
@@ -58,7 +58,7 @@ class Tensor:
     dtype: str
     shape: tuple[int, ...]
     values: tuple[float, ...] = ()
-    format: str = ""  # a private one, as named in stored.py
+    format: str = ""  # a private one or TRANSPOSED, as named in stored.py
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Caller:
     def tensor(self, value: Tensor, kind: str, strided: bool, memories: list[tuple[cabi.Memory, str]]) -> int:
         """A new aclTensor, whose memory is added to the memories."""
         dtype = dtype_of(value)
-        layout = value.format if value.format in FORMATS else ""
+        layout = value.format if value.format in (*FORMATS, TRANSPOSED) else ""
         apart = is_stored_apart(dtype, layout)
         gaps = strided and not apart
         strides = [2 * stride for stride in cabi.contiguous_strides(value.shape)] if gaps else None

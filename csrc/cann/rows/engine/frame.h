@@ -38,6 +38,7 @@ struct StoredTensor {
   at::Tensor elements;
   aclDataType dtype;  // as it is stored
   aclFormat format;
+  bool has_columns_first = false;  // the elements of a column are neighbours in memory, as in x.t()
 };
 
 // The arguments of one call as a row sees them. The tensors have the caller's memory, scratch

@@ -164,7 +164,10 @@ struct Stored : Base {
   static One one(const Frame& frame, size_t i, size_t t) {
     const TensorView& view = frame.views[t];
     if constexpr (kIsInput) {
-      return {frame.tensors[t], view.dtype, view.format};
+      const uint64_t dims = view.shape.size();
+      const bool has_columns_first =
+          dims >= 2 && view.strides[dims - 2] == 1 && view.strides[dims - 1] != 1;
+      return {frame.tensors[t], view.dtype, view.format, has_columns_first};
     } else {
       const auto* tensors = kIsList ? nullptr : &frame.tensors;
       return {Output(frame.names[i], frame.tensors[t], frame.writes, tensors), view.dtype,

@@ -48,9 +48,12 @@ Matrices matrices_of(const QuantizedMatmul& call) {
   EXPECT(!is_int4(call.x1.dtype) || !call.transpose_x1,
          "transposeX1 is true, expected false for x1 of ", dtype_name(call.x1.dtype));
   for (const StoredTensor* x : {&call.x1, &call.x2}) {
-    EXPECT((x->dtype != ACL_INT4 && x->dtype != ACL_FLOAT4_E2M1) || x->elements.size(-1) % 2 == 0,
-           x == &call.x1 ? "x1" : "x2", " has shape ", x->elements.sizes(),
-           ", expected an even last size for elements of 4 bits");
+    // Two elements of 4 bits share a byte along the dimension that is contiguous in memory.
+    const int64_t inner = x->has_columns_first ? -2 : -1;
+    EXPECT(
+        (x->dtype != ACL_INT4 && x->dtype != ACL_FLOAT4_E2M1) || x->elements.size(inner) % 2 == 0,
+        x == &call.x1 ? "x1" : "x2", " has shape ", x->elements.sizes(), ", expected an even ",
+        x->has_columns_first ? "last but one" : "last", " size for elements of 4 bits");
   }
   check_row_length(call);
   Matrices result;

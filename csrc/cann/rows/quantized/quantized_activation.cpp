@@ -51,7 +51,9 @@ void swi_glu_quant(Version& row, bool lists_counts) {
     groups = list.size(0);
     EXPECT(groups <= rows, "groupIndexOptional has ", groups, " elements, expected at most ", rows,
            ", the rows of x");
-    if (!lists_counts && has_values(list)) group_ends("groupIndexOptional", list, rows);
+    // The sample of the document lists numbers far beyond the rows; such a group ends with them.
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    if (!lists_counts && has_values(list)) group_ends("groupIndexOptional", list, kMost);
     group =
         group_of_rows(lists_counts ? ends_of_sizes("groupIndexOptional", list, rows) : list, rows);
   }

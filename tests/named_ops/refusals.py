@@ -321,7 +321,7 @@ def _regions() -> Iterator[Refusal]:
     for value in (True, False):
         yield Refusal(
             "ResizeBilinearV2", [x, Host.ints(4, 4)], [x],
-            f"align_corners and half_pixel_centers are both {int(value)}, expected one to be true",
+            f"align_corners and half_pixel_centers are both {str(value).lower()}, expected one to be true",
             {"align_corners": value, "half_pixel_centers": value},
         )  # fmt: skip
     yield Refusal(

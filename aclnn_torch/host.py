@@ -23,6 +23,7 @@ from pathlib import Path
 from ._problem import explain, series_of
 
 PREFIX = Path(__file__).resolve().parent / "cann"
+PYACL = PREFIX / "python" / "site-packages"  # CANN's Python interface, the module acl
 
 # In order of dependency; once they are loaded, torch_npu finds each by its name.
 LIBRARIES = (
@@ -91,6 +92,7 @@ def environment(
         "ASCEND_GLOBAL_LOG_LEVEL": min(os.environ.get("ASCEND_GLOBAL_LOG_LEVEL", "2"), "2"),
         "LD_LIBRARY_PATH": _search_path("LD_LIBRARY_PATH", PREFIX / "lib64"),
         "PATH": _search_path("PATH", PREFIX / "tools" / "profiler" / "bin"),  # torch_npu's profiler runs msprof
+        "PYTHONPATH": _search_path("PYTHONPATH", PYACL),
         # glibc keeps freed memory for the operators' next allocations; otherwise each would get fresh pages.
         "MALLOC_TRIM_THRESHOLD_": os.environ.get("MALLOC_TRIM_THRESHOLD_", str(256 << 20)),
         "MALLOC_MMAP_THRESHOLD_": os.environ.get("MALLOC_MMAP_THRESHOLD_", str(32 << 20)),
@@ -160,6 +162,8 @@ def enable(
     if problem := torch_npu_problem():
         raise RuntimeError(problem)
     os.environ.update(environment(product, devices, memory, strict, cann))
+    if str(PYACL) not in sys.path:
+        sys.path.insert(0, str(PYACL))
     for name in LIBRARIES:
         ctypes.CDLL(str(_library(name)), ctypes.RTLD_GLOBAL)
 

@@ -32,4 +32,8 @@ case ":${LD_LIBRARY_PATH:-}:" in
   *":$_aclnn_prefix/lib64:"*) ;;
   *) export LD_LIBRARY_PATH=$_aclnn_prefix/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} ;;
 esac
+case ":${PYTHONPATH:-}:" in
+  *":$_aclnn_prefix/python/site-packages:"*) ;;
+  *) export PYTHONPATH=$_aclnn_prefix/python/site-packages${PYTHONPATH:+:$PYTHONPATH} ;;
+esac
 unset _aclnn_prefix

@@ -1,0 +1,5 @@
+"""Images and videos, version 1, of which the host CANN has nothing."""
+
+from ._prototypes import nothing
+
+__getattr__ = nothing(__name__, "it simulates no unit for images and videos (DVPP)")

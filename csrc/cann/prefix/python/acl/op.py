@@ -1,0 +1,8 @@
+"""Operators compiled into offline models, of which the host CANN has none."""
+
+from ._prototypes import nothing
+
+__getattr__ = nothing(
+    __name__,
+    "operators compiled into offline models (OM files) need a device; call those of torch_npu, or aclnn functions",
+)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 
 from . import blas, fv, himpi, mdl, media, op, prof, rt, util  # noqa: F401 (CANN's module has them all)
-from ._prototypes import arguments_of, attributes, library, to_c
+from ._prototypes import attributes, check_number, library, take
 
 _FUNCTIONS = """
     init = aclInit(optional char* config_path)
@@ -57,15 +57,13 @@ _REFUSED = {
 
 def app_log(*arguments: object) -> None:
     """``acl.app_log(log_level, message)``: aclAppLog of CANN's C interface; the host CANN discards the message."""
-    arguments_of("acl.app_log", "log_level, message", arguments)
-    level = to_c("int32_t", arguments[0], "acl.app_log: log_level")
-    message = to_c("char*", arguments[1], "acl.app_log: message")
-    library.aclAppLog(level, b"", b"", ctypes.c_uint32(0), b"%s", message)
+    level, message = take("acl.app_log", "int32_t log_level, char* message", arguments)
+    library.aclAppLog(level, b"", b"", 0, b"%s", message)
 
 
 def get_cann_attribute_list(*arguments: object) -> tuple[list[int], int, int]:
     """``attributes, number, ret = acl.get_cann_attribute_list()``: what the product supports."""
-    arguments_of("acl.get_cann_attribute_list", "", arguments)
+    check_number("acl.get_cann_attribute_list", "", arguments)
     attributes_, number = ctypes.POINTER(ctypes.c_int32)(), ctypes.c_size_t()
     ret = library.aclGetCannAttributeList(ctypes.byref(attributes_), ctypes.byref(number))
     return attributes_[: number.value], number.value, ret

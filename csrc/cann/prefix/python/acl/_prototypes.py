@@ -143,96 +143,125 @@ def parse(text: str) -> Prototype:
     return Prototype(result or "", name, tuple(found))
 
 
-def _integer(type_: str, value: object, what: str) -> int:
-    """A Python integer for a C type. Too large values of unsigned types lose bits, as in CANN."""
-    if type_ in UNSIGNED:
-        if not isinstance(value, int):
-            advice = ", the number that is an address" if type_ == "void*" else ""
-            raise TypeError(f"{what} is {_type_name(value)}, expected int{advice}")
-        lowest, highest = -(1 << 63), (1 << 64) - 1
-    else:
-        try:
-            value = operator.index(value)  # type: ignore[arg-type]
-        except TypeError:
-            raise TypeError(f"{what} is {_type_name(value)}, expected int") from None
-        bits = 8 * ctypes.sizeof(SIGNED[type_])
-        lowest, highest = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    if not lowest <= value <= highest:
-        raise TypeError(f"{what} is {value}, expected a number from {lowest} to {highest}")
-    return value
-
-
 def _type_name(value: object) -> str:
     name = type(value)
     return name.__name__ if name.__module__ == "builtins" else f"{name.__module__}.{name.__name__}"
 
 
-def _structure(made: ctypes.Structure, value: object, what: str) -> ctypes.Structure:
-    """Fills a structure from a dict; members that it does not have stay 0."""
-    if not isinstance(value, dict):
-        raise TypeError(f"{what} is {_type_name(value)}, expected dict")
-    for name, type_, *_ in made._fields_:
-        if name in value:
-            if issubclass(type_, ctypes.Structure):
-                _structure(getattr(made, name), value[name], f"{what}[{name!r}]")
-            else:
-                setattr(made, name, _integer("int64_t", value[name], f"{what}[{name!r}]"))
-    return made
+def _wrong(what: str, value: object, expected: str) -> TypeError:
+    return TypeError(f"{what} is {_type_name(value)}, expected {expected}")
 
 
-def to_c(type_: str, value: object, what: str) -> Any:
-    """What ctypes passes for a Python argument; ``what`` names it in errors."""
-    if type_ == "char*":
+def _integer(type_: str, what: str) -> Callable[[object], int]:
+    """Checks numbers. Too large ones of unsigned types lose bits when they are passed, as in CANN."""
+    is_signed = type_ in SIGNED
+    bits = 8 * ctypes.sizeof(SIGNED[type_]) if is_signed else 64
+    lowest, highest = -(1 << (bits - 1)), (1 << (bits - is_signed)) - 1
+    expected = "int, the number that is an address" if type_ == "void*" else "int"
+
+    def convert(value: object) -> int:
+        if not isinstance(value, int):
+            if not is_signed or not hasattr(value, "__index__"):
+                raise _wrong(what, value, expected)
+            value = operator.index(value)
+        if not lowest <= value <= highest:
+            raise TypeError(f"{what} is {value}, expected a number from {lowest} to {highest}")
+        return value
+
+    return convert
+
+
+def _text(what: str) -> Callable[[object], bytes]:
+    def convert(value: object) -> bytes:
         if not isinstance(value, str):
-            raise TypeError(f"{what} is {_type_name(value)}, expected str")
+            raise _wrong(what, value, "str")
         if "\0" in value:
             raise TypeError(f"{what} has a null character")
-        return ctypes.c_char_p(value.encode())
-    if type_ == "float":
+        return value.encode()
+
+    return convert
+
+
+def _fraction(what: str) -> Callable[[object], float]:
+    def convert(value: object) -> float:
         if not isinstance(value, numbers.Real):
-            raise TypeError(f"{what} is {_type_name(value)}, expected float")
-        return ctypes.c_float(float(value))
-    if type_.endswith("[]"):
+            raise _wrong(what, value, "float")
+        return float(value)
+
+    return convert
+
+
+def _array(type_: str, what: str) -> Callable[[object], Any]:
+    def convert(value: object) -> Any:
         if not isinstance(value, list):
-            raise TypeError(f"{what} is {_type_name(value)}, expected list")
-        element = type_[:-2]
-        elements = [_integer(element, each, f"{what}[{i}]") for i, each in enumerate(value)]
-        return (SIMPLE[element] * len(elements))(*elements)
+            raise _wrong(what, value, "list")
+        elements = [_integer(type_, f"{what}[{i}]")(each) for i, each in enumerate(value)]
+        return (SIMPLE[type_] * len(elements))(*elements)
+
+    return convert
+
+
+def _structure(type_: type[ctypes.Structure], what: str) -> Callable[[object], Any]:
+    """Makes a structure of a dict; members that it does not have are 0."""
+
+    def convert(value: object) -> Any:
+        if not isinstance(value, dict):
+            raise _wrong(what, value, "dict")
+        made = type_()
+        for name, member, *_ in type_._fields_:
+            if name in value:
+                inside = f"{what}[{name!r}]"
+                is_simple = not issubclass(member, ctypes.Structure)
+                take = _integer("uint64_t", inside) if is_simple else _structure(member, inside)
+                setattr(made, name, take(value[name]))
+        return made
+
+    return convert
+
+
+def taker(type_: str, what: str) -> Callable[[object], Any]:
+    """The function that checks a Python argument and makes of it what ctypes passes; ``what`` names it in errors."""
+    if type_ == "char*":
+        return _text(what)
+    if type_ == "float":
+        return _fraction(what)
+    if type_.endswith("[]"):
+        return _array(type_[:-2], what)
     if structure := STRUCTURES.get(type_[:-1]):
-        return _structure(structure(), value, what)
-    return SIMPLE[type_](_integer(type_, value, what))
+        return _structure(structure, what)
+    return _integer(type_, what)
 
 
 def from_c(value: Any) -> Any:
-    """The Python value of what C has written."""
+    """The Python value of what C has written or returned."""
     if isinstance(value, ctypes.Structure):
         return {name: from_c(getattr(value, name)) for name, *_ in value._fields_}
-    if isinstance(value, ctypes.Array) and value._type_ is ctypes.c_char:
+    if isinstance(value, (ctypes._SimpleCData, ctypes.Array)):
         value = value.value
-    if isinstance(value, bytes):
-        return value.decode(errors="replace")
-    return value.value if isinstance(value, ctypes._SimpleCData) else value
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _length(value: Any) -> int:
-    return len((value.value or b"") if isinstance(value, ctypes.c_char_p) else value)
+def _text_of_length(size: int, title: str, name: str) -> Any:
+    if size > LONGEST_TEXT:
+        raise ValueError(f"{title}: {name} is {size}, expected at most {LONGEST_TEXT}")
+    return ctypes.create_string_buffer(size + 1)
 
 
-def _storage(parameter: Parameter, values: Mapping[str, Any], title: str) -> Any:
-    """Memory for an output."""
-    if text := re.fullmatch(r"char\[(\w+)\]", parameter.type):
-        size = int(text[1]) if text[1].isdigit() else values[text[1]].value
-        if size > LONGEST_TEXT:
-            raise ValueError(f"{title}: {text[1]} is {size}, expected at most {LONGEST_TEXT}")
-        return ctypes.create_string_buffer(size + 1)
-    return (STRUCTURES | SIMPLE)[parameter.type]()
-
-
-def arguments_of(title: str, names: str, arguments: tuple[object, ...], optional: int = 0) -> None:
+def check_number(title: str, names: str, arguments: tuple[object, ...], optional: int = 0) -> None:
     """Raises TypeError unless a function got as many arguments as it takes."""
     most = len(names.split(", ")) if names else 0
     if not most - optional <= len(arguments) <= most:
         raise TypeError(f"{title}({names}) takes {most} arguments, got {len(arguments)}")
+
+
+def take(title: str, parameters: str, arguments: tuple[object, ...]) -> list[Any]:
+    """The arguments of a function without a prototype, checked; parameters are types and names."""
+    listed = [parameter.rsplit(" ", 1) for parameter in parameters.split(", ")]
+    check_number(title, ", ".join(name for _, name in listed), arguments)
+    return [
+        argument if type_ == "object" else taker(type_, f"{title}: {name}")(argument)
+        for (type_, name), argument in zip(listed, arguments, strict=True)
+    ]
 
 
 def function(module: str, name: str, prototype: Prototype) -> Callable[..., Any]:
@@ -241,25 +270,39 @@ def function(module: str, name: str, prototype: Prototype) -> Callable[..., Any]
     inputs = prototype.inputs
     names = ", ".join(parameter.name for parameter in inputs)
     optional = sum(parameter.kind == "optional" for parameter in inputs)
+    takers = [taker(parameter.type, f"{title}: {parameter.name}") for parameter in inputs]
+    places = {parameter.name: place for place, parameter in enumerate(inputs)}
     c_function = getattr(library, prototype.name)
     c_function.restype = RESULTS[prototype.result or "int32_t"]
+    c_function.argtypes = [
+        ctypes.c_void_p if parameter.kind == "out" else SIMPLE.get(parameter.type, ctypes.c_void_p)
+        for parameter in prototype.parameters
+    ]
+
+    def memory(type_: str, values: list[Any]) -> Any:
+        """Memory for an output."""
+        if text := re.fullmatch(r"char\[(\w+)\]", type_):
+            size = int(text[1]) if text[1].isdigit() else values[places[text[1]]]
+            return _text_of_length(size, title, text[1])
+        return (STRUCTURES.get(type_) or SIMPLE[type_])()
 
     def call(*arguments: object) -> Any:
-        arguments_of(title, names, arguments, optional)
-        values = {
-            parameter.name: to_c(parameter.type, argument, f"{title}: {parameter.name}")
-            for parameter, argument in zip(inputs, arguments, strict=False)
-        }
+        if len(arguments) != len(takers):
+            check_number(title, names, arguments, optional)
+            values = [convert(argument) for convert, argument in zip(takers, arguments, strict=False)]
+            values += [None] * (len(takers) - len(arguments))
+        else:
+            values = [convert(argument) for convert, argument in zip(takers, arguments, strict=True)]
         passed: list[Any] = []
         outputs = []
         for parameter in prototype.parameters:
             if parameter.kind == "out":
-                outputs.append(_storage(parameter, values, title))
+                outputs.append(memory(parameter.type, values))
                 passed.append(ctypes.byref(outputs[-1]))
             elif parameter.kind == "length":
-                passed.append(SIMPLE[parameter.type](_length(values[parameter.name])))
+                passed.append(len(values[places[parameter.name]]))
             else:
-                value = values.get(parameter.name)
+                value = values[places[parameter.name]]
                 passed.append(ctypes.byref(value) if isinstance(value, ctypes.Structure) else value)
         result = c_function(*passed)
         if prototype.result:
@@ -274,9 +317,11 @@ def function(module: str, name: str, prototype: Prototype) -> Callable[..., Any]
 
 def _is_of(module: str, name: str, value: object) -> bool:
     """Whether a module's name is a function that it defines, or a module inside it."""
+    if name.startswith("_"):
+        return False
     if isinstance(value, ModuleType):
         return value.__name__ == f"{module}.{name}"
-    return isinstance(value, FunctionType) and value.__module__ == module and not name.startswith("_")
+    return isinstance(value, FunctionType) and value.__module__ == module
 
 
 def attributes(

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from ._prototypes import arguments_of, attributes, library, to_c
+from ._prototypes import attributes, library, take, taker
 
 _FUNCTIONS = """
     set_device = aclrtSetDevice(int32_t device_id)
@@ -150,8 +150,8 @@ _REFUSED = {
 
 def get_primary_ctx_state(*arguments: object) -> tuple[int, int, int]:
     """``active, flags, ret = acl.rt.get_primary_ctx_state(device_id)``: flags is kept for CANN's use, and 0."""
-    arguments_of("acl.rt.get_primary_ctx_state", "device_id", arguments)
-    device, active = to_c("int32_t", arguments[0], "acl.rt.get_primary_ctx_state: device_id"), ctypes.c_int32()
+    (device,) = take("acl.rt.get_primary_ctx_state", "int32_t device_id", arguments)
+    active = ctypes.c_int32()
     ret = library.aclrtGetPrimaryCtxState(device, None, ctypes.byref(active))
     return active.value, 0, ret
 
@@ -174,35 +174,28 @@ _MEMBERS = {1: "failureMode", 2: "overflowSwitch", 3: "userCustomTag"}
 def set_stream_attribute(*arguments: object) -> int:
     """``ret = acl.rt.set_stream_attribute(stream, attr, value)``: value is a dict with the attribute's member."""
     title = "acl.rt.set_stream_attribute"
-    arguments_of(title, "stream, attr, value", arguments)
-    stream = to_c("void*", arguments[0], f"{title}: stream")
-    attribute = to_c("int32_t", arguments[1], f"{title}: attr")
-    if not isinstance(arguments[2], dict):
-        raise TypeError(f"{title}: value is {type(arguments[2]).__name__}, expected dict")
+    stream, attribute, given = take(title, "void* stream, int32_t attr, object value", arguments)
+    if not isinstance(given, dict):
+        raise TypeError(f"{title}: value is {type(given).__name__}, expected dict")
     value = _StreamAttribute()
-    member = _MEMBERS.get(attribute.value, "reserved")
-    if member in arguments[2]:
-        type_ = "uint32_t[]" if member == "reserved" else "uint64_t"
-        given = to_c(type_, arguments[2][member], f"{title}: value[{member!r}]")
-        if member == "reserved":
-            most = len(value.reserved)
-            if len(given) > most:
-                raise TypeError(f"{title}: value['reserved'] has {len(given)} numbers, expected at most {most}")
-            value.reserved[: len(given)] = given[:]
-        else:
-            setattr(value, member, given.value)
-    return library.aclrtSetStreamAttribute(stream, attribute, ctypes.byref(value))
+    member = _MEMBERS.get(attribute, "reserved")
+    what = f"{title}: value[{member!r}]"
+    if member in given and member != "reserved":
+        setattr(value, member, taker("uint64_t", what)(given[member]))
+    elif member in given:
+        numbers = taker("uint32_t[]", what)(given[member])
+        if len(numbers) > len(value.reserved):
+            raise TypeError(f"{what} has {len(numbers)} numbers, expected at most {len(value.reserved)}")
+        value.reserved[: len(numbers)] = numbers[:]
+    return library.aclrtSetStreamAttribute(ctypes.c_void_p(stream), attribute, ctypes.byref(value))
 
 
 def get_stream_attribute(*arguments: object) -> tuple[dict[str, Any], int]:
     """``value, ret = acl.rt.get_stream_attribute(stream, attr)``: value is a dict with the attribute's member."""
-    title = "acl.rt.get_stream_attribute"
-    arguments_of(title, "stream, attr", arguments)
-    stream = to_c("void*", arguments[0], f"{title}: stream")
-    attribute = to_c("int32_t", arguments[1], f"{title}: attr")
+    stream, attribute = take("acl.rt.get_stream_attribute", "void* stream, int32_t attr", arguments)
     value = _StreamAttribute()
-    ret = library.aclrtGetStreamAttribute(stream, attribute, ctypes.byref(value))
-    member = _MEMBERS.get(attribute.value, "reserved")
+    ret = library.aclrtGetStreamAttribute(ctypes.c_void_p(stream), attribute, ctypes.byref(value))
+    member = _MEMBERS.get(attribute, "reserved")
     found = getattr(value, member)
     return {member: list(found) if member == "reserved" else found}, ret
 
@@ -225,15 +218,13 @@ def launch_callback(*arguments: Any) -> int:
     The thread that was subscribed for the stream calls fn, inside acl.rt.process_report, once.
     """
     title = "acl.rt.launch_callback"
-    arguments_of(title, "fn, user_data_list, block_type, stream", arguments)
-    function, argument, block_type, stream = arguments
+    parameters = "object fn, object user_data_list, int32_t block_type, void* stream"
+    function, argument, block_type, stream = take(title, parameters, arguments)
     if not callable(function):
         raise TypeError(f"{title}: fn is {type(function).__name__}, expected a function")
-    block_type = to_c("int32_t", block_type, f"{title}: block_type")
-    stream = to_c("void*", stream, f"{title}: stream")
     number = next(_numbers)
     _waiting[number] = (function, argument)
-    ret = library.aclrtLaunchCallback(_call_back, ctypes.c_uint64(number), block_type, stream)
+    ret = library.aclrtLaunchCallback(_call_back, ctypes.c_void_p(number), block_type, ctypes.c_void_p(stream))
     if ret != 0:
         _waiting.pop(number, None)
     return ret

@@ -6,10 +6,9 @@ import ctypes
 import errno
 import threading
 import warnings
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ._prototypes import arguments_of, attributes, to_c
+from ._prototypes import attributes, take
 
 if TYPE_CHECKING:
     import numpy
@@ -22,25 +21,25 @@ _bytes_of.argtypes = [ctypes.c_void_p, ctypes.c_ssize_t]
 def bytes_to_ptr(*arguments: object) -> int:
     """``ptr = acl.util.bytes_to_ptr(data)``: the address of the bytes, which live as long as the object."""
     title = "acl.util.bytes_to_ptr"
-    arguments_of(title, "data", arguments)
-    if not isinstance(arguments[0], bytes):
-        raise TypeError(f"{title}: data is {type(arguments[0]).__name__}, expected bytes")
-    return ctypes.cast(ctypes.c_char_p(arguments[0]), ctypes.c_void_p).value or 0
+    (data,) = take(title, "object data", arguments)
+    if not isinstance(data, bytes):
+        raise TypeError(f"{title}: data is {type(data).__name__}, expected bytes")
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
 
 
 def ptr_to_bytes(*arguments: object) -> bytes:
     """``data = acl.util.ptr_to_bytes(ptr, size)``: a copy of the memory at an address of the host."""
     title = "acl.util.ptr_to_bytes"
-    arguments_of(title, "ptr, size", arguments)
-    address = _address(title, arguments[0], arguments[1])
-    return _bytes_of(address, to_c("size_t", arguments[1], f"{title}: size").value)
+    address, size = take(title, "void* ptr, size_t size", arguments)
+    _check_address(title, address, size)
+    return _bytes_of(address, size)
 
 
 def numpy_to_ptr(*arguments: object) -> int:
     """``ptr = acl.util.numpy_to_ptr(array)``: the address of the elements, which live as long as the array."""
     title = "acl.util.numpy_to_ptr"
-    arguments_of(title, "array", arguments)
-    array = _array(title, arguments[0])
+    (array,) = take(title, "object array", arguments)
+    _check_array(title, array)
     _deprecated("numpy_to_ptr", "bytes_to_ptr")
     if not array.flags.c_contiguous:
         warnings.warn(f"{title}: the array is not contiguous, and its elements are not in order", Warning, stacklevel=2)
@@ -50,8 +49,8 @@ def numpy_to_ptr(*arguments: object) -> int:
 def numpy_contiguous_to_ptr(*arguments: object) -> tuple[int, numpy.ndarray]:
     """``ptr, array = acl.util.numpy_contiguous_to_ptr(array)``: an address, and the contiguous array that is there."""
     title = "acl.util.numpy_contiguous_to_ptr"
-    arguments_of(title, "array", arguments)
-    array = _array(title, arguments[0])
+    (array,) = take(title, "object array", arguments)
+    _check_array(title, array)
     _deprecated("numpy_contiguous_to_ptr", "bytes_to_ptr")
     import numpy
 
@@ -65,19 +64,18 @@ def ptr_to_numpy(*arguments: object) -> numpy.ndarray:
     ``shape`` is a tuple, ``type`` NumPy's number of a type: ``numpy.dtype(numpy.float32).num`` is 11.
     """
     title = "acl.util.ptr_to_numpy"
-    arguments_of(title, "ptr, shape, type", arguments)
-    pointer, shape, number = arguments
+    address, shape, number = take(title, "void* ptr, object shape, int32_t type", arguments)
     if not isinstance(shape, tuple) or not all(isinstance(size, int) for size in shape):
         raise TypeError(f"{title}: shape is {shape!r}, expected a tuple of ints")
-    import numpy
-
-    kind = to_c("int32_t", number, f"{title}: type").value
-    codes = "?" + numpy.typecodes["AllInteger"] + numpy.typecodes["AllFloat"]
-    types = {numpy.dtype(code).num: numpy.dtype(code) for code in codes}
-    if kind not in types:
-        raise ValueError(f"{title}: type is {kind}, expected the number of a numeric type of NumPy, dtype.num")
     if min(shape, default=0) < 0:
         raise ValueError(f"{title}: shape is {shape}, expected sizes of 0 or more")
+    import numpy
+
+    codes = "?" + numpy.typecodes["AllInteger"] + numpy.typecodes["AllFloat"]
+    types = {numpy.dtype(code).num: numpy.dtype(code) for code in codes}
+    if number not in types:
+        raise ValueError(f"{title}: type is {number}, expected the number of a numeric type of NumPy, dtype.num")
+    _check_address(title, address, 0 if 0 in shape else 1)
     _deprecated("ptr_to_numpy", "ptr_to_bytes")
 
     class Memory:
@@ -85,9 +83,9 @@ def ptr_to_numpy(*arguments: object) -> numpy.ndarray:
 
         __array_interface__ = {  # noqa: RUF012
             "version": 3,
-            "data": (_address(title, pointer, 0 if 0 in shape else 1), False),
+            "data": (address, False),
             "shape": shape,
-            "typestr": types[kind].str,
+            "typestr": types[number].str,
         }
 
     return numpy.asarray(Memory())
@@ -116,11 +114,10 @@ def start_thread(*arguments: Any) -> tuple[int, int]:
     The thread has no context until it calls acl.rt.set_context. It ends with the process.
     """
     title = "acl.util.start_thread"
-    arguments_of(title, "fn, args_list", arguments)
-    function: Callable[..., object] = arguments[0]
+    function, given = take(title, "object fn, object args_list", arguments)
     if not callable(function):
         raise TypeError(f"{title}: fn is {type(function).__name__}, expected a function")
-    thread = _Thread(target=function, args=() if arguments[1] is None else (arguments[1],), daemon=True)
+    thread = _Thread(target=function, args=() if given is None else (given,), daemon=True)
     try:
         thread.start()
     except RuntimeError:
@@ -133,8 +130,7 @@ def start_thread(*arguments: Any) -> tuple[int, int]:
 def stop_thread(*arguments: object) -> int:
     """``ret = acl.util.stop_thread(thread_id)``: waits for a thread; RuntimeError if an exception has ended it."""
     title = "acl.util.stop_thread"
-    arguments_of(title, "thread_id", arguments)
-    number = to_c("uint64_t", arguments[0], f"{title}: thread_id").value
+    (number,) = take(title, "uint64_t thread_id", arguments)
     thread = _threads.get(number)
     if thread is None:
         return errno.ESRCH
@@ -147,20 +143,16 @@ def stop_thread(*arguments: object) -> int:
     return 0
 
 
-def _address(title: str, pointer: object, size: Any) -> int:
-    """An address from which bytes are read."""
-    address = to_c("void*", pointer, f"{title}: ptr").value
-    if address == 0 and size:
+def _check_address(title: str, address: int, size: int) -> None:
+    if address == 0 and size > 0:
         raise ValueError(f"{title}: ptr is 0, expected the address of memory of the host")
-    return address
 
 
-def _array(title: str, value: object) -> numpy.ndarray:
+def _check_array(title: str, value: object) -> None:
     import numpy
 
     if not isinstance(value, numpy.ndarray):
         raise TypeError(f"{title}: array is {type(value).__name__}, expected numpy.ndarray")
-    return value
 
 
 def _deprecated(name: str, instead: str) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from aclnn_torch import host
-from tests import cabi
+from tests import LONGEST, cabi
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = ("acl", "acl.rt", "acl.util", "acl.prof")
@@ -179,6 +179,25 @@ def size_and_kind_in_c(type_: Any) -> tuple[int, str]:
     if type_ in (ctypes.c_void_p, ctypes.c_char_p):
         return 8, "pointer"
     return ctypes.sizeof(type_), "float" if type_ is ctypes.c_float else "integer"
+
+
+def type_behind(declaration: str) -> str:
+    """The type of what a pointer parameter of a header leads to, as the tables write it."""
+    words = declaration.replace("const", "").replace("*", " * ").split()
+    base, stars = words[0], words.count("*") - 1
+    text = cabi.header_text()
+    if stars or re.search(rf"typedef void\* {base};", text):
+        return "void*"
+    return "int32_t" if re.search(rf"typedef enum [^;]*}} {base};", text) else base
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_outputs_have_the_types_of_the_headers(acl: Any, name: str) -> None:
+    for prototype in prototypes(importlib.import_module(name)).values():
+        listed = re.search(rf"\b{prototype.name}\s*\(([^;]*?)\)\s*;", cabi.header_text())[1].split(",")
+        for parameter, declaration in zip(prototype.parameters, listed, strict=False):
+            if parameter.kind == "out" and not parameter.type.startswith("char["):
+                assert type_behind(declaration) == parameter.type, (prototype.name, parameter.name)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -672,7 +691,8 @@ def test_the_profiler(acl: Any, stream: int, tmp_path: Path) -> None:
 
 def run(command: list[Any], **environment: str) -> str:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("ASCEND", "PYTHONPATH"))}
-    return subprocess.run(command, env=clean | environment, capture_output=True, text=True, check=True).stdout
+    variables = clean | environment
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=True, timeout=LONGEST).stdout
 
 
 CODE = "import acl; from acl.rt import memcpy; import acl.util; print(acl.__file__, acl.init(), memcpy.__name__)"
@@ -690,6 +710,11 @@ def test_the_environment_of_run_puts_it_on_the_path(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     assert host.environment()["PYTHONPATH"] == f"{host.PYACL}:/somewhere"
     assert run([sys.executable, "-c", CODE], PYTHONPATH=host.environment()["PYTHONPATH"]) == EXPECTED
+
+
+def test_a_thread_that_nobody_stops_ends_with_the_process() -> None:
+    code = "import acl, threading; print(acl.util.start_thread(lambda: threading.Event().wait(), None)[1])"
+    assert run([sys.executable, "-c", code], PYTHONPATH=str(host.PYACL)) == "0\n"
 
 
 def test_the_module_loads_neither_torch_nor_numpy() -> None:

@@ -83,6 +83,7 @@ def check_files(wheel: Path) -> None:
         "aclnn_torch/cann/share/cmake/AclnnTorch/AclnnTorchConfig.cmake",
         "aclnn_torch/cann/bin/npu-smi",
         "aclnn_torch/cann/set_env.sh",
+        "aclnn_torch/cann/python/site-packages/acl/rt.py",
     }
     assert not expected - names, f"missing: {sorted(expected - names)}"
     strange = [name for name in names if not re.match(r"aclnn_torch(-[\w.]+\.dist-info)?/", name)]

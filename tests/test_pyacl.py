@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -715,6 +716,24 @@ def test_the_environment_of_run_puts_it_on_the_path(monkeypatch: pytest.MonkeyPa
 def test_a_thread_that_nobody_stops_ends_with_the_process() -> None:
     code = "import acl, threading; print(acl.util.start_thread(lambda: threading.Event().wait(), None)[1])"
     assert run([sys.executable, "-c", code], PYTHONPATH=str(host.PYACL)) == "0\n"
+
+
+def test_memory_of_a_device_is_closed_to_the_host_in_strict_mode() -> None:
+    """Copies open it. Without strict mode both give the same bytes."""
+    code = """
+import acl
+acl.rt.set_device(0)
+block, _ = acl.rt.malloc(2, 0)
+acl.rt.memset(block, 2, 65, 2)
+page, _ = acl.rt.malloc_host(2)
+acl.rt.memcpy(page, 2, block, 2, 2)
+print(acl.util.ptr_to_bytes(page, 2), flush=True)
+print(acl.util.ptr_to_bytes(block, 2))
+"""
+    assert run([sys.executable, "-c", code], PYTHONPATH=str(host.PYACL)) == "b'AA'\nb'AA'\n"
+    with pytest.raises(subprocess.CalledProcessError) as ended:
+        run([sys.executable, "-c", code], PYTHONPATH=str(host.PYACL), ACLNN_TORCH_STRICT="1")
+    assert (ended.value.returncode, ended.value.output) == (-signal.SIGSEGV, "b'AA'\n")
 
 
 def test_the_module_loads_neither_torch_nor_numpy() -> None:

@@ -229,6 +229,19 @@ def test_what_public_programs_use_is_served_or_refused_by_name(acl: Any) -> None
     assert len(rows) == 55
 
 
+def test_the_page_has_the_numbers(acl: Any) -> None:
+    page = (ROOT / "docs" / "emulation" / "python.md").read_text()
+    used = dict(line.split("\t") for line in (ROOT / "tests" / "pyacl_usage.tsv").read_text().splitlines())
+    of_page = {name: number for name, number in re.findall(r"\| `acl\.([\w.]+)` \| (\d+) (?=\|)", page) if name in used}
+    assert len(of_page) == 18
+    assert of_page == {name: used[name] for name in of_page}
+    assert min(map(int, of_page.values())) >= max(int(number) for name, number in used.items() if name not in of_page)
+    served = {name: sum(function.rpartition(".")[0] == name for function in FORMATS) for name in MODULES}
+    for name, number in served.items():
+        assert f"\n| `{name}` | {number} | " in page
+    assert f"[{sum(served.values())} functions](emulation/python.md)" in (ROOT / "docs" / "npu.md").read_text()
+
+
 # ---- refusals
 
 MODELS = "offline models (OM files) are compiled for a device; run the model itself, in PyTorch on torch_npu"

@@ -150,8 +150,8 @@ def test_enable_serves_a_notebook() -> None:
 from aclnn_torch import host
 host.enable(devices=2)
 host.enable(devices=2)
-import torch, torch_npu
-print(torch.npu.device_count(), torch.ones(3).to("npu:1").cpu().tolist())
+import acl, torch, torch_npu
+print(torch.npu.device_count(), torch.ones(3).to("npu:1").cpu().tolist(), acl.rt.get_device_count())
 try:
     host.enable()
 except RuntimeError as error:
@@ -160,7 +160,7 @@ except RuntimeError as error:
     result = run(["-c", code])
     assert result.returncode == 0, result.stderr
     first, second = result.stdout.splitlines()
-    assert first == "2 [1.0, 1.0, 1.0]"
+    assert first == "2 [1.0, 1.0, 1.0] (2, 0)"
     assert second.startswith("torch_npu is imported already")
 
 
@@ -168,10 +168,10 @@ except RuntimeError as error:
 def test_the_shell_commands_set_a_shell_up() -> None:
     command = """
         eval "$("$0" -m aclnn_torch env --devices 4)" || exit 1
-        exec "$0" -c 'import torch; print(torch.npu.device_count())'
+        exec "$0" -c 'import acl, torch; print(torch.npu.device_count(), acl.rt.get_device_count())'
     """
     result = run(["-c", command, PYTHON], python="bash")
-    assert (result.returncode, result.stdout) == (0, "4\n"), result.stderr
+    assert (result.returncode, result.stdout) == (0, "4 (4, 0)\n"), result.stderr
 
 
 @needs_torch_npu

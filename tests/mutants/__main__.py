@@ -3,8 +3,8 @@
 A variant of the host CANN, build/mutants, changes an output of every function in one way (tests/mutants/values.cpp):
 zeros, the first element everywhere, an input instead, one element, two exchanged, the sign, an error of four times what
 tests allow, the last row left out, a byte written between the elements; or every refusal (tests/mutants/refusals.cpp):
-its text, or its status. A refusal is what ``aclGetRecentErrMsg`` says, whatever the numbers in it. All functions are
-changed at once; a mutant is killed if a test fails that calls only its function, or has only its refusal. The mutants
+its text, or its status. A refusal is a check of rows, for all functions that share it, or else what
+``aclGetRecentErrMsg`` says, whatever the numbers in it. All functions are changed at once; a mutant is killed if a test fails that calls only its function, or has only its refusal. The mutants
 that are left are tried in groups of which no test has two. ARGS are functions (a pattern such as
 ``aclnnElu*``), ``--changed``, ``--tests`` and ``--kinds``.
 
@@ -217,7 +217,10 @@ def functions_in(path: Path, every: set[str]) -> set[str]:
 
 
 def is_of(refusal: str, functions: set[str]) -> bool:
-    """Whether the text of a refusal begins with one of the functions, whose digits it has as #."""
+    """Whether a refusal's check is in a file of the functions' rows, or its text, with # for digits, begins with one."""
+    if refusal.startswith("csrc/"):
+        path = os.path.relpath(ROOT / refusal.rpartition(":")[0], ROWS)
+        return any(path in row_files().get(name, ()) for name in functions)
     return refusal.partition(":")[0] in {re.sub("[0-9]", "#", name) for name in functions}
 
 
@@ -297,11 +300,12 @@ def main() -> int:
         possible = {name for name in functions if sound.outputs[name] > output}
         for kind in [kind for kind in options.kinds if kind in VALUES]:
             found |= mutants_of(kind, output, possible, sound, limit)
-    refusals = {name for names in sound.refused.values() for name in names if is_of(name, functions)}
+    is_whole = options.functions == "*" and not options.changed
+    refusals = {name for names in sound.refused.values() for name in names if is_whole or is_of(name, functions)}
     for kind in [kind for kind in options.kinds if kind in REFUSALS]:
         found |= mutants_of(kind, 0, refusals, sound, limit)
     print("\n".join(scores(found)))
-    if options.functions == "*" and not options.changed:
+    if is_whole:
         print("\n".join(untried(checks_in([ROWS, ROWS.parent / "named_ops"]), sound.checks)))
     reasons = read_survivors(SURVIVORS.read_text())
     new = [mutant for mutant, is_killed in found.items() if not is_killed and mutant not in reasons]

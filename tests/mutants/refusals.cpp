@@ -20,19 +20,18 @@ void name_refusal(const std::string& text, const std::string& place) {
   last_place = place;
 }
 
-// Changes the text or the status of a refusal. Its name is the function and the place of the check,
-// or the text if that is not a check of rows; both with # for digits of the text.
+// Changes the text or the status of a refusal. Its name is the place of the check, for all
+// functions that share it, or the text, with # for digits, if that is not a check of rows.
 int reported(int status, std::string& message) {
   std::string name = message.substr(0, message.find(" (product "));
   const size_t end = name.find(": ");
   const bool has_place = end != std::string::npos && !last_text.empty() &&
                          name.compare(end + 2, std::string::npos, last_text) == 0;
-  if (has_place) name.resize(end);
   for (char& character : name) {
     if (character >= '0' && character <= '9') character = '#';
     if (character == '\n' || character == '\t') character = ' ';
   }
-  if (has_place) name += ": " + last_place;
+  if (has_place) name = last_place;
   const std::string kind = mutants::setting("ACLNN_TEST_MUTANT");
   const bool is_changed = (kind == "text" || kind == "status") && mutants::is_named(name);
   mutants::note(mutants::setting("PYTEST_CURRENT_TEST") + "\t" + name + "\t-1\t" +

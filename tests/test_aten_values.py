@@ -14,6 +14,7 @@ import pytest
 
 from tests import cabi
 from tests.aten_ops.files import row_files
+from tests.aten_ops.formula_helpers.attention import call_of
 from tests.aten_ops.limits import line_of, samples_by_function
 from tests.aten_ops.sweep import ROOT, run_call, run_calls
 from tests.cabi import AICORE_EXCEPTION, PARAM_INVALID, SUCCESS
@@ -480,6 +481,41 @@ def test_on_products(product: str) -> None:
         expected = (SUCCESS, SUCCESS) if product in products else (PARAM_INVALID, SUCCESS)
         assert (stage1, stage2) == expected, text
         assert product in products or refusal in text
+
+
+# Rows of one query and 128 keys take equal times, so the first two shares have a row each. Where there are 128 heads,
+# two of the 32 cores have one share, and the last number of each core is the most blocks of a share.
+OF_ONE_SEQUENCE = {"batch_size": 1, "max_seqlen_q": 2, "max_seqlen_ori_kv": 128, "head_dim": 512, "num_heads_kv": 1}
+OF_ONE_SEQUENCE |= {"cmp_ratio": 1, "has_ori_kv": "true", "layout_q": '"BSND"', "layout_kv": '"BSND"'}
+SPARSE, MIXED = "aclnnSparseFlashMlaMetadata", "aclnnMixedQuantSparseFlashMlaMetadata"
+OF_SPARSE = OF_ONE_SEQUENCE | {"meta_data": "INT32[1024]"}
+OF_MIXED = OF_ONE_SEQUENCE | {"metadata": "INT32[1024]", "quant_mode": 2, "rope_head_dim": 64}
+FIRST, SECOND = [1, 0, 0, 0, 0, 1, 0, 0], [1, 0, 1, 0, 1, 0, 0, 0]
+SHARED = np.array([[*FIRST, 1], [*FIRST, 1], [*SECOND, 1], [*SECOND, 1], *[[0] * 8 + [1]] * 28])
+ALONE = np.array([[*FIRST, 0], [*SECOND, 0]])
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (call_of(SPARSE, **OF_SPARSE, num_heads_q=128), SHARED),
+        (call_of(SPARSE, **OF_SPARSE, num_heads_q=64), ALONE),
+        (call_of(MIXED, **OF_MIXED, num_heads_q=128), SHARED),
+        (call_of(MIXED, **OF_MIXED, num_heads_q=64), ALONE),
+        # 50 queries and 32 cores: 18 cores have 2 queries, and 14 have 1.
+        (
+            "aclnnSparseLightningIndexerKLLossGradMetadata cuSeqLensQOptional=null cuSeqLensKOptional=null "
+            "seqUsedQOptional=INT32[3]:9,0,41 seqUsedKOptional=INT32[3]:7,8,9 cmpResidualKOptional=null batchSize=0 "
+            "maxSeqLenQ=0 maxSeqLenK=0 numHeadsQ=1 numHeadsK=1 headDim=128 topk=1 "
+            'layoutQOptional="BSND" layoutKOptional="BSND" maskMode=0 cmpRatio=1 metadata=INT32[64]:7',
+            np.array([50, 2, 1, 14, 32, *[7] * 59]),
+        ),
+    ],
+)
+def test_schedules_of_ascend950(call: str, expected: Any) -> None:
+    stage1, stage2, text, (numbers,) = run_call(call, "Ascend950")
+    assert (stage1, stage2) == (SUCCESS, SUCCESS), text
+    assert numbers == [*expected.flat, *[0] * (len(numbers) - expected.size)]
 
 
 TBC = "self=FLOAT[1,1,1]:3 weight=FLOAT[1,1,1]:5 bias=FLOAT[1]:2 pad=0 output=FLOAT[1,1,1]"

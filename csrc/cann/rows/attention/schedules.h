@@ -3,8 +3,10 @@
 #include <numeric>
 
 #include "acl/acl_rt.h"
+#include "cann/rows/attention/heads.h"
 #include "cann/rows/integers.h"
 #include "cann/rows/row.h"
+#include "host_cann/kernels/sizes.h"
 
 // Shared by the functions that write schedules for the cores of a device: lengths of sequences.
 namespace aclnn_host {
@@ -46,6 +48,10 @@ class SequenceSizes {
 
   void expect_ends(const std::string& layout) const {
     EXPECT(layout != "TND" || ends_, ends_name_, " is null, expected a tensor as the layout is ",
+           layout);
+  }
+  void expect_used(const std::string& layout) const {
+    EXPECT(layout != "PA_BBND" || used_, used_name_, " is null, expected a tensor as the layout is ",
            layout);
   }
 
@@ -96,10 +102,18 @@ class SequenceSizes {
 inline void check_lengths(const SequenceSizes& sizes, const std::string& layout, const char* used,
                           const char* most_name, int64_t most) {
   sizes.expect_ends(layout);
-  EXPECT(layout != "PA_BBND" || sizes.is_given(), used,
-         " is null, expected a tensor as the layout is ", layout);
+  sizes.expect_used(layout);
   EXPECT(layout != "BSND" || sizes.is_given() || most >= 0, most_name, " is ", most,
          ", expected 0 or more as ", used, " is null");
+}
+
+// Reads the tokens after the last key of each sequence; none if the tensor is not given.
+inline std::vector<int64_t> rests_in(const char* name, const std::optional<at::Tensor>& rests,
+                                     int64_t ratio) {
+  if (!is_filled(rests)) return {};
+  const std::vector<int64_t> numbers = integers_in(*rests);
+  for (const int64_t rest : numbers) expect_rest(name, rest, ratio);
+  return numbers;
 }
 
 inline int64_t cores_of_device() {
@@ -107,6 +121,28 @@ inline int64_t cores_of_device() {
   EXPECT(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_CUBE_CORE_NUM, &cores) == ACL_SUCCESS && cores > 0,
          "the device does not tell how many cores it has");
   return std::min(cores, kMostCores);
+}
+
+// Refuses more sequences or queries than a schedule is computed for.
+inline void expect_most(const char* what, int64_t count) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  EXPECT(count <= kMost, "there are ", count, " ", what, ", expected up to ", kMost);
+}
+
+// Writes the first elements of metadata and leaves the others.
+inline void write_first(Output& metadata, const std::vector<int64_t>& numbers) {
+  const at::Tensor before = metadata;
+  metadata = at::cat({at::tensor(numbers, at::kLong).to(at::kInt),
+                      before.slice(0, static_cast<int64_t>(numbers.size()))});
+}
+
+// Numbers that give each core an equal share of the queries: how many queries there are; how many of
+// them the first cores compute, and how many the others; how many others there are; and how many
+// cores compute any.
+inline std::vector<int64_t> equal_shares(int64_t queries) {
+  EXPECT(queries <= INT32_MAX, "there are ", queries, " queries, expected up to ", INT32_MAX);
+  const int64_t cores = cores_of_device(), each = divide_up(queries, cores);
+  return {queries, each, each - 1, each * cores - queries, std::min(queries, cores)};
 }
 
 }  // namespace aclnn_host

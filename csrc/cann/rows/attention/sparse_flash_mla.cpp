@@ -298,12 +298,6 @@ Given given_of(const Row& row, const char* query_name, const at::Tensor& query, 
   return given;
 }
 
-void expect_metadata(const std::optional<at::Tensor>& metadata) {
-  constexpr int64_t kElements = 1024;
-  EXPECT(metadata, "metadataOptional is null, expected the tensor that the function for metadata ",
-         "fills");
-  expect_tensor("metadataOptional", *metadata, at::kInt, {kElements});
-}
 // Refuses the lengths of lists, which CANN reserves.
 void expect_no_list_lengths(const char* name, const std::optional<at::Tensor>& lengths) {
   EXPECT(!lengths || lengths->numel() == 0, name, " is given, expected null or no elements");
@@ -312,8 +306,9 @@ void expect_no_list_lengths(const char* name, const std::optional<at::Tensor>& l
 // Attention with a sink for each head, whose exponent is part of the sum of the softmax only.
 template <class Row>
 void attend(Row& row, const at::Tensor& original, const std::optional<at::Tensor>& compressed) {
-  const at::Tensor& query = row.q;
-  expect_metadata(row.metadataOptional);
+  constexpr int64_t kMetadataSize = 1024;
+  const at::Tensor &query = row.q, &sinks = row.sinksOptional;
+  expect_tensor("metadataOptional", row.metadataOptional, at::kInt, {kMetadataSize});
   expect_no_list_lengths("oriTopkLengthOptional", row.oriTopkLengthOptional);
   expect_no_list_lengths("cmpTopkLengthOptional", row.cmpTopkLengthOptional);
   expect_one_of("topkValueMode", row.topkValueMode, {1});
@@ -328,8 +323,6 @@ void attend(Row& row, const at::Tensor& original, const std::optional<at::Tensor
   }
   Sequences sequences(given);
   const int64_t tokens = sequences.tokens(), heads = sequences.heads();
-  EXPECT(row.sinksOptional, "sinksOptional is null, expected a number for each head of q");
-  const at::Tensor sinks = *row.sinksOptional;
   expect_float("sinksOptional", sinks, {heads});
   require_asked("softmaxLseOutOptional", row.softmaxLseOutOptional, "returnSoftmaxLse",
                 row.returnSoftmaxLse);
@@ -501,7 +494,7 @@ constexpr const char* kNotYet = "CANN does not support it yet";
 // oriWinRight counts in oriMaskMode 3 and 4, oriWinLeft in 4.
 // Deviation of SparseFlashMla: The published kernel takes every oriMaskMode as 4 with oriWinRight
 // 0, and every cmpMaskMode as 3. The host CANN computes what the document says.
-ACLNN_STRUCT(SparseFlashMla, (Floating<In>, q), (Optional<In>, oriKvOptional),
+ACLNN_STRUCT(SparseFlashMla, (Floating<In>, q), (In, oriKvOptional),
              (Optional<In>, cmpKvOptional), (Refused<In>, oriSparseIndicesOptional, kNotYet),
              (Optional<In>, cmpSparseIndicesOptional), (Optional<In>, oriBlockTableOptional),
              (Optional<In>, cmpBlockTableOptional), (Optional<In>, cuSeqlensQOptional),
@@ -509,7 +502,7 @@ ACLNN_STRUCT(SparseFlashMla, (Floating<In>, q), (Optional<In>, oriKvOptional),
              (Refused<In>, sequsedQOptional, kNotYet), (Optional<In>, sequsedOriKvOptional),
              (Optional<In>, sequsedCmpKvOptional), (Optional<In>, cmpResidualKvOptional),
              (Optional<In>, oriTopkLengthOptional), (Optional<In>, cmpTopkLengthOptional),
-             (Optional<In>, sinksOptional), (Optional<In>, metadataOptional),
+             (In, sinksOptional), (In, metadataOptional),
              (double, softmaxScale), (int64_t, cmpRatio), (int64_t, oriMaskMode),
              (int64_t, cmpMaskMode), (int64_t, oriWinLeft), (int64_t, oriWinRight),
              (char*, layoutQOptional), (char*, layoutKvOptional), (int64_t, topkValueMode),
@@ -518,13 +511,12 @@ ACLNN_STRUCT(SparseFlashMla, (Floating<In>, q), (Optional<In>, oriKvOptional),
   expect_dtype("q", q, {at::kHalf, at::kBFloat16});
   expect_dims("q", q, 3, 4);
   expect_heads("q", q, {1, 2, 4, 8, 16, 32, 64, 128});
-  EXPECT(oriKvOptional, "oriKvOptional is null, expected a tensor");
-  attend(*this, *oriKvOptional, cmpKvOptional);
+  attend(*this, oriKvOptional, cmpKvOptional);
 }
 
 // Behaviour of MixedQuantSparseFlashMla: Dequantised keys are rounded to BFLOAT16. In quantMode 2
 // the scales of a page follow the elements of all its tokens, as in the published kernel.
-ACLNN_STRUCT(MixedQuantSparseFlashMla, (Floating<In>, q), (Optional<Stored<In>>, oriKvOptional),
+ACLNN_STRUCT(MixedQuantSparseFlashMla, (Floating<In>, q), (Stored<In>, oriKvOptional),
              (Optional<Stored<In>>, cmpKvOptional),
              (Refused<In>, oriSparseIndicesOptional, kNotYet),
              (Optional<In>, cmpSparseIndicesOptional), (Optional<In>, oriBlockTableOptional),
@@ -533,7 +525,7 @@ ACLNN_STRUCT(MixedQuantSparseFlashMla, (Floating<In>, q), (Optional<Stored<In>>,
              (Refused<In>, sequsedQOptional, kNotYet), (Optional<In>, sequsedOriKvOptional),
              (Optional<In>, sequsedCmpKvOptional), (Optional<In>, cmpResidualKvOptional),
              (Optional<In>, oriTopkLengthOptional), (Optional<In>, cmpTopkLengthOptional),
-             (Optional<In>, sinksOptional), (Optional<In>, metadataOptional), (int64_t, quantMode),
+             (In, sinksOptional), (In, metadataOptional), (int64_t, quantMode),
              (int64_t, ropeHeadDim), (double, softmaxScale), (int64_t, cmpRatio),
              (int64_t, oriMaskMode), (int64_t, cmpMaskMode), (int64_t, oriWinLeft),
              (int64_t, oriWinRight), (char*, layoutQOptional), (char*, layoutKvOptional),
@@ -543,7 +535,6 @@ ACLNN_STRUCT(MixedQuantSparseFlashMla, (Floating<In>, q), (Optional<Stored<In>>,
   expect_dtype("q", q, at::kBFloat16);
   expect_dims("q", q, 3, 4);
   expect_heads("q", q, {2, 4, 8, 16, 32, 64, 128});
-  EXPECT(oriKvOptional, "oriKvOptional is null, expected a tensor");
   expect_one_of("quantMode", quantMode, {1, 2});
   expect_text("layoutKvOptional", layoutKvOptional, {"BSND", "TND", "PA_BBND"});
   EXPECT(quantMode == 1 || layoutKvOptional == "PA_BBND", "layoutKvOptional is \"",
@@ -558,7 +549,7 @@ ACLNN_STRUCT(MixedQuantSparseFlashMla, (Floating<In>, q), (Optional<Stored<In>>,
   std::optional<at::Tensor> compressed;
   if (cmpKvOptional)
     compressed = dequantized("cmpKvOptional", *cmpKvOptional, layoutKvOptional, quantMode);
-  attend(*this, dequantized("oriKvOptional", *oriKvOptional, layoutKvOptional, quantMode),
+  attend(*this, dequantized("oriKvOptional", oriKvOptional, layoutKvOptional, quantMode),
          compressed);
 }
 

@@ -1,9 +1,9 @@
-// What SparseFlashMlaGrad reads on a device about the distribution of work to cores.
+// What SparseFlashMla, MixedQuantSparseFlashMla and SparseFlashMlaGrad read on a device about the
+// distribution of work to cores.
 
-#include "cann/rows/attention/heads.h"
-#include "cann/rows/attention/schedules.h"
-#include "cann/rows/integers.h"
+#include "cann/rows/attention/balanced_rows.h"
 #include "cann/rows/row.h"
+#include "host_cann/runtime/product.h"
 
 namespace aclnn_host::attention_sparse_flash_mla_metadata_rows {
 
@@ -17,19 +17,19 @@ struct Keys {
   bool are_given;
   SequenceSizes sizes;
   int64_t most_listed;  // for each query; 0 if all are attended to
+  bool are_masked;
   const char* listed_name;
   std::optional<at::Tensor> listed;
   std::vector<int64_t> listed_counts = {};
 
-  void read(int64_t queries) {
-    if (!are_given) return;
-    sizes.read();
-    if (most_listed == 0 || !is_filled(listed)) return;
+  void read_lists(int64_t queries) {
+    if (!are_given || most_listed == 0 || !is_filled(listed)) return;
     EXPECT(listed->numel() >= queries, listed_name, " has shape ", listed->sizes(),
            ", expected a number for each of the ", queries, " queries");
     listed_counts = integers_in(*listed);
   }
   bool are_alike() const { return !are_given || (sizes.are_alike() && listed_counts.empty()); }
+  int64_t operator[](int64_t sequence) const { return are_given ? sizes[sequence] : 0; }
 
   // How many of `seen` keys a query attends to.
   int64_t attended(int64_t seen, int64_t query) const {
@@ -58,8 +58,21 @@ struct Keys {
   }
 };
 
+// The lengths of a call.
+struct Call {
+  SequenceSizes queries;
+  Keys original;
+  Keys compressed;
+  int64_t count;  // of sequences
+  std::vector<int64_t> rests = {};
+
+  int64_t rest(int64_t sequence) const {
+    return rests.empty() ? 0 : rests[static_cast<size_t>(sequence)];
+  }
+};
+
 template <class Row>
-void check_numbers(const Row& row) {
+void check_numbers(const Row& row, std::initializer_list<std::string_view> key_layouts) {
   constexpr int64_t kMostHeads = 128, kHeadSize = 512, kMostRatio = 128;
   expect_range("numHeadsQ", row.numHeadsQ, 1, kMostHeads);
   expect_one_of("numHeadsKv", row.numHeadsKv, {1});
@@ -76,23 +89,33 @@ void check_numbers(const Row& row) {
   expect_range("oriWinLeft", row.oriWinLeft, kNoLimit, INT32_MAX);
   expect_range("oriWinRight", row.oriWinRight, kNoLimit, INT32_MAX);
   expect_text("layoutQOptional", row.layoutQOptional, {"BSND", "TND"});
-  expect_text("layoutKvOptional", row.layoutKvOptional, {"BSND", "TND"});
-  expect_tensor("metadata", row.metadata, at::kInt, {kScheduleSize});
+  expect_text("layoutKvOptional", row.layoutKvOptional, key_layouts);
 }
 
-// The number of original keys in the window of a query.
+// The number of original keys in the windows of consecutive queries.
 template <class Row>
-int64_t window(const Row& row, int64_t query, int64_t queries, int64_t keys) {
+int64_t window(const Row& row, int64_t first_query, int64_t last_query, int64_t queries,
+               int64_t keys) {
   if (row.oriMaskMode == kNoMask) return keys;
   const bool is_band = row.oriMaskMode == kBand;
-  const int64_t own = query + keys - queries;
-  const int64_t first = is_band && row.oriWinLeft != kNoLimit
-                            ? std::max<int64_t>(own - row.oriWinLeft.value(), 0)
-                            : 0;
-  int64_t last = keys - 1;
-  if (!is_band) last = std::min(last, own);
-  if (is_band && row.oriWinRight != kNoLimit) last = std::min(last, own + row.oriWinRight.value());
+  const int64_t ahead = keys - queries;
+  int64_t first = 0, last = keys - 1;
+  if (is_band && row.oriWinLeft != kNoLimit) {
+    first = std::max<int64_t>(first_query + ahead - row.oriWinLeft.value(), 0);
+  }
+  if (!is_band) last = std::min(last, last_query + ahead);
+  if (is_band && row.oriWinRight != kNoLimit) {
+    last = std::min(last, last_query + ahead + row.oriWinRight.value());
+  }
   return std::max<int64_t>(last - first + 1, 0);
+}
+
+// How many of the compressed keys a query sees.
+template <class Row>
+int64_t compressed_seen(const Row& row, int64_t query, int64_t queries, int64_t keys,
+                        int64_t rest) {
+  if (row.cmpMaskMode == kNoMask) return keys;
+  return std::min(seen_keys(query, queries, keys, row.cmpRatio, rest), keys);
 }
 
 // The most keys of both kinds that a query attends to.
@@ -101,8 +124,8 @@ struct Sums {
   int64_t compressed = 0;
 };
 template <class Row>
-Sums sums_of(const Row& row, const SequenceSizes& queries, const Keys& original,
-             const Keys& compressed, const std::vector<int64_t>& rests, int64_t count) {
+Sums sums_of(const Row& row, const Call& call) {
+  const auto& [queries, original, compressed, count, rests] = call;
   Sums sums;
   const bool are_alike =
       queries.are_alike() && original.are_alike() && compressed.are_alike() && rests.empty();
@@ -110,22 +133,20 @@ Sums sums_of(const Row& row, const SequenceSizes& queries, const Keys& original,
   for (int64_t i = 0; i < (are_alike ? std::min<int64_t>(count, 1) : count); ++i) {
     const int64_t own = queries[i];
     if (own == 0) continue;
-    const int64_t keys = original.are_given ? original.sizes[i] : 0;
+    const int64_t keys = original[i];
     if (keys > 0) {
-      const auto seen = [&](int64_t query) { return window(row, query, own, keys); };
+      const auto seen = [&](int64_t query) { return window(row, query, query, own, keys); };
       sums.original = std::max(sums.original,
                                original.most_attended(first, own,
                                                       {0, row.oriWinLeft.value() - keys + own,
                                                        own - 1 - row.oriWinRight.value(), own - 1},
                                                       seen));
     }
-    const int64_t others = compressed.are_given ? compressed.sizes[i] : 0;
+    const int64_t others = compressed[i];
     if (others > 0) {
-      const int64_t rest = rests.empty() ? 0 : rests[static_cast<size_t>(i)];
+      const int64_t rest = call.rest(i);
       const auto seen = [&](int64_t query) {
-        return row.cmpMaskMode == kNoMask
-                   ? others
-                   : std::min(seen_keys(query, own, others, row.cmpRatio, rest), others);
+        return compressed_seen(row, query, own, others, rest);
       };
       sums.compressed =
           std::max(sums.compressed, compressed.most_attended(first, own, {own - 1}, seen));
@@ -143,7 +164,11 @@ int64_t most_keys(int64_t length, int64_t listed) {
 // Checks the numbers of keys in lists.
 template <class Row>
 void check_counts(const Row& row, const Keys& keys, bool is_of_most, int64_t count) {
-  if (!is_filled(keys.listed)) return;
+  if (!is_filled(keys.listed)) {
+    EXPECT(!keys.are_given || keys.most_listed == 0 || keys.are_masked, keys.listed_name,
+           " is null, expected a tensor as there are lists and no mask");
+    return;
+  }
   const bool is_packed = row.layoutQOptional == "TND";
   expect_dtype(keys.listed_name, *keys.listed, at::kInt);
   expect_dims(keys.listed_name, *keys.listed, is_packed ? 2 : 3);
@@ -153,32 +178,37 @@ void check_counts(const Row& row, const Keys& keys, bool is_of_most, int64_t cou
                is_packed ? std::vector<int64_t>{rows, 1} : std::vector<int64_t>{count, rows, 1});
 }
 
+// Checks everything but values.
 template <class Row>
-void summarise(Row& row) {
-  check_numbers(row);
+Call checked(const Row& row) {
   const bool is_packed = row.layoutKvOptional == "TND";
-  SequenceSizes queries("cuSeqlensQOptional", row.cuSeqlensQOptional, "sequsedQOptional",
-                        row.sequsedQOptional, row.layoutQOptional == "TND", row.maxSeqlenQ);
-  Keys original{row.hasOriKv,
-                {"cuSeqlensOriKvOptional", row.cuSeqlensOriKvOptional, "sequsedOriKvOptional",
-                 row.sequsedOriKvOptional, is_packed, most_keys(row.maxSeqlenOriKv, row.oriTopk)},
-                row.oriTopk,
-                "oriTopkLengthOptional",
-                row.oriTopkLengthOptional};
-  Keys compressed{row.hasCmpKv,
-                  {"cuSeqlensCmpKvOptional", row.cuSeqlensCmpKvOptional, "sequsedCmpKvOptional",
-                   row.sequsedCmpKvOptional, is_packed, most_keys(row.maxSeqlenCmpKv, row.cmpTopk)},
-                  row.cmpTopk,
-                  "cmpTopkLengthOptional",
-                  row.cmpTopkLengthOptional};
+  Call call{{"cuSeqlensQOptional", row.cuSeqlensQOptional, "sequsedQOptional", row.sequsedQOptional,
+             row.layoutQOptional == "TND", row.maxSeqlenQ},
+            {row.hasOriKv,
+             {"cuSeqlensOriKvOptional", row.cuSeqlensOriKvOptional, "sequsedOriKvOptional",
+              row.sequsedOriKvOptional, is_packed, most_keys(row.maxSeqlenOriKv, row.oriTopk)},
+             row.oriTopk,
+             row.oriMaskMode != kNoMask,
+             "oriTopkLengthOptional",
+             row.oriTopkLengthOptional},
+            {row.hasCmpKv,
+             {"cuSeqlensCmpKvOptional", row.cuSeqlensCmpKvOptional, "sequsedCmpKvOptional",
+              row.sequsedCmpKvOptional, is_packed, most_keys(row.maxSeqlenCmpKv, row.cmpTopk)},
+             row.cmpTopk,
+             row.cmpMaskMode != kNoMask,
+             "cmpTopkLengthOptional",
+             row.cmpTopkLengthOptional},
+            0};
+  const auto& [queries, original, compressed, count, rests] = call;
   queries.expect_ends(row.layoutQOptional);
-  const int64_t count = queries.count().value_or(row.batchSize.value());
+  call.count = queries.count().value_or(row.batchSize.value());
   EXPECT(queries.sequences().value_or(count) == count, "cuSeqlensQOptional has the ends of ",
          *queries.sequences(), " sequences, expected ", count, ", the batchSize");
   for (const Keys* keys : {&original, &compressed}) {
     check_counts(row, *keys, !queries.is_given(), count);
     if (!keys->are_given) continue;
     keys->sizes.expect_ends(row.layoutKvOptional);
+    keys->sizes.expect_used(row.layoutKvOptional);
     EXPECT(keys->sizes.sequences().value_or(count) == count, "there are ", *keys->sizes.sequences(),
            " sequences of keys, expected ", count, " as there are of queries");
   }
@@ -189,26 +219,97 @@ void summarise(Row& row) {
   if (has_rest) {
     expect_tensor("cmpResidualKvOptional", *row.cmpResidualKvOptional, at::kInt, {count});
   }
+  return call;
+}
+
+// Reads the lengths and returns the number of queries.
+template <class Row>
+int64_t read(const Row& row, Call& call, bool reads_lists) {
+  call.queries.read();
+  const int64_t total = call.queries.total(call.count);
+  for (Keys* keys : {&call.original, &call.compressed}) {
+    if (keys->are_given) keys->sizes.read();
+    if (reads_lists) keys->read_lists(total);
+  }
+  if (row.hasCmpKv && row.cmpMaskMode == kCausal) {
+    call.rests = rests_in("cmpResidualKvOptional", row.cmpResidualKvOptional, row.cmpRatio);
+  }
+  return total;
+}
+
+template <class Row>
+void summarise(Row& row) {
+  check_numbers(row, {"BSND", "TND"});
+  expect_tensor("metadata", row.metadata, at::kInt, {kScheduleSize});
+  Call call = checked(row);
   if (!has_values(row.metadata)) return;
-  queries.read();
-  const int64_t total = queries.total(count);
-  EXPECT(total <= INT32_MAX, "there are ", total, " queries, expected up to ", INT32_MAX);
-  original.read(total);
-  compressed.read(total);
-  const std::vector<int64_t> rests =
-      has_rest ? integers_in(*row.cmpResidualKvOptional) : std::vector<int64_t>();
-  for (const int64_t rest : rests) {
-    if (row.hasCmpKv && row.cmpMaskMode == kCausal) {
-      expect_rest("cmpResidualKvOptional", rest, row.cmpRatio);
+  const int64_t total = read(row, call, /*reads_lists=*/true);
+  std::vector<int64_t> numbers = equal_shares(total);
+  const Sums sums = sums_of(row, call);
+  numbers.insert(numbers.end(), {sums.original, sums.compressed});
+  write_first(row.metadata, numbers);
+}
+
+// Blocks of queries and keys. A row of blocks has the original keys of its queries first.
+template <class Row>
+struct Blocks {
+  struct Sequence {
+    int64_t queries;
+    int64_t original;
+    int64_t compressed;
+    int64_t rest;
+
+    bool operator==(const Sequence&) const = default;
+  };
+
+  const Row& row;
+  int64_t queries;  // of a block
+  int64_t keys;
+
+  bool is_empty(const Sequence& sequence) const {
+    return sequence.queries == 0 || (sequence.original == 0 && sequence.compressed == 0);
+  }
+  int64_t rows_of(const Sequence& sequence) const { return divide_up(sequence.queries, queries); }
+  RowCost cost_of_row(const Sequence& sequence, int64_t i) const {
+    const int64_t first = i * queries, end = std::min(first + queries, sequence.queries);
+    const int64_t height = (end - first) * row.numHeadsQ.value();
+    const auto cost = [&](int64_t seen, int64_t listed) {
+      return cost_of(height, listed == 0 ? seen : std::min(seen, listed), keys);
+    };
+    return cost(window(row, first, end - 1, sequence.queries, sequence.original), row.oriTopk) +
+           cost(compressed_seen(row, end - 1, sequence.queries, sequence.compressed, sequence.rest),
+                row.cmpTopk);
+  }
+};
+
+// Writes which core computes which rows of blocks.
+template <class Row>
+void schedule(Row& row, Output& metadata, int64_t queries, int64_t keys) {
+  constexpr size_t kOfCore = 9, kBlocks = 8;
+  expect_tensor(metadata.name(), metadata, at::kInt, {kScheduleSize});
+  Call call = checked(row);
+  expect_most("sequences", call.count);
+  if (!call.queries.count()) expect_most("queries", call.queries.total(call.count));
+  std::vector<int32_t> numbers(kScheduleSize);
+  if (has_values(metadata)) {
+    expect_most("queries", read(row, call, /*reads_lists=*/false));
+    const auto sequence_of = [&](int64_t i) {
+      return typename Blocks<Row>::Sequence{call.queries[i], call.original[i], call.compressed[i],
+                                            call.rest(i)};
+    };
+    // Two cores of Ascend950 share 128 heads.
+    const bool is_shared = current_product() == Product::kAscend950 && row.numHeadsQ == 128;
+    const int64_t copies = is_shared ? 2 : 1, shares = cores_of_device() / copies;
+    const Schedule plan(Blocks<Row>{row, queries, keys}, call.count, shares, sequence_of);
+    plan.write(numbers, kOfCore, static_cast<size_t>(copies));
+    if (is_shared) {
+      for (int64_t core = 0; core < shares * copies; ++core) {
+        numbers[static_cast<size_t>(core) * kOfCore + kBlocks] =
+            static_cast<int32_t>(plan.most_blocks());
+      }
     }
   }
-  const Sums sums = sums_of(row, queries, original, compressed, rests, count);
-  const int64_t cores = cores_of_device(), each = (total + cores - 1) / cores;
-  const at::Tensor numbers = at::tensor({total, each, each - 1, each * cores - total,
-                                         std::min(total, cores), sums.original, sums.compressed},
-                                        at::kLong);
-  const at::Tensor before = row.metadata;
-  row.metadata = at::cat({numbers.to(at::kInt), before.slice(0, numbers.size(0))});
+  metadata = at::tensor(numbers, at::kInt);
 }
 
 }  // namespace
@@ -231,6 +332,54 @@ ACLNN_STRUCT(SparseFlashMlaGradMetadata, (Optional<In>, cuSeqlensQOptional),
              (const char*, layoutQOptional), (const char*, layoutKvOptional), (bool, hasOriKv),
              (bool, hasCmpKv), (InOut, metadata)) {
   summarise(*this);
+}
+
+// For each core: 1, the sequence and the row of blocks with which it begins, 0, those at which it
+// ends, 0, 0, and on Ascend950 with 128 heads the most blocks that a core has.
+// Behaviour of SparseFlashMlaMetadata, MixedQuantSparseFlashMlaMetadata: The numbers are those that
+// the published function computes for the cores of the product; the others are 0. Nothing in the
+// host CANN reads them. In BSND, the ends of sequences are not used; oriTopkLength, cmpTopkLength
+// and quantMode are checked and do not change the numbers. Every product takes the modes, windows
+// and ratios of Ascend950.
+// Limit of SparseFlashMlaMetadata, MixedQuantSparseFlashMlaMetadata: There are up to 16777216
+// sequences and as many queries; more are refused, as each takes time.
+ACLNN_STRUCT(SparseFlashMlaMetadata, (Optional<In>, cuSeqlensQOptional),
+             (Optional<In>, cuSeqlensOriKvOptional), (Optional<In>, cuSeqlensCmpKvOptional),
+             (Optional<In>, sequsedQOptional), (Optional<In>, sequsedOriKvOptional),
+             (Optional<In>, sequsedCmpKvOptional), (Optional<In>, cmpResidualKvOptional),
+             (Optional<In>, oriTopkLengthOptional), (Optional<In>, cmpTopkLengthOptional),
+             (int64_t, numHeadsQ), (int64_t, numHeadsKv), (int64_t, headDim), (int64_t, batchSize),
+             (int64_t, maxSeqlenQ), (int64_t, maxSeqlenOriKv), (int64_t, maxSeqlenCmpKv),
+             (int64_t, oriTopk), (int64_t, cmpTopk), (int64_t, cmpRatio), (int64_t, oriMaskMode),
+             (int64_t, cmpMaskMode), (int64_t, oriWinLeft), (int64_t, oriWinRight),
+             (const char*, layoutQOptional), (const char*, layoutKvOptional), (bool, hasOriKv),
+             (bool, hasCmpKv), (Out, metaData)) {
+  constexpr int64_t kMostRows = 256;  // of queries and heads in a block
+  check_numbers(*this, {"BSND", "TND", "PA_BBND"});
+  EXPECT(layoutKvOptional == "PA_BBND" || layoutKvOptional == layoutQOptional,
+         "layoutKvOptional is \"", layoutKvOptional, "\", expected PA_BBND or the layout of the ",
+         "queries, ", layoutQOptional);
+  const bool is_950 = current_product() == Product::kAscend950, is_listed = hasCmpKv && cmpTopk != 0;
+  schedule(*this, metaData, is_950 || is_listed ? 1 : kMostRows / numHeadsQ.value(),
+           is_950 ? 128 : 512);
+}
+ACLNN_STRUCT(MixedQuantSparseFlashMlaMetadata, (Optional<In>, cuSeqlensQOptional),
+             (Optional<In>, cuSeqlensOriKvOptional), (Optional<In>, cuSeqlensCmpKvOptional),
+             (Optional<In>, sequsedQOptional), (Optional<In>, sequsedOriKvOptional),
+             (Optional<In>, sequsedCmpKvOptional), (Optional<In>, cmpResidualKvOptional),
+             (Optional<In>, oriTopkLengthOptional), (Optional<In>, cmpTopkLengthOptional),
+             (int64_t, numHeadsQ), (int64_t, numHeadsKv), (int64_t, headDim), (int64_t, quantMode),
+             (int64_t, batchSize), (int64_t, maxSeqlenQ), (int64_t, maxSeqlenOriKv),
+             (int64_t, maxSeqlenCmpKv), (int64_t, oriTopk), (int64_t, cmpTopk),
+             (int64_t, ropeHeadDim), (int64_t, cmpRatio), (int64_t, oriMaskMode),
+             (int64_t, cmpMaskMode), (int64_t, oriWinLeft), (int64_t, oriWinRight),
+             (const char*, layoutQOptional), (const char*, layoutKvOptional), (bool, hasOriKv),
+             (bool, hasCmpKv), (Out, metadata)) {
+  constexpr int64_t kKeys = 128;  // of a block
+  check_numbers(*this, {"BSND", "TND", "PA_BBND"});
+  expect_one_of("quantMode", quantMode, {1, 2});
+  expect_one_of("ropeHeadDim", ropeHeadDim, {64});
+  schedule(*this, metadata, 1, kKeys);
 }
 
 }  // namespace aclnn_host::attention_sparse_flash_mla_metadata_rows

@@ -1,34 +1,19 @@
 """Schedules of cores (ops-transformer: aclnnLightningIndexerV2Metadata.md, aclnnQuantLightningIndexerV2Metadata.md).
 
-The documents say what the numbers are for; their rule is that of the published AI CPU kernels. Here the time of each
-row of blocks is written down first, and cores then take rows from one list.
+The documents say what the numbers are for; their rule is that of the published AI CPU kernels.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from tests.aten_ops.formula_helpers.attention import by_name, call_of
+from tests.aten_ops.formula_helpers.schedules import blocks_of, lengths_of, schedule_of
 
 NAME, QUANT = "aclnnLightningIndexerV2Metadata", "aclnnQuantLightningIndexerV2Metadata"
-CORES, QUERIES, KEYS = 24, 4, 2048  # of the tests' product, and of a block
+QUERIES, KEYS = 4, 2048  # of a block
 
 
-def lengths_of(ends, used, layout, count, length):
-    """The lengths of the sequences; an empty tensor stands for a null one."""
-    if used is not None and used.size:
-        return list(used)
-    if layout == "TND":
-        return list(np.diff(ends))
-    return [length] * count
-
-
-def cost(height, width):
-    return 6 * -(-height // 16) + 10 * -(-width // 64)
-
-
-def costs_of_rows(a, queries, keys, rest):
-    """The times of the rows of blocks of a sequence, and those of their last blocks."""
+def rows_of(a, queries, keys, rest):
+    """The times of the blocks of each row of a sequence."""
     rows = []
     for first in range(0, queries, QUERIES):
         height = min(QUERIES, queries - first)
@@ -36,10 +21,7 @@ def costs_of_rows(a, queries, keys, rest):
         seen = tokens
         if a.mask_mode == 3:
             seen = min(max(first + height - 1 + tokens - queries, 0), tokens - 1) + 1
-        seen //= a.cmp_ratio
-        widths = [min(KEYS, seen - start) for start in range(0, seen, KEYS)] if keys else []
-        blocks = [cost(height * a.num_heads_q, width) for width in widths]
-        rows.append((sum(blocks), blocks[-1] if blocks else 0))
+        rows.append(blocks_of(height * a.num_heads_q, seen // a.cmp_ratio if keys else 0, KEYS))
     return rows
 
 
@@ -96,7 +78,6 @@ GIVEN = (
 
 @by_name(NAME, QUANT, calls=[call_of_schedule(name, **given) for name in (NAME, QUANT) for given in GIVEN])
 def schedule(a):
-    """Each core takes an equal share of the time that is left, and up to half a block more."""
     counts = [
         len(each) if each is not None and each.size else None for each in (a.seqused_q, a.seqused_k, a.cu_seqlens_q)
     ]
@@ -104,28 +85,5 @@ def schedule(a):
     queries = lengths_of(a.cu_seqlens_q, a.seqused_q, a.layout_q, count, a.max_seqlen_q)
     keys = lengths_of(a.cu_seqlens_k, a.seqused_k, a.layout_k, count, a.max_seqlen_k)
     rests = [0] * count if a.cmp_residual_k is None or not a.cmp_residual_k.size else list(a.cmp_residual_k)
-    costs = [costs_of_rows(a, *each) for each in zip(queries, keys, rests, strict=True)]
-    totals = [sum(total for total, _ in rows) for rows in costs]
-    lasts = [([last for total, last in rows if total] or [0])[-1] for rows in costs]
-    left, largest = sum(totals), max((total for rows in costs for total, _ in rows), default=0)
-    ends, i, row = [], 0, 0
-    while left and i < count and len(ends) < CORES:
-        share, taken = max(largest, left // (CORES - len(ends))), 0
-        # Whole sequences, or what is left of one.
-        while i < count and taken + sum(total for total, _ in costs[i][row:]) <= share + lasts[i] // 2:
-            taken += sum(total for total, _ in costs[i][row:])
-            i, row = i + 1, 0
-        while i < count and taken + costs[i][row][0] <= share + costs[i][row][1] // 2:
-            taken += costs[i][row][0]
-            row += 1
-            while not costs[i][row][0]:
-                row += 1
-        ends.append((i, row))
-        left -= taken
-    if not ends:
-        is_empty = all(q == 0 or k == 0 for q, k in zip(queries, keys, strict=True))
-        ends.append((count if is_empty else 0, 0))
-    result = np.zeros((128, 8), int)
-    for core, (begin, end) in enumerate(zip([(0, 0), *ends], ends, strict=False)):
-        result[core] = [1, *begin, 0, *end, 0, 0]
-    return result.reshape(-1)
+    is_empty = all(q == 0 or k == 0 for q, k in zip(queries, keys, strict=True))
+    return schedule_of([rows_of(a, *each) for each in zip(queries, keys, rests, strict=True)], is_empty, 8)

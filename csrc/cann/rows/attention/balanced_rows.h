@@ -36,7 +36,7 @@ inline RowCost cost_of(int64_t height, int64_t keys, int64_t width) {
 // Gives rows of blocks to cores in their order, each an equal share of what is left: whole
 // sequences first, then rows of the next sequence. A share may be exceeded by half a block.
 //
-// Work has the type Sequence and, for a sequence, rows_of(), cost_of_row() of a row, and is_empty().
+// Work has a type Sequence, and for a sequence rows_of(), cost_of_row() of one of these, is_empty().
 template <class Work>
 class Schedule {
  public:
@@ -69,8 +69,8 @@ class Schedule {
   // The most blocks that a core has.
   int64_t most_blocks() const { return most_blocks_; }
 
-  // Writes for each core, `distance` numbers apart: 1, the sequence and the row with which it begins,
-  // 0, and those at which it ends. Each share is written for `copies` cores.
+  // Writes for each core, `distance` numbers apart: 1, the sequence and the row with which it
+  // begins, 0, and those at which it ends. Each share is written for `copies` cores.
   void write(std::vector<int32_t>& numbers, size_t distance, size_t copies = 1) const {
     Position begin{0, 0};
     int32_t* own = numbers.data();

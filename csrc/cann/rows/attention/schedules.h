@@ -51,8 +51,8 @@ class SequenceSizes {
            layout);
   }
   void expect_used(const std::string& layout) const {
-    EXPECT(layout != "PA_BBND" || used_, used_name_, " is null, expected a tensor as the layout is ",
-           layout);
+    EXPECT(layout != "PA_BBND" || used_, used_name_,
+           " is null, expected a tensor as the layout is ", layout);
   }
 
   void read() {
@@ -136,9 +136,9 @@ inline void write_first(Output& metadata, const std::vector<int64_t>& numbers) {
                       before.slice(0, static_cast<int64_t>(numbers.size()))});
 }
 
-// Numbers that give each core an equal share of the queries: how many queries there are; how many of
-// them the first cores compute, and how many the others; how many others there are; and how many
-// cores compute any.
+// Numbers that give each core an equal share of the queries: how many queries there are; how many
+// of them the first cores compute, and how many the others; how many others there are; and how
+// many cores compute any.
 inline std::vector<int64_t> equal_shares(int64_t queries) {
   EXPECT(queries <= INT32_MAX, "there are ", queries, " queries, expected up to ", INT32_MAX);
   const int64_t cores = cores_of_device(), each = divide_up(queries, cores);

@@ -359,8 +359,9 @@ ACLNN_STRUCT(SparseFlashMlaMetadata, (Optional<In>, cuSeqlensQOptional),
   EXPECT(layoutKvOptional == "PA_BBND" || layoutKvOptional == layoutQOptional,
          "layoutKvOptional is \"", layoutKvOptional, "\", expected PA_BBND or the layout of the ",
          "queries, ", layoutQOptional);
-  const bool is_950 = current_product() == Product::kAscend950, is_listed = hasCmpKv && cmpTopk != 0;
-  schedule(*this, metaData, is_950 || is_listed ? 1 : kMostRows / numHeadsQ.value(),
+  const bool is_950 = current_product() == Product::kAscend950;
+  const bool has_lists = hasCmpKv && cmpTopk != 0;
+  schedule(*this, metaData, is_950 || has_lists ? 1 : kMostRows / numHeadsQ.value(),
            is_950 ? 128 : 512);
 }
 ACLNN_STRUCT(MixedQuantSparseFlashMlaMetadata, (Optional<In>, cuSeqlensQOptional),

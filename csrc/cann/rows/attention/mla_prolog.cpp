@@ -9,16 +9,27 @@ namespace {
 
 constexpr const char* kQuantisedByTiles = "counts only with kvCacheQuantMode 3, which is refused";
 constexpr const char* kNormIsNotWritten = "written only with queryNormFlag, which is refused";
+constexpr const char* kNormIsRefused = "the normalised query is not written";
 
-// Arguments of the third version that are reserved.
+// Arguments that only the third version has: the modes of quantisation that the dtypes tell, too,
+// and what is reserved.
 template <class Version>
-void expect_reserved(const Version& row) {
+void check_third(const Version& row) {
   EXPECT(!row.actualSeqLenOptional || row.actualSeqLenOptional->numel() == 0,
          "actualSeqLenOptional is given, expected null");
-  EXPECT(!row.queryNormFlag, "queryNormFlag is true, expected false");
-  expect_one_of("weightQuantMode", row.weightQuantMode, {0});
-  expect_one_of("kvCacheQuantMode", row.kvCacheQuantMode, {0});
-  expect_one_of("queryQuantMode", row.queryQuantMode, {0});
+  if constexpr (requires { row.queryNormFlag; }) {
+    EXPECT(!row.queryNormFlag, "queryNormFlag is true, expected false");
+  }
+  const bool quantises_all = row.tokenX.scalar_type() == at::kChar;
+  const bool quantises_some = row.weightUqQr.dtype == ACL_INT8;
+  const bool quantises_cache = row.kvCacheRef->scalar_type() == at::kChar;
+  const char* const reason = " for these dtypes";
+  expect_one_of("weightQuantMode", row.weightQuantMode,
+                {quantises_all ? 2 : quantises_some ? 1 : 0}, reason);
+  expect_one_of("kvCacheQuantMode", row.kvCacheQuantMode,
+                {!quantises_cache ? 0 : quantises_all ? 1 : 2}, reason);
+  expect_one_of("queryQuantMode", row.queryQuantMode, {quantises_all && quantises_cache ? 1 : 0},
+                reason);
   expect_one_of("ckvkrRepoMode", row.ckvkrRepoMode, {0});
   expect_one_of("quantScaleRepoMode", row.quantScaleRepoMode, {0});
 }
@@ -49,8 +60,9 @@ void write(Version& row, Weights weights) {
   if constexpr (requires { row.cacheIndex; }) {
     arguments.cache_index = row.cacheIndex;
   } else {  // version 3
-    expect_reserved(row);
+    check_third(row);
     arguments.cache_index = row.cacheIndexOptional;
+    arguments.has_one_scale = row.kvCacheQuantMode == 1;
     arguments.scale_cq = row.qcQrScale;
     arguments.scale_ckv = row.kcScale;
   }
@@ -104,12 +116,12 @@ ACLNN_STRUCT(MlaPrologV3, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, wei
              (Optional<In>, dequantScaleWDqOptional), (Optional<In>, dequantScaleWUqQrOptional),
              (Optional<In>, dequantScaleWDkvKrOptional), (Optional<In>, quantScaleCkvOptional),
              (Optional<In>, quantScaleCkrOptional), (Optional<In>, smoothScalesCqOptional),
-             (Optional<In>, actualSeqLenOptional), (double, rmsnormEpsilonCq),
-             (double, rmsnormEpsilonCkv), (char*, cacheModeOptional), (bool, queryNormFlag),
-             (int64_t, weightQuantMode), (int64_t, kvCacheQuantMode), (int64_t, queryQuantMode),
+             (Optional<In>, actualSeqLenOptional),
+             (Unused<Optional<In>>, kNopeClipAlphaOptional, kQuantisedByTiles),
+             (double, rmsnormEpsilonCq), (double, rmsnormEpsilonCkv), (char*, cacheModeOptional),
+             (bool, queryNormFlag), (int64_t, weightQuantMode), (int64_t, kvCacheQuantMode), (int64_t, queryQuantMode),
              (int64_t, ckvkrRepoMode), (int64_t, quantScaleRepoMode),
-             (Unused<int64_t>, tileSize, kQuantisedByTiles),
-             (Unused<double>, kNopeClipAlpha, kQuantisedByTiles), (double, qcQrScale),
+             (Unused<int64_t>, tileSize, kQuantisedByTiles), (double, qcQrScale),
              (double, kcScale), (Out, queryOut), (Out, queryRopeOut),
              (Optional<Out>, dequantScaleQNopeOut),
              (Unused<Optional<Out>>, queryNormOut, kNormIsNotWritten),
@@ -123,16 +135,16 @@ ACLNN_STRUCT(MlaPrologV3WeightNz, (In, tokenX), (Stored<In>, weightDq), (Stored<
              (Optional<In>, dequantScaleWDqOptional), (Optional<In>, dequantScaleWUqQrOptional),
              (Optional<In>, dequantScaleWDkvKrOptional), (Optional<In>, quantScaleCkvOptional),
              (Optional<In>, quantScaleCkrOptional), (Optional<In>, smoothScalesCqOptional),
-             (Optional<In>, actualSeqLenOptional), (double, rmsnormEpsilonCq),
-             (double, rmsnormEpsilonCkv), (char*, cacheModeOptional), (bool, queryNormFlag),
+             (Optional<In>, actualSeqLenOptional),
+             (Unused<Optional<In>>, kNopeClipAlphaOptional, kQuantisedByTiles),
+             (double, rmsnormEpsilonCq), (double, rmsnormEpsilonCkv), (char*, cacheModeOptional),
              (int64_t, weightQuantMode), (int64_t, kvCacheQuantMode), (int64_t, queryQuantMode),
              (int64_t, ckvkrRepoMode), (int64_t, quantScaleRepoMode),
-             (Unused<int64_t>, tileSize, kQuantisedByTiles),
-             (Unused<double>, kNopeClipAlpha, kQuantisedByTiles), (double, qcQrScale),
+             (Unused<int64_t>, tileSize, kQuantisedByTiles), (double, qcQrScale),
              (double, kcScale), (Out, queryOut), (Out, queryRopeOut),
              (Optional<Out>, dequantScaleQNopeOutOptional),
-             (Unused<Optional<Out>>, queryNormOutOptional, kNormIsNotWritten),
-             (Unused<Optional<Out>>, dequantScaleQNormOutOptional, kNormIsNotWritten)) {
+             (Refused<Out>, queryNormOutOptional, kNormIsRefused),
+             (Refused<Out>, dequantScaleQNormOutOptional, kNormIsRefused)) {
   write(*this, Weights::kFractalNz);
 }
 

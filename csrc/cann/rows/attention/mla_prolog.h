@@ -33,6 +33,7 @@ struct MlaProlog {
   Weights weights = Weights::kFractalNz;
   double scale_cq = 1;
   double scale_ckv = 1;
+  bool has_one_scale = false;  // a quantised cache has one scale and not one for each element
 };
 
 struct MlaOutputs {

@@ -119,7 +119,8 @@ class Prolog {
                  {1, uq_qr_.size(1)});
     expect_given("dequantScaleWDkvKrOptional", a_.dequant_dkv_kr, quantises_all(),
                  {1, dkv_kr_.size(1)});
-    expect_given("quantScaleCkvOptional", a_.quant_ckv, quantises_cache(), {1, key_size_});
+    expect_given("quantScaleCkvOptional", a_.quant_ckv, quantises_cache(),
+                 a_.has_one_scale ? std::vector<int64_t>{1} : std::vector<int64_t>{1, key_size_});
     expect_given("quantScaleCkrOptional", a_.quant_ckr, quantises_cache() && !quantises_all(),
                  {1, rope_size_});
     expect_given("smoothScalesCqOptional", a_.smooth_cq, quantises_cq() && given(a_.smooth_cq),
@@ -172,7 +173,7 @@ class Prolog {
     at::Tensor rope = rotated_pairs(both.narrow(1, key_size_, rope_size_), cosine, sine);
     if (quantises_cache()) {
       const at::Tensor& scale = *a_.quant_ckv;
-      key = rounded_to_int8(key * (quantises_all() ? scale.narrow(1, 0, 1) : scale));
+      key = rounded_to_int8(key * (quantises_all() ? scale.flatten().narrow(0, 0, 1) : scale));
       if (!quantises_all()) rope = rounded_to_int8(rope * *a_.quant_ckr);
     }
     write_cache(out_.key_cache, key);

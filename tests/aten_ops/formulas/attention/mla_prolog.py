@@ -94,7 +94,12 @@ FRACTAL_QUANTISED = FRACTAL | {
     "query_out": "BFLOAT16[2,1,64]",
     "query_rope_out": "BFLOAT16[2,1,32]",
 }
-VERSION_3 = {"tile_size": 128, "k_nope_clip_alpha": 1, "qc_qr_scale": 0.5, "kc_scale": 2}
+VERSION_3 = {"tile_size": 128, "qc_qr_scale": 0.5, "kc_scale": 2}
+SOME_BY_MODE = VERSION_3 | QUANTISED | {"weight_quant_mode": 1}
+CACHES_BY_MODE = SOME_BY_MODE | QUANTISED_CACHES | {"kv_cache_quant_mode": 2}
+ALL_BY_MODE = VERSION_3 | ALL_QUANTISED | {"weight_quant_mode": 2}
+QUERY_BY_MODE = ALL_BY_MODE | QUANTISED_QUERY | {"kv_cache_quant_mode": 1, "query_quant_mode": 1}
+QUERY_BY_MODE |= {"quant_scale_ckv": "FLOAT[1]:37.25"}
 
 
 def calls_of(name, *givens):
@@ -166,11 +171,13 @@ def with_tokens(a, cache, tokens):
         PLAIN | ALL_QUANTISED | QUANTISED_QUERY,
         PLAIN | ALL_QUANTISED | QUANTISED_QUERY | SMOOTH,
     )
-    + calls_of("aclnnMlaPrologV3", PLAIN | VERSION_3)
+    + calls_of("aclnnMlaPrologV3", PLAIN | VERSION_3, PLAIN | SOME_BY_MODE)
     + calls_of(
         "aclnnMlaPrologV3WeightNz",
         PLAIN | VERSION_3,
-        PLAIN | ALL_QUANTISED | QUANTISED_QUERY | SMOOTH | VERSION_3,
+        PLAIN | CACHES_BY_MODE,
+        PLAIN | ALL_BY_MODE,
+        PLAIN | QUERY_BY_MODE | SMOOTH,
     ),
 )
 def mla_prolog(a):

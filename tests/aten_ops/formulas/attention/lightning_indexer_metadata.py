@@ -62,6 +62,7 @@ GIVEN = (
         "max_seqlen_k": -1,
     },
     {"batch_size": 2, "max_seqlen_q": 5, "max_seqlen_k": 0},
+    {"batch_size": 2, "max_seqlen_q": 500, "max_seqlen_k": 900, "num_heads_q": 1},
     # The ends say how many sequences there are, and not how long they are.
     {"cu_seqlens_q": "INT32[4]:0,2,3,9", "cu_seqlens_k": "INT32[4]", "max_seqlen_q": 50, "max_seqlen_k": 5000},
     {

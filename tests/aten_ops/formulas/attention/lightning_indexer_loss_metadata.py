@@ -1,5 +1,5 @@
-"""The distribution of queries to cores (ops-transformer: aclnnSparseLightningIndexerKLLossGradMetadata.md has the layout
-for products before Ascend950, and the published AI CPU kernel for Atlas A2 the rule)."""
+"""The distribution of queries to cores (ops-transformer: aclnnSparseLightningIndexerKLLossGradMetadata.md has the
+layout for products before Ascend950, and the published AI CPU kernel for Atlas A2 the rule)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PACKED |= {"cu_seq_lens_k": "INT32[4]:0,100,110,700"}
         call_of_metadata(batch_size=1, max_seq_len_q=7, max_seq_len_k=100, topk=60),
         call_of_metadata(**PACKED, batch_size=2, cmp_residual_k="INT32[2]:0", topk=8192),
         call_of_metadata(**PACKED | {"cu_seq_lens_k": "INT32[4]:0"}),
-        call_of_metadata(**PACKED | {"cu_seq_lens_k": "INT32[4]:0,90"}, batch_size=1, topk=16),
+        call_of_metadata(**PACKED | {"cu_seq_lens_k": "INT32[4]:0,90,90,90"}, batch_size=1, topk=16),
     ],
 )
 def metadata(a):

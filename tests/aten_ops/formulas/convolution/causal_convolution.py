@@ -99,7 +99,8 @@ def fused_convolution(
         " convStates=FLOAT16[4,4,64] queryStartLoc=INT32[4]:0,2,3,5 cacheIndices=INT32[3]:2,-1,0 initialStateMode=null"
         " bias=null numAcceptedTokens=INT32[3]:2,1,1 numComputedTokens=INT32[3]:3,1,0"
         " blockIdxFirstScheduledToken=null blockIdxLastScheduledToken=null initialStateIdx=null activationMode=0"
-        f" padSlotId=-1 runMode=0 maxQueryLen=2 residualConnection={residual} blockSize={128 * residual} convMode={residual}"
+        f" padSlotId=-1 runMode=0 maxQueryLen=2 residualConnection={residual} blockSize={128 * residual}"
+        f" convMode={residual}"
         for residual in (0, 1)
     ],
 )

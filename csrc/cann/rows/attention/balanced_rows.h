@@ -36,7 +36,8 @@ inline RowCost cost_of(int64_t height, int64_t keys, int64_t width) {
 // Gives rows of blocks to cores in their order, each an equal share of what is left: whole
 // sequences first, then rows of the next sequence. A share may be exceeded by half a block.
 //
-// Work has a type Sequence, and for a sequence rows_of(), cost_of_row() of one of these, is_empty().
+// Work has a type Sequence, and for a sequence rows_of(), cost_of_row() of one of these,
+// is_empty().
 template <class Work>
 class Schedule {
  public:

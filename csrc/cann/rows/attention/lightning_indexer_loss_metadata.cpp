@@ -46,13 +46,12 @@ class Queries {
     for (int64_t left = count_of_parts - 1; left > 0; --left) {
       const int64_t before = begins.back();
       const int64_t last = std::min(count() - left, end_within(before, most));
-      const int64_t first = first_that(
-          before + 1, last, [&](int64_t query) { return fits(query, left, most); });
+      const int64_t first =
+          first_that(before + 1, last, [&](int64_t query) { return fits(query, left, most); });
       const int64_t share = time_before(before) + divide_up(time_from(before), left + 1);
       int64_t next =
           first_that(first, last, [&](int64_t query) { return time_before(query) >= share; });
-      if (next > first &&
-          share - time_before(next - 1) <= std::abs(time_before(next) - share)) {
+      if (next > first && share - time_before(next - 1) <= std::abs(time_before(next) - share)) {
         --next;
       }
       begins.push_back(next);

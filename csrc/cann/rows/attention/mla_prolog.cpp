@@ -25,9 +25,15 @@ void check_third(const Version& row) {
   const bool quantises_cache = row.kvCacheRef->scalar_type() == at::kChar;
   const char* const reason = " for these dtypes";
   expect_one_of("weightQuantMode", row.weightQuantMode,
-                {quantises_all ? 2 : quantises_some ? 1 : 0}, reason);
+                {quantises_all    ? 2
+                 : quantises_some ? 1
+                                  : 0},
+                reason);
   expect_one_of("kvCacheQuantMode", row.kvCacheQuantMode,
-                {!quantises_cache ? 0 : quantises_all ? 1 : 2}, reason);
+                {!quantises_cache ? 0
+                 : quantises_all  ? 1
+                                  : 2},
+                reason);
   expect_one_of("queryQuantMode", row.queryQuantMode, {quantises_all && quantises_cache ? 1 : 0},
                 reason);
   expect_one_of("ckvkrRepoMode", row.ckvkrRepoMode, {0});
@@ -119,11 +125,10 @@ ACLNN_STRUCT(MlaPrologV3, (In, tokenX), (Stored<In>, weightDq), (Stored<In>, wei
              (Optional<In>, actualSeqLenOptional),
              (Unused<Optional<In>>, kNopeClipAlphaOptional, kQuantisedByTiles),
              (double, rmsnormEpsilonCq), (double, rmsnormEpsilonCkv), (char*, cacheModeOptional),
-             (bool, queryNormFlag), (int64_t, weightQuantMode), (int64_t, kvCacheQuantMode), (int64_t, queryQuantMode),
-             (int64_t, ckvkrRepoMode), (int64_t, quantScaleRepoMode),
-             (Unused<int64_t>, tileSize, kQuantisedByTiles), (double, qcQrScale),
-             (double, kcScale), (Out, queryOut), (Out, queryRopeOut),
-             (Optional<Out>, dequantScaleQNopeOut),
+             (bool, queryNormFlag), (int64_t, weightQuantMode), (int64_t, kvCacheQuantMode),
+             (int64_t, queryQuantMode), (int64_t, ckvkrRepoMode), (int64_t, quantScaleRepoMode),
+             (Unused<int64_t>, tileSize, kQuantisedByTiles), (double, qcQrScale), (double, kcScale),
+             (Out, queryOut), (Out, queryRopeOut), (Optional<Out>, dequantScaleQNopeOut),
              (Unused<Optional<Out>>, queryNormOut, kNormIsNotWritten),
              (Unused<Optional<Out>>, dequantScaleQNormOut, kNormIsNotWritten)) {
   write(*this, Weights::kAny);
@@ -140,9 +145,8 @@ ACLNN_STRUCT(MlaPrologV3WeightNz, (In, tokenX), (Stored<In>, weightDq), (Stored<
              (double, rmsnormEpsilonCq), (double, rmsnormEpsilonCkv), (char*, cacheModeOptional),
              (int64_t, weightQuantMode), (int64_t, kvCacheQuantMode), (int64_t, queryQuantMode),
              (int64_t, ckvkrRepoMode), (int64_t, quantScaleRepoMode),
-             (Unused<int64_t>, tileSize, kQuantisedByTiles), (double, qcQrScale),
-             (double, kcScale), (Out, queryOut), (Out, queryRopeOut),
-             (Optional<Out>, dequantScaleQNopeOutOptional),
+             (Unused<int64_t>, tileSize, kQuantisedByTiles), (double, qcQrScale), (double, kcScale),
+             (Out, queryOut), (Out, queryRopeOut), (Optional<Out>, dequantScaleQNopeOutOptional),
              (Refused<Out>, queryNormOutOptional, kNormIsRefused),
              (Refused<Out>, dequantScaleQNormOutOptional, kNormIsRefused)) {
   write(*this, Weights::kFractalNz);

@@ -494,20 +494,19 @@ constexpr const char* kNotYet = "CANN does not support it yet";
 // oriWinRight counts in oriMaskMode 3 and 4, oriWinLeft in 4.
 // Deviation of SparseFlashMla: The published kernel takes every oriMaskMode as 4 with oriWinRight
 // 0, and every cmpMaskMode as 3. The host CANN computes what the document says.
-ACLNN_STRUCT(SparseFlashMla, (Floating<In>, q), (In, oriKvOptional),
-             (Optional<In>, cmpKvOptional), (Refused<In>, oriSparseIndicesOptional, kNotYet),
+ACLNN_STRUCT(SparseFlashMla, (Floating<In>, q), (In, oriKvOptional), (Optional<In>, cmpKvOptional),
+             (Refused<In>, oriSparseIndicesOptional, kNotYet),
              (Optional<In>, cmpSparseIndicesOptional), (Optional<In>, oriBlockTableOptional),
              (Optional<In>, cmpBlockTableOptional), (Optional<In>, cuSeqlensQOptional),
              (Optional<In>, cuSeqlensOriKvOptional), (Optional<In>, cuSeqlensCmpKvOptional),
              (Refused<In>, sequsedQOptional, kNotYet), (Optional<In>, sequsedOriKvOptional),
              (Optional<In>, sequsedCmpKvOptional), (Optional<In>, cmpResidualKvOptional),
              (Optional<In>, oriTopkLengthOptional), (Optional<In>, cmpTopkLengthOptional),
-             (In, sinksOptional), (In, metadataOptional),
-             (double, softmaxScale), (int64_t, cmpRatio), (int64_t, oriMaskMode),
-             (int64_t, cmpMaskMode), (int64_t, oriWinLeft), (int64_t, oriWinRight),
-             (char*, layoutQOptional), (char*, layoutKvOptional), (int64_t, topkValueMode),
-             (bool, returnSoftmaxLse), (Like<Out>, attnOutOut, "q"),
-             (Optional<Out>, softmaxLseOutOptional)) {
+             (In, sinksOptional), (In, metadataOptional), (double, softmaxScale),
+             (int64_t, cmpRatio), (int64_t, oriMaskMode), (int64_t, cmpMaskMode),
+             (int64_t, oriWinLeft), (int64_t, oriWinRight), (char*, layoutQOptional),
+             (char*, layoutKvOptional), (int64_t, topkValueMode), (bool, returnSoftmaxLse),
+             (Like<Out>, attnOutOut, "q"), (Optional<Out>, softmaxLseOutOptional)) {
   expect_dtype("q", q, {at::kHalf, at::kBFloat16});
   expect_dims("q", q, 3, 4);
   expect_heads("q", q, {1, 2, 4, 8, 16, 32, 64, 128});

@@ -280,10 +280,11 @@ void swiglu_quant(Version& row, const StoredTensor& weight) {
   write_int8(product.activated(at::kDouble), row.output, row.outputScale);
 }
 
+// The type of the product. 28 is none, which the documents' samples for Atlas A2 and A3 pass.
 at::ScalarType product_type(int64_t dtype) {
-  EXPECT(dtype == 0 || dtype == 1 || dtype == 27, "dequantDtype is ", dtype,
-         ", expected 0 (FLOAT), 1 (FLOAT16) or 27 (BFLOAT16)");
-  if (dtype == 0) return at::kDouble;
+  EXPECT(dtype == 0 || dtype == 1 || dtype == 27 || dtype == 28, "dequantDtype is ", dtype,
+         ", expected 0 (FLOAT), 1 (FLOAT16), 27 (BFLOAT16) or 28 (none)");
+  if (dtype == 0 || dtype == 28) return at::kDouble;
   return dtype == 1 ? at::kHalf : at::kBFloat16;
 }
 

@@ -3,10 +3,11 @@
 A variant of the host CANN, build/mutants, changes an output of every function in one way (tests/mutants/values.cpp):
 zeros, the first element everywhere, an input instead, one element, two exchanged, the sign, an error of four times what
 tests allow, the last row left out, a byte written between the elements; or every refusal (tests/mutants/refusals.cpp):
-its text, or its status. A refusal is a check of rows, for all functions that share it, or else what
-``aclGetRecentErrMsg`` says, whatever the numbers in it. All functions are changed at once; a mutant is killed if a test fails that calls only its function, or has only its refusal. The mutants
-that are left are tried in groups of which no test has two. ARGS are functions (a pattern such as
-``aclnnElu*``), ``--changed``, ``--tests`` and ``--kinds``.
+its text, or its status. A refusal is a check of rows, for all functions that share it, or else a function and what
+``aclGetRecentErrMsg`` says, whatever the numbers, lists and types in it. All functions are changed at once; a mutant is
+killed if a test fails that calls only its function, or has only its refusal. The mutants that are left are tried in
+groups of which no test has two. ARGS are functions (a pattern such as ``aclnnElu*``), ``--changed``, ``--tests`` and
+``--kinds``.
 
 Survivors are compared with tests/mutants/survivors.tsv, which has a reason for each. At the end it prints the numbers
 of killed mutants by kind, and by function for those that have survivors.
@@ -39,6 +40,7 @@ SURVIVORS = Path(__file__).with_name("survivors.tsv")
 VALUES = ("zeros", "constant", "input", "one", "exchange", "sign", "error", "tail", "gap")
 REFUSALS = ("text", "status")
 KINDS = VALUES + REFUSALS
+SWEEP = 100
 # The tests that call the C interface and check the results.
 TESTS = ("tests/conformance", "tests/test_aten_*.py", "tests/test_named_operators.py", "tests/test_private_formats.py")
 
@@ -70,8 +72,10 @@ class Run(NamedTuple):
     checks: set[str]  # the checks of rows that refused, such as "csrc/cann/rows/shape/repeat.cpp:26"
 
     def subjects(self, kind: str) -> dict[str, set[str]]:
-        """What a kind of mutant can change, by test."""
-        return self.refused if kind in REFUSALS else self.called
+        """What a kind of mutant can change, by test; a test of more than SWEEP refusals tells none of them apart."""
+        if kind not in REFUSALS:
+            return self.called
+        return {test: names for test, names in self.refused.items() if test and len(names) <= SWEEP}
 
     @property
     def failed(self) -> set[str]:
@@ -217,11 +221,11 @@ def functions_in(path: Path, every: set[str]) -> set[str]:
 
 
 def is_of(refusal: str, functions: set[str]) -> bool:
-    """Whether a refusal's check is in a file of the functions' rows, or its text, with # for digits, begins with one."""
+    """Whether a refusal's check is in a file of the functions' rows, or its text begins with one."""
     if refusal.startswith("csrc/"):
         path = os.path.relpath(ROOT / refusal.rpartition(":")[0], ROWS)
         return any(path in row_files().get(name, ()) for name in functions)
-    return refusal.partition(":")[0] in {re.sub("[0-9]", "#", name) for name in functions}
+    return refusal.partition(":")[0] in functions
 
 
 def changed_files(since: str) -> list[Path]:
@@ -301,8 +305,10 @@ def main() -> int:
         for kind in [kind for kind in options.kinds if kind in VALUES]:
             found |= mutants_of(kind, output, possible, sound, limit)
     is_whole = options.functions == "*" and not options.changed
-    refusals = {name for names in sound.refused.values() for name in names if is_whole or is_of(name, functions)}
     for kind in [kind for kind in options.kinds if kind in REFUSALS]:
+        refusals = {name for names in sound.subjects(kind).values() for name in names}
+        if not is_whole:
+            refusals = {name for name in refusals if is_of(name, functions)}
         found |= mutants_of(kind, 0, refusals, sound, limit)
     print("\n".join(scores(found)))
     if is_whole:

@@ -1,6 +1,8 @@
 // Mutants of checks: the text or the status of a refusal is another one.
 
+#include <regex>
 #include <string>
+#include <utility>
 
 #include "aclnn/aclnn_base.h"
 #include "host_cann/runtime/error_messages.h"
@@ -13,6 +15,23 @@ namespace {
 // Of the last check of rows that refused on this thread.
 thread_local std::string last_text, last_place;
 
+// The text without what one check says in many ways: texts and lists that came, numbers, and the
+// names of types, formats and products.
+std::string class_of(const std::string& text) {
+  static const std::pair<std::regex, const char*> replacements[] = {
+      {std::regex(R"([\n\t])"), " "},
+      {std::regex(R"("[^"]*")"), "\"\""},
+      {std::regex(R"(\[[^\]]*\])"), "[]"},
+      {std::regex(R"(-?[0-9][-+0-9.e^]*)"), "#"},
+      {std::regex(R"(\b[A-Z][A-Z0-9_#]+\b)"), "T"},
+      {std::regex(R"(\bT( \(#\))?((,| or| and) T( \(#\))?)+)"), "T"},
+  };
+  std::string result = text;
+  for (const auto& [pattern, name] : replacements)
+    result = std::regex_replace(result, pattern, name);
+  return result;
+}
+
 }  // namespace
 
 void name_refusal(const std::string& text, const std::string& place) {
@@ -21,17 +40,17 @@ void name_refusal(const std::string& text, const std::string& place) {
 }
 
 // Changes the text or the status of a refusal. Its name is the place of the check, for all
-// functions that share it, or the text, with # for digits, if that is not a check of rows.
+// functions that share it, or the function and the class of the text if that is not a check of
+// rows.
 int reported(int status, std::string& message) {
-  std::string name = message.substr(0, message.find(" (product "));
-  const size_t end = name.find(": ");
-  const bool has_place = end != std::string::npos && !last_text.empty() &&
-                         name.compare(end + 2, std::string::npos, last_text) == 0;
-  for (char& character : name) {
-    if (character >= '0' && character <= '9') character = '#';
-    if (character == '\n' || character == '\t') character = ' ';
-  }
-  if (has_place) name = last_place;
+  const std::string text = message.substr(0, message.find(" (product "));
+  const size_t end = text.find(": ");
+  const bool is_of_row = end != std::string::npos && !last_text.empty() &&
+                         text.compare(end + 2, std::string::npos, last_text) == 0;
+  const std::string name = is_of_row ? last_place
+                           : end == std::string::npos
+                               ? class_of(text)
+                               : text.substr(0, end) + class_of(text.substr(end));
   const std::string kind = mutants::setting("ACLNN_TEST_MUTANT");
   const bool is_changed = (kind == "text" || kind == "status") && mutants::is_named(name);
   mutants::note(mutants::setting("PYTEST_CURRENT_TEST") + "\t" + name + "\t-1\t" +

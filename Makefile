@@ -24,7 +24,8 @@ CMAKE := $(VENV)/bin/cmake
 FUZZ := $(if $(filter x86_64,$(shell uname -m)),fuzz)  # atheris, which brings libFuzzer, exists for no other
 CLANG ?= clang++
 HAS_CLANG := $(shell echo 'int main() {}' | $(CLANG) -fopenmp -x c++ -include omp.h -fsyntax-only - 2> /dev/null && echo yes)
-PIP_INSTALL := -m pip --disable-pip-version-check install --quiet --no-compile
+# A wheel of an older version is taken before one that would have to be compiled, as for a Python without the GIL.
+PIP_INSTALL := -m pip --disable-pip-version-check install --quiet --no-compile --prefer-binary
 PIP := $(RUN) $(PIP_INSTALL)
 
 # An environment is for one torch, one Python and one folder; otherwise it is recreated, and CMake's cache is cleared.

@@ -19,7 +19,8 @@ import sysconfig
 from pathlib import Path
 from typing import NamedTuple
 
-PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-compile"]
+PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
+PIP += ["--no-compile", "--prefer-binary"]
 # Imported, because a torch without its dependencies is unusable. With torch_npu, torch needs a CANN.
 QUERY = """
 import importlib.metadata, importlib.util, json, sys

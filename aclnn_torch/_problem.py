@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import itertools
 import os
@@ -46,10 +47,28 @@ def other_torch(version: str) -> str | None:
     )
 
 
+def subinterpreter() -> str | None:
+    """The problem with an interpreter beside the main one: torch's import hangs there, or ends the process."""
+    for name in ("_interpreters", "_xxsubinterpreters"):  # since Python 3.13, and before
+        try:
+            interpreters = importlib.import_module(name)
+        except ImportError:
+            continue
+        if interpreters.get_current() == interpreters.get_main():
+            return None
+        return (
+            "torch cannot be used in a subinterpreter; import aclnn_torch in the main interpreter, and start threads "
+            "or processes there"
+        )
+    return None  # this Python cannot make any
+
+
 def explain(error: ImportError | OSError) -> str:
     """The missing or incompatible package, and the remedy."""
     if isinstance(error, TorchNpuError):
         return str(error)
+    if problem := subinterpreter():
+        return problem
     try:
         version = importlib.metadata.version("torch")
     except importlib.metadata.PackageNotFoundError:

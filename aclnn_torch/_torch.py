@@ -11,7 +11,7 @@ import importlib.util
 import os
 import sys
 
-from ._problem import TorchNpuError, other_torch
+from ._problem import TorchNpuError, other_torch, subinterpreter
 
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 
@@ -42,6 +42,8 @@ def _import_torch() -> None:
             raise TorchNpuError(error.__cause__ or error) from error
 
 
+if _problem := subinterpreter():
+    raise ImportError(_problem)
 _import_torch()
 if _problem := other_torch(sys.modules["torch"].__version__):
     raise ImportError(_problem)

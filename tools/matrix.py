@@ -47,7 +47,7 @@ CPU = (
     *("tests/test_operators.py", "tests/test_functional.py", "tests/test_nn.py", "tests/test_decompositions.py"),
     *("tests/test_fx.py", "tests/test_scripting.py", "tests/test_plumbing.py", "tests/test_elu.py"),
     *("tests/test_rms_norm.py", "tests/test_cross_entropy_loss.py", "tests/test_linear_cross_entropy.py"),
-    "tests/test_convolution.py",
+    *("tests/test_convolution.py", "tests/test_threads.py"),
 )
 NPU = tuple(f"tests/npu/test_{name}.py" for name in ("smoke", "operators", "streams", "coverage"))
 

@@ -110,12 +110,18 @@ struct Argument<c10::SymIntArrayRef> {
   static constexpr Py_ssize_t kMost = 8;  // maximum number of dimensions in CANN
   c10::SmallVector<c10::SymInt, kMost> value;
   bool read(PyObject* object) {
-    if (!PyTuple_Check(object) && !PyList_CheckExact(object)) return false;
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(object);
+    if (PyList_CheckExact(object)) {
+      // Without the GIL, another thread may change the list; a tuple keeps its items alive.
+      const auto items = py::reinterpret_steal<py::object>(PyList_AsTuple(object));
+      if (!items) PyErr_Clear();
+      return items && read(items.ptr());
+    }
+    if (!PyTuple_Check(object)) return false;
+    const Py_ssize_t count = PyTuple_GET_SIZE(object);
     if (count > kMost) return false;
     for (Py_ssize_t i = 0; i < count; ++i) {
       Argument<int64_t> size;
-      if (!size.read(PySequence_Fast_GET_ITEM(object, i)) || size.get() < 0) return false;
+      if (!size.read(PyTuple_GET_ITEM(object, i)) || size.get() < 0) return false;
       value.emplace_back(size.get());
     }
     return true;

@@ -116,7 +116,9 @@ py::dict memory_stats() {
 
 }  // namespace
 
-PYBIND11_MODULE(_C, m) {
+// A Python without the GIL stays without it: what threads share in these functions is atomic or has
+// a lock.
+PYBIND11_MODULE(_C, m, py::mod_gil_not_used()) {
   error_type =
       py::object(py::module_::import("aclnn_torch.errors").attr("AclnnError")).release().ptr();
   aclnn_torch::raise_in_python = raise_in_python;

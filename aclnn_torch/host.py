@@ -44,6 +44,10 @@ LIBRARIES = (
 )
 MAX_DEVICES = 64
 
+# The threads of the program and of a stream are together more than the processors. libgomp's then look 100 times for
+# work before they sleep; with this policy, 1000 times. Fewer look as often as without a policy, and not without end.
+OPENMP = {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": "300000"}
+
 
 def _library(name: str) -> Path:
     return PREFIX / "lib64" / f"lib{name}.so"
@@ -97,6 +101,8 @@ def environment(
         "MALLOC_TRIM_THRESHOLD_": os.environ.get("MALLOC_TRIM_THRESHOLD_", str(256 << 20)),
         "MALLOC_MMAP_THRESHOLD_": os.environ.get("MALLOC_MMAP_THRESHOLD_", str(32 << 20)),
     }
+    if not OPENMP.keys() & os.environ.keys():
+        variables |= OPENMP
     if product is not None:
         _check("aclHostSetProduct", product)
         variables["ACLNN_TORCH_PRODUCT"] = product

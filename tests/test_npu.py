@@ -261,6 +261,41 @@ def test_environment_puts_the_host_cann_first(monkeypatch: pytest.MonkeyPatch) -
         assert (Path(variables["ASCEND_HOME_PATH"]) / folder).is_dir()
 
 
+@pytest.mark.parametrize("own", ["OMP_WAIT_POLICY", "GOMP_SPINCOUNT"])
+def test_openmp_waits_as_the_user_says(monkeypatch: pytest.MonkeyPatch, own: str) -> None:
+    """libgomp's documentation, "GOMP_SPINCOUNT": ACTIVE allows 1000 looks where threads are more than processors."""
+    for name in host.OPENMP:
+        monkeypatch.delenv(name, raising=False)
+    assert host.environment().items() >= {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": "300000"}.items()
+    monkeypatch.setenv(own, "7")
+    assert not host.OPENMP.keys() & host.environment().keys()
+
+
+# Writes the timer slack of the thread that loads the library, and of one that it starts.
+TIMERS = """
+import ctypes, sys, threading
+libc = ctypes.CDLL(None)
+slack = lambda: libc.prctl(30)  # PR_GET_TIMERSLACK
+libc.prctl(29, int(sys.argv[2]))  # PR_SET_TIMERSLACK
+before = slack()
+ctypes.CDLL(sys.argv[1])
+of_thread = []
+thread = threading.Thread(target=lambda: of_thread.append(slack()))
+thread.start()
+thread.join()
+print(before, slack(), *of_thread)
+"""
+
+
+@pytest.mark.parametrize(("before", "after"), [(50_000, 1_000_000), (70_000, 70_000)])
+def test_threads_that_poll_sleep_longer(before: int, after: int) -> None:
+    """prctl(2): Linux may end a sleep late by the thread's timer slack, 50 microseconds unless it was set."""
+    library = host.PREFIX / "lib64" / "libge_runner.so"
+    command = [sys.executable, "-c", TIMERS, str(library), str(before)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert told.split() == [str(before), str(after), str(after)]
+
+
 def test_enable_comes_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch_npu", sys)
     with pytest.raises(RuntimeError, match="torch_npu is imported already"):

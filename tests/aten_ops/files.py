@@ -18,7 +18,8 @@ _ROW = re.compile(r'<<(\w+) "([^"]+)">>')
 @functools.cache
 def row_files() -> dict[str, list[str]]:
     """The files of csrc/cann/rows that contain each row, by function."""
-    files = ["engine/language.h", *sorted(str(path.relative_to(ROWS)) for path in ROWS.rglob("*.cpp"))]
+    headers = ["engine/language.h", "elementwise/write_elementwise.h"]  # with macros that make rows
+    files = [*headers, *sorted(str(path.relative_to(ROWS)) for path in ROWS.rglob("*.cpp"))]
     source = ""
     for name in files:
         text = re.sub(r"^#(include|pragma).*$", "", (ROWS / name).read_text(), flags=re.MULTILINE)

@@ -1,5 +1,6 @@
 // The sigmoid, the hyperbolic tangent, their variants and gradients.
 
+#include "cann/rows/elementwise/write_elementwise.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::activation_sigmoid_rows {
@@ -16,8 +17,7 @@ at::Tensor hard_sigmoid(const at::Tensor& x) {
 
 }  // namespace
 
-ACLNN_UNARY(Sigmoid, at::sigmoid)
-ACLNN_INPLACE_UNARY(Sigmoid, at::sigmoid)
+ACLNN_ELEMENTWISE(Sigmoid, at::sigmoid)
 
 // Computes a gradient from the incoming gradient and a tensor that the forward pass saved.
 #define ACLNN_BACKWARD(Name, saved, call)                                          \
@@ -43,8 +43,7 @@ ACLNN(HardsigmoidV2, (In, self), (Like<Out>, out, "self")) {
 ACLNN(InplaceHardsigmoidV2, (InOut, self)) {
   self = hard_sigmoid(self);
 }
-ACLNN_UNARY(Tanh, at::tanh)
-ACLNN_INPLACE_UNARY(Tanh, at::tanh)
+ACLNN_ELEMENTWISE(Tanh, at::tanh)
 ACLNN_BACKWARD(TanhBackward, output, at::tanh_backward)
 // y is the result of tanh.
 ACLNN(TanhGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, dx, "y")) {

@@ -16,15 +16,24 @@ at::Tensor expanded(const at::Tensor& mask, const char* name, const at::Tensor& 
   return mask.expand_as(scores);
 }
 
+// out = function(x, ...), computed into a contiguous output of the type of x.
+#define WRITE_ROWS(out, function, x, ...)                                    \
+  const at::Tensor of = x;                                                   \
+  const bool is_direct = out->is_contiguous();                               \
+  out.write(                                                                 \
+      is_direct ? of.scalar_type() : at::ScalarType::Undefined, of.sizes(),  \
+      Output::Reads::kAnyElement, [&] { return function(of, __VA_ARGS__); }, \
+      [&](at::Tensor& result) { function##_out(result, of, __VA_ARGS__); })
+
 }  // namespace
 
 ACLNN(Softmax, (Floating<In>, self), (int64_t, dim), (Out, out)) {
-  out = at::_softmax(wide(self), dim, false);
+  WRITE_ROWS(out, at::_softmax, wide(self), dim, false);
 }
 ACLNN(SoftmaxBackward, (Floating<In>, gradOutput), (SameShape<Floating<In>>, output, "gradOutput"),
       (int64_t, dim), (Out, gradInput)) {
-  gradInput =
-      at::_softmax_backward_data(wide(gradOutput), wide(output), dim, wide(output.scalar_type()));
+  WRITE_ROWS(gradInput, at::_softmax_backward_data, wide(gradOutput), wide(output), dim,
+             wide(output.scalar_type()));
 }
 // y is the result of the softmax over the last dimension.
 ACLNN(SoftmaxGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, dx, "y")) {
@@ -33,15 +42,15 @@ ACLNN(SoftmaxGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>,
   dx = wide(y) * (wide(dy) - share);
 }
 ACLNN(LogSoftmax, (Floating<In>, self), (int64_t, dim), (Out, out)) {
-  out = at::_log_softmax(wide(self), dim, false);
+  WRITE_ROWS(out, at::_log_softmax, wide(self), dim, false);
 }
 ACLNN(LogSoftmaxV2, (Floating<In>, self), (int64_t, dim), (Out, out)) {
-  out = at::_log_softmax(wide(self), dim, false);
+  WRITE_ROWS(out, at::_log_softmax, wide(self), dim, false);
 }
 ACLNN(LogSoftmaxBackward, (Floating<In>, gradOutput),
       (SameShape<Floating<In>>, output, "gradOutput"), (int64_t, dim), (Out, out)) {
-  out = at::_log_softmax_backward_data(wide(gradOutput), wide(output), dim,
-                                       wide(output.scalar_type()));
+  WRITE_ROWS(out, at::_log_softmax_backward_data, wide(gradOutput), wide(output), dim,
+             wide(output.scalar_type()));
 }
 
 // Behaviour of ScaledMaskedSoftmax*: A score that is masked counts as -10000, so a row of masked

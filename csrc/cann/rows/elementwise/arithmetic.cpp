@@ -118,6 +118,16 @@ at::Tensor factor(const char* name, const at::Tensor& value) {
   return wide(value).reshape({});
 }
 
+// The type of tensors of one shape and floating-point type, undefined for others.
+at::ScalarType type_if_alike(const at::Tensor& self, const at::Tensor& tensor1,
+                             const at::Tensor& tensor2) {
+  const bool is_alike = self.is_floating_point() && tensor1.sizes() == self.sizes() &&
+                        tensor2.sizes() == self.sizes() &&
+                        tensor1.scalar_type() == self.scalar_type() &&
+                        tensor2.scalar_type() == self.scalar_type();
+  return is_alike ? self.scalar_type() : at::ScalarType::Undefined;
+}
+
 // The dimension of the channels of x.
 int64_t channel_dim(const at::Tensor& x, const std::string& data_format) {
   if (data_format.empty()) return x.dim() - 1;
@@ -196,20 +206,25 @@ ACLNN(MulNoNan, (Floating<In>, x), (SameDtype<Floating<In>>, y, "x"), (SameDtype
 ACLNN(Abs, (In, self), (Out, out)) {
   out = self.scalar_type() == at::kBool ? self : at::abs(self);
 }
-ACLNN_UNARY(Neg, at::neg)
-ACLNN_INPLACE_UNARY(Neg, at::neg)
+ACLNN_ELEMENTWISE(Neg, at::neg)
 
+// out = function(self, tensor1, tensor2, value)
+#define WRITE_TERNARY(out, function, self, tensor1, tensor2, value)                       \
+  out.write(                                                                              \
+      type_if_alike(self, tensor1, tensor2), shape_of(self), Output::Reads::kSameElement, \
+      [&] { return function(self, tensor1, tensor2, value); },                            \
+      [&](at::Tensor& result) { function##_out(result, self, tensor1, tensor2, value); })
 ACLNN(Addcmul, (In, self), (In, tensor1), (In, tensor2), (AnyNumber, value), (Out, out)) {
-  out = at::addcmul(self, tensor1, tensor2, value);
+  WRITE_TERNARY(out, at::addcmul, self, tensor1, tensor2, value);
 }
 ACLNN(InplaceAddcmul, (InOut, selfRef), (In, tensor1), (In, tensor2), (AnyNumber, value)) {
-  selfRef = at::addcmul(selfRef, tensor1, tensor2, value);
+  WRITE_TERNARY(selfRef, at::addcmul, selfRef, tensor1, tensor2, value);
 }
 ACLNN(Addcdiv, (In, self), (In, tensor1), (In, tensor2), (AnyNumber, value), (Out, out)) {
-  out = at::addcdiv(self, tensor1, tensor2, value);
+  WRITE_TERNARY(out, at::addcdiv, self, tensor1, tensor2, value);
 }
 ACLNN(InplaceAddcdiv, (InOut, selfRef), (In, tensor1), (In, tensor2), (AnyNumber, value)) {
-  selfRef = at::addcdiv(selfRef, tensor1, tensor2, value);
+  WRITE_TERNARY(selfRef, at::addcdiv, selfRef, tensor1, tensor2, value);
 }
 
 ACLNN(AxpyV2, (In, self), (SameShape<In>, other, "self"), (In, alpha), (Out, out)) {

@@ -179,7 +179,6 @@ ACLNN_BINARY_NUMBER(FmodScalar, at::fmod)
 ACLNN_INPLACE_BINARY(FmodTensor, at::fmod)
 ACLNN_INPLACE_BINARY_NUMBER(FmodScalar, at::fmod)
 ACLNN_BINARY_OF(Integral<In>, Integral<In>, Gcd, at::gcd)
-ACLNN_UNARY(Reciprocal, at::reciprocal)
-ACLNN_INPLACE_UNARY(Reciprocal, at::reciprocal)
+ACLNN_ELEMENTWISE(Reciprocal, at::reciprocal)
 
 }  // namespace aclnn_host::elementwise_division_rows

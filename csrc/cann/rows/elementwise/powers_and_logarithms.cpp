@@ -1,5 +1,6 @@
 // Powers, roots, exponentials and logarithms.
 
+#include "cann/rows/elementwise/write_elementwise.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_powers_and_logarithms_rows {
@@ -43,8 +44,7 @@ ACLNN(Square, (In, self), (SameDtype<Out>, out, "self")) {
   out = at::mul(self, self);
 }
 
-ACLNN_UNARY(Sqrt, at::sqrt)
-ACLNN_INPLACE_UNARY(Sqrt, at::sqrt)
+ACLNN_ELEMENTWISE(Sqrt, at::sqrt)
 // y is the result of sqrt. The gradient is 0 if dy is 0, even if y is 0.
 ACLNN(SqrtBackward, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, z, "y")) {
   const at::Tensor gradient = wide(dy);
@@ -53,20 +53,13 @@ ACLNN(SqrtBackward, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>
 
 ACLNN_UNARY(Rsqrt, wide_rsqrt)
 ACLNN_INPLACE_UNARY(Rsqrt, wide_rsqrt)
-ACLNN_UNARY(Exp, at::exp)
-ACLNN_INPLACE_UNARY(Exp, at::exp)
-ACLNN_UNARY(Exp2, at::exp2)
-ACLNN_INPLACE_UNARY(Exp2, at::exp2)
-ACLNN_UNARY(Expm1, at::expm1)
-ACLNN_INPLACE_UNARY(Expm1, at::expm1)
-ACLNN_UNARY(Log, at::log)
-ACLNN_INPLACE_UNARY(Log, at::log)
-ACLNN_UNARY(Log10, at::log10)
-ACLNN_INPLACE_UNARY(Log10, at::log10)
-ACLNN_UNARY(Log1p, at::log1p)
-ACLNN_INPLACE_UNARY(Log1p, at::log1p)
-ACLNN_UNARY(Log2, at::log2)
-ACLNN_INPLACE_UNARY(Log2, at::log2)
+ACLNN_ELEMENTWISE(Exp, at::exp)
+ACLNN_ELEMENTWISE(Exp2, at::exp2)
+ACLNN_ELEMENTWISE(Expm1, at::expm1)
+ACLNN_ELEMENTWISE(Log, at::log)
+ACLNN_ELEMENTWISE(Log10, at::log10)
+ACLNN_ELEMENTWISE(Log1p, at::log1p)
+ACLNN_ELEMENTWISE(Log2, at::log2)
 
 ACLNN(LogAddExp, (In, self), (In, other), (Out, out)) {
   out = at::logaddexp(with_fractions(self), with_fractions(other));

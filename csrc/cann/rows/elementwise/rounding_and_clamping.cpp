@@ -1,5 +1,6 @@
 // Rounding to integers or to a number of decimals, and clamping.
 
+#include "cann/rows/elementwise/write_elementwise.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_rounding_and_clamping_rows {
@@ -24,14 +25,11 @@ at::Tensor rounded(const at::Tensor& self, int64_t decimals) {
 
 }  // namespace
 
-ACLNN_UNARY(Ceil, at::ceil)
-ACLNN_INPLACE_UNARY(Ceil, at::ceil)
-ACLNN_UNARY(Floor, at::floor)
-ACLNN_INPLACE_UNARY(Floor, at::floor)
+ACLNN_ELEMENTWISE(Ceil, at::ceil)
+ACLNN_ELEMENTWISE(Floor, at::floor)
 ACLNN_UNARY(Frac, fraction)
 ACLNN_INPLACE_UNARY(Frac, fraction)
-ACLNN_UNARY(Round, at::round)
-ACLNN_INPLACE_UNARY(Round, at::round)
+ACLNN_ELEMENTWISE(Round, at::round)
 
 ACLNN(RoundDecimals, (In, self), (int64_t, decimals), (Out, out)) {
   out = rounded(self, decimals);
@@ -39,8 +37,7 @@ ACLNN(RoundDecimals, (In, self), (int64_t, decimals), (Out, out)) {
 ACLNN(InplaceRoundDecimals, (InOut, selfRef), (int64_t, decimals)) {
   selfRef = rounded(selfRef, decimals);
 }
-ACLNN_UNARY(Trunc, at::trunc)
-ACLNN_INPLACE_UNARY(Trunc, at::trunc)
+ACLNN_ELEMENTWISE(Trunc, at::trunc)
 
 ACLNN(Clamp, (In, self), (Optional<Number>, clipValueMin), (Optional<Number>, clipValueMax),
       (Out, out)) {

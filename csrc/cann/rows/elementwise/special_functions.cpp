@@ -3,6 +3,7 @@
 #include <complex>
 #include <numbers>
 
+#include "cann/rows/elementwise/write_elementwise.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_special_functions_rows {
@@ -84,12 +85,9 @@ at::Tensor odd_function(const at::Tensor& x, double (*function)(double)) {
 
 }  // namespace
 
-ACLNN_UNARY(Erf, at::erf)
-ACLNN_INPLACE_UNARY(Erf, at::erf)
-ACLNN_UNARY(Erfc, at::erfc)
-ACLNN_INPLACE_UNARY(Erfc, at::erfc)
-ACLNN_UNARY(Erfinv, at::erfinv)
-ACLNN_INPLACE_UNARY(Erfinv, at::erfinv)
+ACLNN_ELEMENTWISE(Erf, at::erf)
+ACLNN_ELEMENTWISE(Erfc, at::erfc)
+ACLNN_ELEMENTWISE(Erfinv, at::erfinv)
 ACLNN(Ndtri, (Floating<In>, self), (Like<Out>, out, "self")) {
   out = at::special_ndtri(wide(self));
 }

@@ -1,6 +1,7 @@
 // Trigonometric and hyperbolic functions, their inverses, and gradients. The hyperbolic tangent is
 // in activation/sigmoid.cpp.
 
+#include "cann/rows/elementwise/write_elementwise.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::elementwise_trigonometric_rows {
@@ -30,16 +31,11 @@ at::Tensor cosine_of_sine(const at::Tensor& x) {
 
 }  // namespace
 
-ACLNN_UNARY(Sin, at::sin)
-ACLNN_INPLACE_UNARY(Sin, at::sin)
-ACLNN_UNARY(Sinc, at::sinc)
-ACLNN_INPLACE_UNARY(Sinc, at::sinc)
-ACLNN_UNARY(Cos, at::cos)
-ACLNN_INPLACE_UNARY(Cos, at::cos)
-ACLNN_UNARY(Tan, at::tan)
-ACLNN_INPLACE_UNARY(Tan, at::tan)
-ACLNN_UNARY(Asin, at::asin)
-ACLNN_INPLACE_UNARY(Asin, at::asin)
+ACLNN_ELEMENTWISE(Sin, at::sin)
+ACLNN_ELEMENTWISE(Sinc, at::sinc)
+ACLNN_ELEMENTWISE(Cos, at::cos)
+ACLNN_ELEMENTWISE(Tan, at::tan)
+ACLNN_ELEMENTWISE(Asin, at::asin)
 // y is the input of asin.
 ACLNN(AsinGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, z, "y")) {
   z = wide(dy) / cosine_of_sine(y);
@@ -49,8 +45,7 @@ ACLNN(AsinWithAgent, (In, x), (Out, y)) {
   expect_dtype("y", y, floating(x.scalar_type()));
   y = at::asin(x);
 }
-ACLNN_UNARY(Acos, at::acos)
-ACLNN_INPLACE_UNARY(Acos, at::acos)
+ACLNN_ELEMENTWISE(Acos, at::acos)
 ACLNN(AcosGrad, (Like<Floating<In>>, y_grad, "x"), (Floating<In>, x), (Like<Out>, x_grad, "x")) {
   x_grad = -wide(y_grad) / cosine_of_sine(x);
 }
@@ -59,8 +54,7 @@ ACLNN(AcosGradV2, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, 
   z = -wide(dy) / cosine_of_sine(y);
 }
 
-ACLNN_UNARY(Atan, at::atan)
-ACLNN_INPLACE_UNARY(Atan, at::atan)
+ACLNN_ELEMENTWISE(Atan, at::atan)
 ACLNN(AtanGrad, (Floating<In>, x), (Like<Floating<In>>, dy, "x"), (Like<Out>, dx, "x")) {
   const at::Tensor tangent = wide(x);
   dx = wide(dy) / (1 + tangent * tangent);
@@ -68,12 +62,9 @@ ACLNN(AtanGrad, (Floating<In>, x), (Like<Floating<In>>, dy, "x"), (Like<Out>, dx
 
 ACLNN_BINARY(Atan2, at::atan2)
 ACLNN_INPLACE_BINARY(Atan2, at::atan2)
-ACLNN_UNARY(Sinh, at::sinh)
-ACLNN_INPLACE_UNARY(Sinh, at::sinh)
-ACLNN_UNARY(Cosh, at::cosh)
-ACLNN_INPLACE_UNARY(Cosh, at::cosh)
-ACLNN_UNARY(Asinh, at::asinh)
-ACLNN_INPLACE_UNARY(Asinh, at::asinh)
+ACLNN_ELEMENTWISE(Sinh, at::sinh)
+ACLNN_ELEMENTWISE(Cosh, at::cosh)
+ACLNN_ELEMENTWISE(Asinh, at::asinh)
 ACLNN(AsinhV2, (In, x), (Out, out)) {
   arcsinh(x, out);
 }
@@ -85,15 +76,13 @@ ACLNN(AsinhGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, z
 ACLNN(AsinhWithAgent, (In, x), (Out, out)) {
   arcsinh(x, out);
 }
-ACLNN_UNARY(Acosh, at::acosh)
-ACLNN_INPLACE_UNARY(Acosh, at::acosh)
+ACLNN_ELEMENTWISE(Acosh, at::acosh)
 // y is the result of acosh.
 ACLNN(AcoshGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>, dx, "y")) {
   expect_elements("y", y);
   dx = wide(dy) / at::sinh(wide(y));
 }
 
-ACLNN_UNARY(Atanh, at::atanh)
-ACLNN_INPLACE_UNARY(Atanh, at::atanh)
+ACLNN_ELEMENTWISE(Atanh, at::atanh)
 
 }  // namespace aclnn_host::elementwise_trigonometric_rows

@@ -35,6 +35,19 @@ std::vector<at::Tensor> following(const std::vector<at::Tensor>& steps, size_t c
   return numbers;
 }
 
+// Contiguous tensors, as ATen's kernels expect them, in which to change the outputs of a list:
+// their own memory if the row may write there, and otherwise copies.
+std::vector<at::Tensor> changeable(const std::vector<Output>& outputs) {
+  std::vector<at::Tensor> changed;
+  changed.reserve(outputs.size());
+  for (const Output& out : outputs) {
+    const bool is_direct = out.may_be_written_early() && out->is_contiguous();
+    changed.push_back(is_direct ? static_cast<const at::Tensor&>(out)
+                                : out->clone(at::MemoryFormat::Contiguous));
+  }
+  return changed;
+}
+
 // Quantised moments: indices into an ascending table of 256 numbers, times the largest magnitude of
 // each block of elements.
 class Quantised {
@@ -94,12 +107,13 @@ ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
   expect_alike("expAvgsRef", expAvgsRef, paramsRef);
   expect_alike("expAvgSqsRef", expAvgSqsRef, paramsRef);
   if (amsgrad) expect_alike("maxExpAvgSqsRef", maxExpAvgSqsRef, paramsRef);
-  const auto [params, grads, means, squares, largest] = at::_fused_adam(
-      tensors(paramsRef), tensors(gradsRef), tensors(expAvgsRef), tensors(expAvgSqsRef),
-      amsgrad ? tensors(maxExpAvgSqsRef) : std::vector<at::Tensor>(),
-      following(stateSteps, paramsRef.size()), lr, beta1, beta2, weightDecay, eps, amsgrad,
-      maximize, number("gradScaleOptional", gradScaleOptional),
-      number("foundInfOptional", foundInfOptional));
+  const auto params = changeable(paramsRef), grads = changeable(gradsRef);
+  const auto means = changeable(expAvgsRef), squares = changeable(expAvgSqsRef);
+  const auto largest = amsgrad ? changeable(maxExpAvgSqsRef) : std::vector<at::Tensor>();
+  at::_fused_adam_(params, grads, means, squares, largest, following(stateSteps, paramsRef.size()),
+                   lr, beta1, beta2, weightDecay, eps, amsgrad, maximize,
+                   number("gradScaleOptional", gradScaleOptional),
+                   number("foundInfOptional", foundInfOptional));
   write(paramsRef, params);
   write(gradsRef, grads);
   write(expAvgsRef, means);
@@ -156,16 +170,27 @@ ACLNN(ApplyAdamWV2, (Floating<InOut>, varRef), (SameShape<Floating<InOut>>, mRef
   expect_width("vRef", vRef);
   expect_width("grad", grad);
   if (amsgrad) expect_width("maxGradNormOptionalRef", *maxGradNormOptionalRef);
+  // ATen computes tensors of one 16-bit type in FLOAT, too, and rounds each result once.
+  const at::ScalarType type = varRef->scalar_type();
+  const bool is_mixed = mRef->scalar_type() != type || vRef->scalar_type() != type ||
+                        grad.scalar_type() != type ||
+                        (amsgrad && (*maxGradNormOptionalRef)->scalar_type() != type);
+  const at::ScalarType computed = is_mixed ? wide(type) : type;
+  const auto changeable = [&](const Output& out) {
+    if (!is_mixed && out->is_contiguous()) return out.editable();
+    return out->to(computed, /*non_blocking=*/false, /*copy=*/true, at::MemoryFormat::Contiguous);
+  };
+  const at::Tensor variable = changeable(varRef), mean = changeable(mRef);
+  const at::Tensor square = changeable(vRef);
   std::vector<at::Tensor> largest;
-  if (amsgrad) largest.push_back(wide(*maxGradNormOptionalRef));
-  const auto [params, grads, means, squares, larger] =
-      at::_fused_adamw({wide(varRef)}, {wide(grad)}, {wide(mRef)}, {wide(vRef)}, largest,
-                       {following(only_element("step", step))}, lr, beta1, beta2, weightDecay, eps,
-                       amsgrad, maximize);
-  varRef = params[0];
-  mRef = means[0];
-  vRef = squares[0];
-  if (amsgrad) maxGradNormOptionalRef = larger[0];
+  if (amsgrad) largest.push_back(changeable(*maxGradNormOptionalRef));
+  at::_fused_adamw_({variable}, {grad.to(computed).contiguous()}, {mean}, {square}, largest,
+                    {following(only_element("step", step))}, lr, beta1, beta2, weightDecay, eps,
+                    amsgrad, maximize);
+  varRef = variable;
+  mRef = mean;
+  vRef = square;
+  if (amsgrad) maxGradNormOptionalRef = largest[0];
 }
 
 // beta1Power and beta2Power are those of this step.
@@ -203,13 +228,19 @@ ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOu
   expect_list("expAvgsRef", expAvgsRef, paramsRef);
   expect_list("expAvgSqsRef", expAvgSqsRef, paramsRef);
   if (amsgrad) expect_list("maxExpAvgSqsRef", maxExpAvgSqsRef, paramsRef);
-  const auto [params, scaled, means, squares, largest] =
-      at::_fused_adamw(all_wide(tensors(paramsRef)), all_wide(grads), all_wide(tensors(expAvgsRef)),
-                       all_wide(tensors(expAvgSqsRef)),
-                       amsgrad ? all_wide(tensors(maxExpAvgSqsRef)) : std::vector<at::Tensor>(),
-                       following(stateSteps, paramsRef.size()), lr, beta1, beta2, weightDecay, eps,
-                       amsgrad, maximize, number("gradScaleOptional", gradScaleOptional),
-                       number("foundInfOptional", foundInfOptional));
+  const auto params = changeable(paramsRef), means = changeable(expAvgsRef);
+  const auto squares = changeable(expAvgSqsRef);
+  const auto largest = amsgrad ? changeable(maxExpAvgSqsRef) : std::vector<at::Tensor>();
+  // ATen divides the gradients by the scale in their memory.
+  std::vector<at::Tensor> scaled = grads;
+  for (at::Tensor& gradient : scaled) {
+    gradient =
+        gradScaleOptional ? gradient.clone(at::MemoryFormat::Contiguous) : gradient.contiguous();
+  }
+  at::_fused_adamw_(params, scaled, means, squares, largest,
+                    following(stateSteps, paramsRef.size()), lr, beta1, beta2, weightDecay, eps,
+                    amsgrad, maximize, number("gradScaleOptional", gradScaleOptional),
+                    number("foundInfOptional", foundInfOptional));
   write(paramsRef, params);
   write(expAvgsRef, means);
   write(expAvgSqsRef, squares);

@@ -37,14 +37,13 @@ class AtenCheck {
     if (refusal && !refusal->empty()) return *refusal;
     // Dtypes that were accepted before are not rehearsed again, if ATen has accepted the shapes.
     std::string of_dtypes = refusal ? fingerprint(row_, call_, kDtypes) : std::string();
-    const bool rehearses_small = is_large();
     if (of_dtypes.empty() || !was_accepted(of_dtypes)) {
-      const std::string text = rehearses_small ? rehearse_small() : rehearse();
+      const std::string text = is_large() ? rehearse_small() : rehearse();
       if (!text.empty()) return text;
       if (!of_dtypes.empty()) note_accepted(std::move(of_dtypes));
     }
-    // A rehearsal on small tensors shows nothing about the shapes.
-    if (refusal || !rehearses_small) note_accepted(std::move(of_shapes));
+    // A rehearsal on small tensors shows nothing about the shapes, but would show it again.
+    note_accepted(std::move(of_shapes));
     return "";
   }
 

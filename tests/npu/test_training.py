@@ -115,6 +115,43 @@ def test_every_device_trains() -> None:
     assert losses[0] == losses[1]
 
 
+@pytest.mark.parametrize("amsgrad", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_fused_adamw_reads_tensors_of_other_strides_in_logical_order(dtype: torch.dtype, amsgrad: bool) -> None:
+    """A parameter and a moment whose columns are contiguous, beside a gradient whose rows are: the formula of torch's
+    documentation of AdamW, with each result rounded once."""
+    torch.manual_seed(0)
+    parameter, gradient, mean = (torch.randn(48, 64).to(dtype) for _ in range(3))
+    square, largest = (torch.rand(48, 64).to(dtype) for _ in range(2))
+    p, g, m, v, most = (tensor.double() for tensor in (parameter, gradient, mean, square, largest))
+    m = 0.9 * m + 0.1 * g
+    v = 0.99 * v + 0.01 * g * g
+    most = torch.maximum(most, v) if amsgrad else most
+    corrected = (most if amsgrad else v) / (1 - 0.99**3)
+    p = p * (1 - 0.01 * 0.1) - 0.01 * (m / (1 - 0.9**3)) / (corrected.sqrt() + 1e-8)
+
+    def by_columns(tensor: Tensor) -> Tensor:
+        return tensor.t().contiguous().npu().t()
+
+    own = [by_columns(parameter), gradient.npu(), mean.npu(), by_columns(square), by_columns(largest)]
+    assert not own[0].is_contiguous()
+    lists = [[tensor] for tensor in own[:4]] + [[own[4]] if amsgrad else []]
+    torch._fused_adamw_(
+        *lists,
+        [torch.tensor(3.0).npu()],
+        lr=0.01,
+        beta1=0.9,
+        beta2=0.99,
+        weight_decay=0.1,
+        eps=1e-8,
+        amsgrad=amsgrad,
+        maximize=False,
+    )
+    bound = torch.finfo(dtype).eps
+    for result, expected in zip(own, (p, g, m, v, most), strict=True):
+        torch.testing.assert_close(result.cpu().double(), expected, rtol=bound, atol=bound)
+
+
 def test_a_model_is_saved_and_loaded(tmp_path: Path) -> None:
     model = make_transformer(aclnn_torch.nn).to("npu")
     torch.save(model.state_dict(), tmp_path / "model.pt")

@@ -1,4 +1,7 @@
 // Device and host memory, copies and fills.
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -268,6 +271,33 @@ TEST(fills) {
     CHECK_EQ(aclrtMemset(block, 1000, 0, 1000), ACL_ERROR_RT_PARAM_INVALID);
     CHECK_EQ(aclrtMemset(local, 8, 0, 8), ACL_ERROR_RT_PARAM_INVALID);
     CHECK_EQ(aclrtMemsetAsync(block, 39, 0, 40, nullptr), ACL_ERROR_RT_PARAM_INVALID);
+    CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
+  });
+}
+
+// True if a page of the address is in memory (mincore(2)).
+static bool is_in_memory(const char* address) {
+  unsigned char state = 0;
+  const auto page = reinterpret_cast<uintptr_t>(address) / 4096 * 4096;
+  CHECK_EQ(mincore(reinterpret_cast<void*>(page), 1, &state), 0);
+  return (state & 1) != 0;
+}
+
+TEST(clearing_a_large_block_sets_what_was_written_and_leaves_the_rest_untouched) {
+  on_device([] {
+    const size_t size = 32 * kMiB;
+    char* const block = static_cast<char*>(device_block(size));
+    for (const size_t written : {size_t{5}, 9 * kMiB - 1, 9 * kMiB, size - 1}) block[written] = 'w';
+    CHECK(is_in_memory(block + 9 * kMiB) && !is_in_memory(block + 20 * kMiB));
+    CHECK_EQ(aclrtMemset(block + 1, size, 0, size - 2), ACL_SUCCESS);  // not whole pages
+    CHECK_EQ(int{block[5]}, 0);
+    CHECK_EQ(int{block[9 * kMiB - 1]}, 0);
+    CHECK_EQ(int{block[9 * kMiB]}, 0);
+    CHECK_EQ(int{block[size - 1]}, int{'w'});
+    CHECK(!is_in_memory(block + 20 * kMiB));
+    std::memset(block, 'w', size);
+    CHECK_EQ(aclrtMemset(block, size, 0, size), ACL_SUCCESS);
+    CHECK_EQ(std::count(block, block + size, 0), static_cast<std::ptrdiff_t>(size));
     CHECK_EQ(aclrtFree(block), ACL_SUCCESS);
   });
 }

@@ -4,6 +4,7 @@
 #include "acl/acl_rt.h"
 #include "host_cann/runtime/acl_guard.h"
 #include "host_cann/runtime/capture.h"
+#include "host_cann/runtime/clear.h"
 #include "host_cann/runtime/error_messages.h"
 #include "host_cann/runtime/lost_work.h"
 #include "host_cann/runtime/memory.h"
@@ -150,7 +151,12 @@ aclError set(const char* api, const Range& range, int32_t value) {
   MemoryInUse in_use;
   in_use.add(range.address, range.count);
   if (!range.alive()) return freed(api, "devPtr");
-  std::memset(const_cast<void*>(range.address), value, range.count);
+  void* const begin = const_cast<void*>(range.address);
+  if (value == 0) {
+    clear(begin, range.count);
+  } else {
+    std::memset(begin, value, range.count);
+  }
   return ACL_SUCCESS;
 }
 

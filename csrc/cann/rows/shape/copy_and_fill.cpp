@@ -1,15 +1,31 @@
 // Copies, casts and constant fills.
 
+#include <ATen/Parallel.h>
+
 #include "cann/rows/engine/stored.h"
 #include "cann/rows/row.h"
 #include "host_cann/descriptors/private_format.h"
+#include "host_cann/runtime/clear.h"
 
 namespace aclnn_host::shape_copy_and_fill_rows {
 
 namespace {
 
 void fill(Output& self, const c10::Scalar& value) {
-  self = at::full({}, value, self->options()).expand(self->sizes());
+  self.write(
+      self->scalar_type(), self->sizes(), Output::Reads::kSameElement,
+      [&] { return at::full({}, value, self->options()).expand(self->sizes()); },
+      [&](at::Tensor& result) { result.fill_(value); });
+}
+
+// Sets all bytes to 0, which is the number 0 of every type.
+void clear_memory(const at::Tensor& tensor) {
+  constexpr int64_t kBytesOfTask = int64_t{1} << 17;
+  char* const begin = static_cast<char*>(tensor.data_ptr());
+  at::parallel_for(0, static_cast<int64_t>(tensor.nbytes()), kBytesOfTask,
+                   [=](int64_t first, int64_t last) {
+                     clear(begin + first, static_cast<size_t>(last - first));
+                   });
 }
 
 }  // namespace
@@ -41,7 +57,9 @@ ACLNN(Cast, (Stored<In>, self), (StoredDtype, dtype), (Stored<Out>, out)) {
 }
 
 ACLNN(InplaceZero, (FilledInOut, selfRef)) {
-  fill(selfRef, 0);
+  selfRef.write(
+      selfRef->scalar_type(), selfRef->sizes(), Output::Reads::kSameElement,
+      [&] { return at::zeros({}, selfRef->options()).expand(selfRef->sizes()); }, clear_memory);
 }
 ACLNN(InplaceOne, (FilledInOut, selfRef)) {
   fill(selfRef, 1);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 import torch
 
 from .aten_ops import Case, cases_of, check
@@ -84,3 +85,27 @@ CASES = [
 @cases_of(CASES)
 def test_reduction(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("shape", [(1, 20000), (1500, 7), (33, 1000), (3, 400, 5)])
+@pytest.mark.parametrize("dim", [-1, 0])
+def test_rows_of_16_bits_are_computed_in_float_and_rounded_once(
+    dtype: torch.dtype, shape: tuple[int, ...], dim: int
+) -> None:
+    """Sum and softmax by their definitions, of as many rows as are computed at a time, fewer, more, and of columns."""
+    torch.manual_seed(0)
+    x = (torch.rand(shape) + 0.5).to(dtype)
+    wide = x.double()
+    exponentials = (wide - wide.amax(dim, keepdim=True)).exp()
+    epsilon = torch.finfo(dtype).eps
+    for result, expected in (
+        (torch.sum(x.npu(), dim), wide.sum(dim)),
+        (torch.sum(x.npu(), dim, keepdim=True), wide.sum(dim, keepdim=True)),
+        (torch.softmax(x.npu(), dim), exponentials / exponentials.sum(dim, keepdim=True)),
+    ):
+        assert result.dtype == dtype and result.shape == expected.shape
+        # Half a unit in the last place, and what FLOAT adds; those below the normal numbers of FLOAT16 are coarser.
+        torch.testing.assert_close(
+            result.cpu().double(), expected, rtol=0.51 * epsilon, atol=torch.finfo(dtype).tiny * epsilon
+        )

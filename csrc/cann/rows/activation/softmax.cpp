@@ -1,6 +1,7 @@
 // Softmax and log-softmax, also of scaled and masked scores.
 
 #include "cann/rows/row.h"
+#include "cann/rows/rows_in_pieces.h"
 
 namespace aclnn_host::activation_softmax_rows {
 
@@ -28,6 +29,14 @@ at::Tensor expanded(const at::Tensor& mask, const char* name, const at::Tensor& 
 }  // namespace
 
 ACLNN(Softmax, (Floating<In>, self), (int64_t, dim), (Out, out)) {
+  if (has_rows_of_16_bits(self, dim)) {
+    const at::Tensor* const room =
+        out.room(self.scalar_type(), self.sizes(), Output::Reads::kAnyElement);
+    if (room != nullptr && room->is_contiguous()) {
+      return write_in_pieces(
+          self, *room, [](const at::Tensor& rows) { return at::_softmax(wide(rows), 1, false); });
+    }
+  }
   WRITE_ROWS(out, at::_softmax, wide(self), dim, false);
 }
 ACLNN(SoftmaxBackward, (Floating<In>, gradOutput), (SameShape<Floating<In>>, output, "gradOutput"),

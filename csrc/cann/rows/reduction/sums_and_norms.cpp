@@ -2,6 +2,7 @@
 // any.
 
 #include "cann/rows/row.h"
+#include "cann/rows/rows_in_pieces.h"
 
 namespace aclnn_host::reduction_sums_and_norms_rows {
 
@@ -71,6 +72,16 @@ void grouped_bias_add_grad(const at::Tensor& gradient, const std::optional<at::T
 }  // namespace
 
 ACLNN(ReduceSum, (In, self), (Ints, dims), (bool, keepDims), (aclDataType, dtype), (Out, out)) {
+  if (dims.size() == 1 && has_rows_of_16_bits(self, dims[0]) && wide(dtype) == at::kFloat) {
+    std::vector<int64_t> shape = self.sizes().vec();
+    keepDims ? void(shape.back() = 1) : shape.pop_back();
+    const at::Tensor* const room = out.room(out->scalar_type(), shape, Output::Reads::kAnyElement);
+    if (room != nullptr && room->is_contiguous()) {
+      return write_in_pieces(self, *room, [](const at::Tensor& rows) {
+        return at::sum(wide(rows), 1, /*keepdim=*/true);
+      });
+    }
+  }
   out = at::sum(wide(self), dims_of(dims), keepDims, wide(dtype));
 }
 ACLNN(ReduceNansum, (In, self), (Ints, dim), (bool, keepDim), (aclDataType, dtype), (Out, out)) {

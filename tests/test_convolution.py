@@ -973,7 +973,10 @@ BAD_CALLS = {
         lambda: convolution(TWO, torch.ones(TWO.input), torch.ones(TWO.weight), torch.ones(4)),
         ["bias", "[4]", "[6]"],
     ),
-    "unknown cube_math_type": (lambda: bad(TWO, cube_math_type=260), ["cubeMathType is 260", "USE_HF32"]),
+    "unknown cube_math_type": (
+        lambda: bad(TWO, cube_math_type=260),
+        ["cubeMathType is 260, expected 0 (KEEP_DTYPE)", "or 5 (USE_HIGH_PREC_MODE)"],
+    ),
     "gradient of another size": (
         lambda: bad_backward(TWO, (2, 6, 3, 4)),
         ["gradOutput", "[2, 6, 3, 4]", "expected 3 at dimension 3"],
@@ -1047,6 +1050,26 @@ def test_products_without_fp32_matrix_units(product: str) -> None:
             lambda: convolution(TWO, torch.ones(TWO.input).bfloat16(), torch.ones(TWO.weight).bfloat16(), None),
             ["BFLOAT16", product, "FLOAT, FLOAT16", "Ascend910B"],
         )
+
+
+@pytest.mark.parametrize("release", cabi.CANN_RELEASES)
+def test_cube_math_types_by_release_of_cann(release: str) -> None:
+    """The operators take those of the C functions. 4 and 5 (USE_FP32_ADD, USE_HIGH_PREC_MODE) compute as 0 does."""
+    x, w, b, g = TWO.tensors()
+    last = {"8.5": (5, 5), "9.0": (5, 5), "9.1": (4, 4), "later": (4, 3)}[release]
+    with aclnn_torch.cann_release(release):
+        for call, most in zip(
+            (lambda t: convolution(TWO, x, w, b, cube_math_type=t), lambda t: backward(TWO, g, x, w, cube_math_type=t)),
+            last,
+            strict=True,
+        ):
+            for cube_math_type in range(4, 6):
+                if cube_math_type <= most:
+                    torch.testing.assert_close(call(cube_math_type), call(KEEP_DTYPE), rtol=0, atol=0)
+                else:
+                    names = ("3 (USE_HF32)", "4 (USE_FP32_ADD)")
+                    words = [f"cubeMathType is {cube_math_type}, expected 0 (KEEP_DTYPE)", f"or {names[most - 3]}"]
+                    operator_checks.check_error(lambda t=cube_math_type, call=call: call(t), words)
 
 
 # ---- Through the C ABI: calls that torch's operators cannot express

@@ -162,8 +162,9 @@ def conv2d(
         dilation: as stride.
         groups: a divisor of ``C_in`` and ``C_out``.
         cube_math_type: 0 computes in the tensors' dtype; 1 may round float32 to HFLOAT32 (to float16 on Ascend310P
-            and Ascend910), 2 rounds to float16, 3 rounds float32 to HFLOAT32. Ascend310P and Ascend910 need 1 or 2
-            for float32. None: 0 on CPU; on NPU what torch_npu gives its own convolutions, which is 3 from Ascend910B
+            and Ascend910), 2 rounds to float16, 3 rounds float32 to HFLOAT32. 4 and 5 keep float32; the gradient
+            takes 4 up to CANN 9.1, and both take 5 up to CANN 9.0. Ascend310P and Ascend910 need 1, 2 or that 5 for
+            float32. None: 0 on CPU; on NPU what torch_npu gives its own convolutions, which is 3 from Ascend910B
             on, or 0 with ``torch_npu.npu.conv.allow_hf32 = False``.
 
     Returns:

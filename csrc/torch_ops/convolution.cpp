@@ -139,11 +139,12 @@ void check_parameters(const char* api, const Tensor& input, const Tensor& weight
   if (groups && (*groups < 1 || *groups > std::numeric_limits<uint16_t>::max())) {
     refuse(api, device, "groups is " + std::to_string(*groups) + ", expected 1 to 65535");
   }
-  if (parameters.cube_math_type < 0 || parameters.cube_math_type > 3) {
+  // The C functions have an INT8, and accept 4 and 5 by the release of CANN.
+  if (parameters.cube_math_type < 0 || parameters.cube_math_type > 5) {
     refuse(api, device,
            "cubeMathType is " + std::to_string(parameters.cube_math_type) +
-               ", expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 "
-               "(USE_FP16) or 3 (USE_HF32)");
+               ", expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16), 3 "
+               "(USE_HF32), 4 (USE_FP32_ADD) or 5 (USE_HIGH_PREC_MODE)");
   }
 }
 

@@ -86,14 +86,15 @@ def _moved() -> Iterator[Refusal]:
     )  # fmt: skip
     yield Refusal(
         "StridedSlice", [x, Host.ints(0, 0), Host.ints(2, 3), Host.ints(1, 1)], [x],
-        "ellipsis_mask or new_axis_mask is not 0, which the host CANN does not emulate", {"ellipsis_mask": 1},
+        "ellipsis_mask is 1, expected 0, which alone the host CANN emulates", {"ellipsis_mask": 1},
     )  # fmt: skip
     yield Refusal(
         "StridedSlice", [x, Host.ints(0, 0), Host.ints(2, 3), Host.ints(1, 1)], [x],
-        "ellipsis_mask or new_axis_mask is not 0, which the host CANN does not emulate", {"new_axis_mask": 2},
+        "new_axis_mask is 2, expected 0, which alone the host CANN emulates", {"new_axis_mask": 2},
     )  # fmt: skip
-    yield Refusal("ConfusionTransposeD", [x], [y], "perm or shape is absent, expected both", {"shape": [6]})
-    yield Refusal("ConfusionTransposeD", [x], [y], "perm or shape is absent, expected both", {"perm": [0, 1]})
+    yield Refusal("ConfusionTransposeD", [x], [y], "attribute perm is absent, expected the order of", {"shape": [6]})
+    yield Refusal("ConfusionTransposeD", [x], [y], "attribute shape is absent, expected the sizes", {"perm": [0, 1]})
+    yield Refusal("Tile", [y, Host.ints(-1)], [y], "multiples is [-1], expected sizes of 0 or more")
     yield Refusal("Slice", [x, Host.ints(0), Host.ints(2, 3)], [x], "offsets and size have 1 and 2 numbers, expected 2")
     yield Refusal("Slice", [x, Host.ints(0), Host.ints(2)], [x], "offsets and size have 1 and 1 numbers, expected 2")
     yield Refusal("Slice", [x, Host.ints(0, -1), Host.ints(2, 3)], [x], "offsets[1] is -1, expected 0 to 3")
@@ -104,6 +105,12 @@ def _moved() -> Iterator[Refusal]:
         "x has shape [1, 4, 2], expected channels in dimension 1, a multiple of 3", {"group": 3},
     )  # fmt: skip
     yield Refusal("Pad", [x, Host.ints(0, 1)], [_ones(2, 4)], "paddings has 2 numbers, expected 4")
+    # Their sum with the size is the size: INT64 overflows.
+    least = -(2**63)
+    yield Refusal(
+        "MirrorPad", [x, Host.ints(0, 0, least, least)], [x],
+        f"paddings is [0, 0, {least}, {least}], expected numbers from -2147483647 to 2147483647",
+    )  # fmt: skip
     grads, shape = _ones(3, 3, 3, 3), _ones(1, 1, 1, 1)
     yield Refusal(
         "PadV3Grad", [grads, Host.ints(*[1] * 8)], [shape], "paddings pads 4 dimensions, expected 1 to 3",
@@ -128,16 +135,45 @@ def _computed() -> Iterator[Refusal]:
     yield Refusal("LogAddExp", [X, X], [X], "base is -1, scale 2 and shift 0, expected a base", {"scale": 2.0})
     yield Refusal("LogAddExp", [X, X], [X], "base is -1, scale 1 and shift 4, expected a base", {"shift": 4.0})
     blocks = _ones(1, 40, 1, 1)
-    yield Refusal(
-        "StrideAdd", [blocks, blocks], [_ones(1, 16, 1, 1)], "x2 has 3 blocks of channels, expected at least 4",
-        {"x1_c1_offset": 0, "x2_c1_offset": 3, "c1_len": 1},
-    )  # fmt: skip
+    # The last three overflow INT64 as channels: 2^60 * 16 is 2^64.
+    for first, second, length in ((0, 3, 1), (2**60, 0, 1), (-1, 0, 1), (1, 0, 2**60), (2**63 - 1, 0, 2)):
+        name, offset = ("x2", second) if second else ("x1", first)
+        yield Refusal(
+            "StrideAdd", [blocks, blocks], [_ones(1, 16, 1, 1)],
+            f"{name}_c1_offset is {offset} and c1_len {length}, expected a part of the 3 blocks of 16 channels of ",
+            {"x1_c1_offset": first, "x2_c1_offset": second, "c1_len": length},
+        )  # fmt: skip
+    yield Refusal("StrideAdd", [blocks, blocks], [blocks], "c1_len is -1, expected 0 or more", {"c1_len": -1})
     for name in ("Cumsum", "Cumprod"):
         for attribute in ("exclusive", "reverse"):
             yield Refusal(
-                name, [X, Host.ints(1)], [X], "exclusive or reverse is true, which the host CANN does not emulate",
+                name, [X, Host.ints(1)], [X], f"{attribute} is true, expected false, which alone the host CANN",
                 {attribute: True},
             )  # fmt: skip
+    yield Refusal("ReduceProd", [X, Host.ints(1, -1)], [_ones()], "axes is [1, -1], expected every axis once")
+    yield Refusal("Histogram", [X], [_ones(3)], "bins is 0, expected 1 or more", {"bins": 0})
+    yield Refusal("Histogram", [X], [_ones(3)], "y has shape [3], expected [4]", {"bins": 4})
+    yield Refusal("Bincount", [_ints(4), Host.ints(2), _ones(3)], [_ones(2)], "weights has shape [3], expected [4]")
+    yield Refusal("Bincount", [_ints(4), Host.ints(2), _ones(0)], [_ones(3)], "bins has shape [3], expected [2]")
+    targets, none = torch.tensor([0, 3], dtype=torch.int32), {"reduction": "none"}
+    yield Refusal(
+        "NLLLossGrad", [X, _ones(2), targets, _ones(3), _ones()], [X], "target has values from 0 to 3, expected 0 to 2",
+        {**none}, AICORE_EXCEPTION,
+    )  # fmt: skip
+    yield Refusal(
+        "NLLLossGrad", [X, _ones(2), targets, _ones(3), _ones(2)], [X], "total_weight has 2 elements, expected one",
+        {**none},
+    )  # fmt: skip
+    yield Refusal(
+        "NLLLossGrad", [X, _ones(2), targets, _ones(3), _ones()], [X], "y_grad has 2 elements, expected one",
+        {"reduction": "mean"},
+    )  # fmt: skip
+    yield Refusal("KLDiv", [one, one], [one], "x has no dimensions, expected a batch", {"reduction": "batchmean"})
+    yield Refusal("BinaryCrossEntropyGrad", [X, _ones(3), X], [X], "y has shape [3], expected [2, 3]")
+    yield Refusal(
+        "BinaryCrossEntropyGrad", [X, X, _ones(3)], [X],
+        "grad_output has shape [3], expected one element or [2, 3], the shape of x",
+    )  # fmt: skip
     images, scale = _ones(1, 4, 2, 2), _ones(4)
     yield Refusal(
         "GroupNorm", [images, scale, scale], [images, _ones(1, 3), _ones(1, 3)],
@@ -145,11 +181,31 @@ def _computed() -> Iterator[Refusal]:
     )  # fmt: skip
     yield Refusal(
         "GroupNorm", [images, _ones(3), scale], [images, _ones(1, 2), _ones(1, 2)],
-        "x has shape [1, 4, 2, 2], expected 3 channels in dimension 1", {"num_groups": 2},
+        "gamma has shape [3], expected [4]", {"num_groups": 2},
     )  # fmt: skip
     yield Refusal(
+        "GroupNorm", [images, scale, _ones(2, 2)], [images, _ones(1, 2), _ones(1, 2)],
+        "beta has shape [2, 2], expected [4]", {"num_groups": 2},
+    )  # fmt: skip
+    for name in ("LayerNorm", "LayerNormV3"):
+        statistics, axis = [_ones(2, 1), _ones(2, 1)], {"begin_norm_axis": 1}
+        yield Refusal(
+            name, [X, _ones(1), _ones(3)], [X, *statistics],
+            "gamma has shape [1], expected the last dimensions of x, which is [2, 3]", {**axis},
+        )  # fmt: skip
+        yield Refusal(name, [X, _ones(3), _ones(1)], [X, *statistics], "beta has shape [1], expected [3]", {**axis})
+    yield Refusal(
+        "BNInfer", [images, scale, scale, _ones(1, 4, 1, 1), scale], [images],
+        "mean has shape [1, 4, 1, 1], expected [4]",
+    )  # fmt: skip
+    yield Refusal(
+        "BNInferGrad", [_ones(4), scale, scale], [_ones(4)],
+        "grads has shape [4], expected channels in dimension 1",
+    )  # fmt: skip
+    yield Refusal("BNTrainingReduce", [_ones(4)], [one, one], "x has shape [4], expected channels in dimension 1")
+    yield Refusal(
         "ApplyAdamW", [a, a, a, *[one] * 7, a, None], [_ones(4), _ones(4), _ones(4)],
-        "amsgrad is true and max_grad_norm is absent", {"amsgrad": True},
+        "max_grad_norm is absent, expected the largest v so far, as amsgrad is true", {"amsgrad": True},
     )  # fmt: skip
     yield Refusal(
         "ApplyAdamD", [a, a, a, one, one, a, *[one] * 3, a], [_ones(4), _ones(4), _ones(4)],
@@ -158,22 +214,32 @@ def _computed() -> Iterator[Refusal]:
     number, bins = _ones(1), _ints(4) + 1
     yield Refusal(
         "IFMR", [a, number, number, bins], [_ones(1), _ones(1)],
-        "search_range is not two numbers at most 65536 search_steps apart", {"search_range": [1.0]},
+        "search_range has 1 numbers and search_step is 0.01, expected two finite numbers, at most 65536 positive steps",
+        {"search_range": [1.0]},
     )  # fmt: skip
     yield Refusal(
         "IFMR", [a, number, number, bins], [_ones(1), _ones(1)],
-        "search_range is not two numbers at most 65536 search_steps apart", {"search_step": 1e-6},
+        "search_range has 2 numbers and search_step is 1e-06, expected two finite numbers, at most 65536 positive",
+        {"search_step": 1e-6},
     )  # fmt: skip
-    yield Refusal(
-        "IFMR", [a, _ones(2), number, bins], [_ones(1), _ones(1)],
-        "data_min and data_max have 2 and 1 elements and cumsum 4, expected one each, and some bins",
-    )  # fmt: skip
-    yield Refusal(
-        "IFMR", [a, number, number, bins[:0]], [_ones(1), _ones(1)],
-        "data_min and data_max have 1 and 1 elements and cumsum 0, expected one each, and some bins",
-    )  # fmt: skip
+    for given, outputs, text in (
+        ([a, _ones(2), number, bins], [_ones(1), _ones(1)], "data_min has 2 elements, expected one"),
+        ([a, number, _ones(2), bins], [_ones(1), _ones(1)], "data_max has 2 elements, expected one"),
+        ([a, number, number, bins[:0]], [_ones(1), _ones(1)], "cumsum has shape [0], expected elements, a number for"),
+        ([a, number, number, bins.float()], [_ones(1), _ones(1)], "cumsum has dtype FLOAT, expected INT32"),
+        ([a, number, number, bins.view(2, 2)], [_ones(1), _ones(1)], "cumsum has 2 dimensions, expected 1"),
+        ([a, number, number, bins], [_ones(2), _ones(1)], "scale has 2 elements, expected one"),
+        ([a, number, number, bins], [_ones(1), _ones(2)], "offset has 2 elements, expected one"),
+    ):
+        yield Refusal("IFMR", given, outputs, text)
+    for attribute in ("min_percentile", "max_percentile"):
+        yield Refusal(
+            "IFMR", [a, number, number, bins], [_ones(1), _ones(1)], f"{attribute} is 1.5, expected 0 to 1",
+            {attribute: 1.5},
+        )  # fmt: skip
     yield Refusal("SignBitsPack", [_ones(16)], [_bytes(3, 1)], "size is 3, expected a divisor of 2", {"size": 3})
     yield Refusal("SignBitsUnpack", [_bytes(2)], [_ones(3, 5)], "size is 3, expected a divisor of 16", {"size": 3})
+    yield Refusal("SignBitsUnpack", [_bytes(2, 1)], [_ones(1, 16)], "self has 2 dimensions, expected 1", {"size": 1})
     infinity = "Ascend950 is in infinity mode (ACL_RT_OVERFLOW_MODE_INFNAN), in which a device keeps no float status"
     yield Refusal("NPUGetFloatStatusV2", [], [_ones(8)], infinity, product="Ascend950")
 
@@ -184,20 +250,51 @@ def _convolutions() -> Iterator[Refusal]:
     uneven: dict[str, Attribute] = {**layout, "pads": [0, 1, 0, 0]}
     yield Refusal("Conv2D", [x, filters], [x], "strides has 2 numbers, expected 4", {**layout, "strides": [1, 1]})
     yield Refusal("Conv2D", [x, filters], [x], "pads has 2 numbers, expected 4", {**layout, "pads": [0, 0]})
-    yield Refusal("Conv2DBackpropInput", [size, filters, filters], [x], "pads differ between the two sides of a "
-                  "dimension, which the host CANN does not emulate in gradients", uneven)  # fmt: skip
-    yield Refusal(
-        "Conv2DTranspose", [size, filters, filters], [x], "pads differ between the two sides of a dimension", uneven
-    )
+    alike = "expected the same numbers, which alone the host CANN emulates in gradients and transposed convolutions"
+    pads = f"pads has [0, 0] before the dimensions and [1, 0] after them, {alike}"
+    yield Refusal("Conv2DBackpropInput", [size, filters, filters], [x], pads, uneven)
+    yield Refusal("Conv2DTranspose", [size, filters, filters], [x], pads, uneven)
     volume, filters3 = x.unsqueeze(2), filters.unsqueeze(2)
     yield Refusal(
         "Conv3DTranspose", [Host.ints(1, 1, 1, 3, 3), filters3, filters3], [volume],
-        "pads differ between the two sides of a dimension", {"data_format": "NCDHW", "pads": [0, 0, 0, 0, 1, 0]},
+        f"pads has [0, 0, 1] before the dimensions and [0, 0, 0] after them, {alike}",
+        {"data_format": "NCDHW", "pads": [0, 0, 0, 0, 1, 0]},
     )  # fmt: skip
-    yield Refusal(
-        "DepthwiseConv2DBackpropFilter", [x, of_filter, filters], [filters], "filter_size has 3 numbers, expected 4",
-        layout,
-    )  # fmt: skip
+    # Ranks and shapes, each with the name of its argument.
+    of_filters, misfit = Host.ints(1, 1, 2, 2), "out_backprop has shape [1, 1, 3, 3], expected [1, 1, 2, 2]"
+    by_input, by_filter = "DepthwiseConv2DBackpropInput", "DepthwiseConv2DBackpropFilter"
+    for name, inputs, output, text in (
+        ("Conv2D", [x[0], filters], x, "x has 3 dimensions, expected 4"),
+        ("Conv2D", [x, filters[0]], x, "filter has 3 dimensions, expected 4"),
+        ("Conv2D", [x, filters], x, "y has shape [1, 1, 3, 3], expected [1, 1, 2, 2]"),
+        ("Conv2D", [x, _ones(1, 2, 2, 2)], x, "filter has shape [1, 2, 2, 2], expected filters of the 1 channels of x"),
+        ("Conv2D", [filters, _ones(1, 1, 3, 3)], x, "filter has shape [1, 1, 3, 3], expected sizes that, with [1, 1]"),
+        ("Conv2DTranspose", [size, filters[0], filters], x, "x has 3 dimensions, expected 4"),
+        ("Conv2DTranspose", [size, filters, filters[0]], x, "filter has 3 dimensions, expected 4"),
+        ("Conv2DBackpropInput", [size, filters[0], filters], x, "filter has 3 dimensions, expected 4"),
+        ("Conv2DBackpropInput", [size, filters, filters[0]], x, "out_backprop has 3 dimensions, expected 4"),
+        ("Conv2DBackpropInput", [Host.ints(3, 3), filters, filters], x[0, 0], "y has 2 dimensions, expected 4"),
+        ("Conv2DBackpropInput", [size, filters, x], x, misfit),
+        ("Conv2DBackpropFilter", [x[0], of_filters, filters], filters, "x has 3 dimensions, expected 4"),
+        ("Conv2DBackpropFilter", [x, of_filters, filters[0]], filters, "out_backprop has 3 dimensions, expected 4"),
+        ("Conv2DBackpropFilter", [x, Host.ints(2, 2), filters], filters[0, 0], "y has 2 dimensions, expected 4"),
+        ("Conv2DBackpropFilter", [x, of_filters, x], filters, misfit),
+        ("DepthwiseConv2D", [x, filters[0]], x, "filter has 3 dimensions, expected 4"),
+        ("DepthwiseConv2D", [x, _ones(1, 0, 2, 2)], x, "filter has shape [1, 0, 2, 2], expected channels in"),
+        (by_input, [size, filters, x], x, misfit),
+        (by_input, [Host.ints(3, 3), filters, filters], x[0, 0], "input_grad has 2 dimensions"),
+        (by_filter, [x, of_filter, filters], filters, "filter_size has 3 numbers, expected 4"),
+        (by_filter, [x, of_filters, filters], _ones(4), "filter_grad has 1 dimensions, expected 4"),
+        (by_filter, [x, of_filters, filters], _ones(), "filter_grad has 0 dimensions, expected 4"),
+        (by_filter, [x, size, filters], filters, "filter_size is [1, 1, 3, 3], expected [1, 1, 2, 2]"),
+        (by_filter, [x, Host.ints(2, 1, 2, 2), filters], _ones(2, 1, 2, 2),
+         "filter_grad has shape [2, 1, 2, 2], expected [1, 1, 2, 2] or [1, 1, 2, 2]"),
+        (by_filter, [x[:, :0], of_filters, filters], filters, "input has shape [1, 0, 3, 3], expected"),
+        (by_filter, [x, of_filters, x], filters, misfit),
+        (by_filter, [x[0], of_filters, filters], filters, "input has 3 dimensions, expected 4"),
+        (by_filter, [x, of_filters, filters[0]], filters, "out_backprop has 3 dimensions, expected 4"),
+    ):  # fmt: skip
+        yield Refusal(name, inputs, [output], text, layout)
     yield Refusal(
         "AvgPoolV2", [x], [x], "ksize has 2 numbers, expected 4",
         {"ksize": [1, 1], "strides": [1] * 4, "pads": [0] * 4},
@@ -223,13 +320,47 @@ def _indexed() -> Iterator[Refusal]:
         "GatherV2", [x, index, Host.ints(1)], [x], "axis has 1 numbers and batch_dims is 1, expected one and 0",
         {"batch_dims": 1},
     )  # fmt: skip
-    fewer = "indexed_sizes asks for more dimensions than x or indices have"
-    yield Refusal("IndexPutV2", [x, _ones(2), Host.ints(1, 1), Host.ints(1, 1), index], [x], fewer)
-    yield Refusal("IndexPutV2", [x, _ones(2), Host.ints(1, 1, 1), Host.ints(1), *[index] * 3], [x], fewer)
-    yield Refusal(
-        "IndexPutV2", [x, x, Host.ints(1), Host.ints(1), _ones(2)], [x],
-        "indices have dtype FLOAT, expected integers or BOOL",
-    )  # fmt: skip
+    whole, most = [x, _ones(3), Host.ints(1), Host.ints(1)], "expected at most 2 numbers, as x has dimensions, and a 1"
+    for given, text in (
+        (
+            [x, _ones(2), Host.ints(1, 1), Host.ints(1, 1), index],
+            f"indexed_sizes is [1, 1], {most} for each of 1 indices",
+        ),
+        ([*whole, index, index], f"indexed_sizes is [1], {most} for each of 2 indices"),
+        ([x, _ones(2), Host.ints(1, 1, 1), Host.ints(1), *[index] * 3], f"indexed_sizes is [1, 1, 1], {most}"),
+        ([x, _ones(2), Host.ints(1, 0, 0), Host.ints(1), index], f"indexed_sizes is [1, 0, 0], {most}"),
+        ([x, _ones(3), Host.ints(2), Host.ints(1), index], "indexed_sizes is [2], expected numbers from 0 to 1"),
+        ([*whole, _ones(2)], "indices has dtype FLOAT, expected INT64, INT32, BOOL or UINT8"),
+        ([x, _ones(3).half(), Host.ints(1), Host.ints(1), index], "value has dtype FLOAT16, expected FLOAT"),
+    ):
+        yield Refusal("IndexPutV2", given, [x], text)
+    yield Refusal("ScatterUpdate", [x, index, _ones(3)], [x], "updates has shape [3], expected [2, 3]")
+    yield Refusal("ScatterUpdate", [x, index, x.half()], [x], "updates has dtype FLOAT16, expected FLOAT")
+    yield Refusal("ScatterUpdate", [_ones(), index, _ones(2)], [_ones()], "var has no dimensions, expected one or more")
+    for name in ("ScatterNdUpdate", "ScatterNdAdd"):
+        yield Refusal(name, [x, _ints(2, 1), _ones(3)], [x], "updates has shape [3], expected [2, 3]")
+        yield Refusal(name, [x, _ints(2, 1), x.half()], [x], "updates has dtype FLOAT16, expected FLOAT")
+    yield Refusal("InplaceIndexAdd", [x, _ints(2, 1), x, None], [x], "indices has 2 dimensions, expected 0 to 1")
+    yield Refusal("InplaceIndexAdd", [x, index, x, _ones(2)], [x], "alpha has 2 elements, expected one")
+    yield Refusal("IndexFillD", [x, _ones(3), x], [x], "assist1 has shape [3], expected [2, 3]")
+    yield Refusal("IndexFillD", [x, x, x.half()], [x], "assist2 has dtype FLOAT16, expected FLOAT")
+    yield Refusal("MaskedFill", [x, x, _ones()], [x], "mask has dtype FLOAT, expected BOOL")
+    yield Refusal("MaskedScatter", [x, x, x], [x], "mask has dtype FLOAT, expected BOOL")
+    yield Refusal("MaskedScatter", [x, x > 0, x.half()], [x], "updates has dtype FLOAT16, expected FLOAT")
+    yield Refusal("MaskedSelect", [x, x], [_ones(6)], "mask has dtype FLOAT, expected BOOL")
+    hot = [_ones(2, 3)]
+    yield Refusal("OneHot", [index, Host.ints(-1), _ones(), _ones()], hot, "depth is -1, expected 0 or more")
+    yield Refusal("OneHot", [index, Host.ints(3), _ones(2), _ones()], hot, "on_value has 2 elements, expected one")
+    yield Refusal("OneHot", [index, Host.ints(3), _ones(), _ones(2)], hot, "off_value has 2 elements, expected one")
+    yield Refusal("OneHot", [index, Host.ints(3), _ones(), _ints()], hot, "off_value has dtype INT32, expected FLOAT")
+    yield Refusal("OneHotD", [index, _ones(), _ones()], hot, "attribute depth is absent, expected a number of classes")
+    for given, axis, text in (
+        ([x, _ints(1, 2), _ints(1, 2), _ones(1).half()], -1, "value has dtype FLOAT16, expected FLOAT"),
+        ([x, _ints(1, 2), _ints(1, 2), _ones(1)], 0, "axis is 0, expected -1 or 1, the last dimension of x"),
+        ([_ones(), _ints(1, 1), _ints(1, 1), _ones(1)], -1, "x has 0 dimensions, expected 1 to 3"),
+        ([_ones(2, 1, 1, 1), _ints(1, 2), _ints(1, 2), _ones(1)], -1, "x has 4 dimensions, expected 1 to 3"),
+    ):
+        yield Refusal("MaskedFillRange", given, [given[0]], text, {"axis": axis})
     yield Refusal(
         "MaskedFillRange", [x, _ints(1, 2), _ints(1, 1), _ones(1)], [x],
         "start has shape [1, 2], end [1, 1] and value [1], expected (N, B) twice and (N)",
@@ -282,17 +413,36 @@ def _boxes() -> Iterator[Refusal]:
         "RotatedNMS", [_ones(2, 5), _ones(2), torch.tensor([0, 1], dtype=torch.int32)], [_ones(2, 5), _ints(2)],
         "labels has different labels, expected one for all boxes", status=AICORE_EXCEPTION,
     )  # fmt: skip
-    yield Refusal(
-        "NonMaxSuppressionV4", [boxes, _ones(2), _ints(), _ones(2), _ones()], [_ints(2), _ints(1)],
-        "iou_threshold has 2 elements, expected one",
-    )  # fmt: skip
+    for given, outputs, text in (
+        ([_ints(), _ones(2), _ones()], [_ints(2), _ints(1)], "iou_threshold has 2 elements, expected one"),
+        ([_ones(), _ones(), _ones()], [_ints(2), _ints(1)], "max_output_size has dtype FLOAT, expected INT32"),
+        ([_ints(2), _ones(), _ones()], [_ints(2), _ints(1)], "max_output_size has 2 elements, expected one"),
+        ([_ints(), _ones(), _ones()], [_ints(2), _ints(2)], "valid_outputs has 2 elements, expected one"),
+    ):
+        yield Refusal("NonMaxSuppressionV4", [boxes, _ones(2), *given], outputs, text)
+    for most in (-1, 3):
+        yield Refusal(
+            "NonMaxSuppressionV4", [boxes, _ones(2), _ints() + most, _ones(), _ones()], [_ints(2), _ints(1)],
+            f"max_output_size is {most}, expected 0 to 2, the size of selected_indices", status=AICORE_EXCEPTION,
+        )  # fmt: skip
+    turned = [_ones(2, 5), _ones(2)]
+    for labels, attributes, text in (
+        (_ones(2), {}, "labels has dtype FLOAT, expected INT32 or INT64"),
+        (_ints(3), {}, "labels has shape [3], expected [2] or one element"),
+        (_ints(2), {"mode": 2}, "mode is 2, expected 0 to 1"),
+        (_ints(2), {"max_output_size": -2}, "max_output_size is -2, expected -1 or more"),
+    ):
+        yield Refusal("RotatedNMS", [*turned, labels], [_ones(2, 5), _ints(2)], text, {**attributes})
     batch, scores = _ones(1, 2, 1, 4), _ones(1, 2, 3)
     results = [_ones(1, 2, 4), _ones(1, 2), _ones(1, 2), _ints(1)]
     name, sizes = "BatchMultiClassNonMaxSuppression", {"max_size_per_class": 2, "max_total_size": 2}
-    given = "clip_window, num_valid_boxes or change_coordinate_frame is given, which the host CANN does not emulate"
-    yield Refusal(name, [batch, scores, _ones(1, 4)], results, given, {**sizes})
-    yield Refusal(name, [batch, scores, None, _ints(1)], results, given, {**sizes})
-    yield Refusal(name, [batch, scores], results, given, {**sizes, "change_coordinate_frame": True})
+    given = "is given, expected none: the host CANN does not emulate it"
+    yield Refusal(name, [batch, scores, _ones(1, 4)], results, f"clip_window {given}", {**sizes})
+    yield Refusal(name, [batch, scores, None, _ints(1)], results, f"num_valid_boxes {given}", {**sizes})
+    yield Refusal(
+        name, [batch, scores], results, "change_coordinate_frame is true, expected false, which alone the host CANN",
+        {**sizes, "change_coordinate_frame": True},
+    )  # fmt: skip
     yield Refusal(
         name, [_ones(1, 2, 2, 4), scores], results,
         "boxes has shape [1, 2, 2, 4], expected (B, N, 1 or C, 4) for scores of shape [1, 2, 3]", {**sizes},
@@ -308,15 +458,16 @@ def _regions() -> Iterator[Refusal]:
     )  # fmt: skip
     yield Refusal("PSROIPoolingV2", [x, _ones(2, 5)], [pooled], "rois has shape [2, 5], expected (B, 5, N)", {**two})
     yield Refusal(
-        "PSROIPoolingV2", [x, boxes * math.nan], [pooled], "rois has sides that are not finite", {**two},
-        AICORE_EXCEPTION,
+        "PSROIPoolingV2", [x, boxes * math.nan], [pooled],
+        "rois has a box with the sides nan, nan, nan and nan, expected finite numbers", {**two}, AICORE_EXCEPTION,
     )  # fmt: skip
+    yield Refusal("PSROIPoolingV2", [x[0], boxes], [pooled], "x has 3 dimensions, expected 4", {**two})
     images, offsets = _ones(1, 3, 3, 2), _ones(1, 3, 3, 3)
     sizes: dict[str, Attribute] = {"strides": [1] * 4, "pads": [0] * 4, "ksize": [1, 1], "data_format": "NHWC"}
-    for attribute in ("strides", "pads", "ksize", "dilations"):
+    for attribute, count in (("strides", 4), ("pads", 4), ("ksize", 2), ("dilations", 4)):
         yield Refusal(
-            "DeformableOffsets", [images, offsets], [images],
-            "strides, pads, ksize or dilations has not 4, 4, 2 and 4 numbers", {**sizes, attribute: [1, 1, 1]},
+            "DeformableOffsets", [images, offsets], [images], f"{attribute} has 3 numbers, expected {count}",
+            {**sizes, attribute: [1, 1, 1]},
         )  # fmt: skip
     for value in (True, False):
         yield Refusal(
@@ -325,7 +476,7 @@ def _regions() -> Iterator[Refusal]:
             {"align_corners": value, "half_pixel_centers": value},
         )  # fmt: skip
     yield Refusal(
-        "ResizeGradD", [x], [x], "original_size is not four numbers",
+        "ResizeGradD", [x], [x], "original_size has 2 numbers, expected 4",
         {"mode": "cubic", "data_format": "HWNC", "original_size": [4, 4]},
     )  # fmt: skip
 
@@ -350,30 +501,85 @@ def _random() -> Iterator[Refusal]:
         "seed1 is [5], expected 0: the host CANN draws from seed and offset",
     )  # fmt: skip
     yield Refusal("DropOutDoMaskV3", [X, _bytes(8), half], [X], "mask has 8 bytes, expected 6, one for each element")
+    yield Refusal("DropOutDoMaskV3", [X, X, half], [X], "mask has dtype FLOAT, expected UINT8 or BOOL")
+    yield Refusal(
+        "RandomChoiceWithMask", [X > 0], [_ints(0, 2), X[0, :0] > 0], "count is -1, expected 0 or more", {"count": -1}
+    )
 
 
 def _recurrent() -> Iterator[Refusal]:
     x, state = _ones(2, 1, 3), _ones(2, 1, 2)  # 2 steps of 1 sequence, with a hidden state of 2
     order: dict[str, Attribute] = {"gate_order": "ifjo"}
     lstm, w, outputs = "DynamicRNN", _ones(5, 8), [state] * 8
+    for given, text in (
+        ([x, w, None, None, _ones(1, 2, 2)], "init_h has shape [1, 2, 2], expected [1, 2] or [1, 1, 2]"),
+        ([x, w, None, None, _ones(2, 1)], "init_h has shape [2, 1], expected [1, 2] or [1, 1, 2]"),
+        ([x, w, None, None, None, _ones(2)], "init_c has shape [2], expected [1, 2] or [1, 1, 2]"),
+        ([x, w, None, _ints(3, 1, 2)], "seq_length has shape [3, 1, 2], expected [2, 1, 2] or [1]"),
+        ([x, w, None, _ints(2, 1, 1)], "seq_length has shape [2, 1, 1], expected [2, 1, 2] or [1]"),
+        ([x, w, None, _ones(1)], "seq_length has dtype FLOAT, expected INT32 or INT64 where it has the lengths"),
+        ([x, w, _ones(1)], "b has shape [1], expected [8]"),
+        ([x, w, _ones(2, 4)], "b has shape [2, 4], expected [8]"),
+        ([x, _ones(4, 8)], "w has shape [4, 8], expected (5, 8)"),
+        ([x, _ones(5, 6)], "w has shape [5, 6], expected (features, 4 * H)"),
+        ([x[0], w], "x has 2 dimensions, expected 3"),
+    ):
+        yield Refusal(lstm, given, outputs, text, order)
+    of_x, of_h = w[:3], w[3:]
+    yield Refusal("DynamicRNNV2", [x, of_x, of_h, _ones(4)], outputs, "b has shape [4], expected [8]", order)
+    # Every sequence is (T, B, H); CANN passes gradients of the last state, or of all.
+    h0, sequences = _ones(1, 2), ("h", "c", "dy", "dh", "dc", "i", "j", "f", "o", "tanhc")
+    for place, name in enumerate(sequences):
+        values: list[Input] = [state] * len(sequences)
+        values[place] = _ones(1, 1, 3)
+        end = "expected [1, 2], [1, 1, 2] or [2, 1, 2]" if name in ("dh", "dc") else "expected [2, 1, 2]"
+        text = f"{name} has shape [1, 1, 3], {end}"
+        yield Refusal("DynamicRNNGrad", [x, w, None, state, h0, h0, *values], [w, _ones(8), x, h0, h0], text, order)
+        yield Refusal(
+            "DynamicRNNV2Grad", [x, of_x, of_h, state, h0, h0, *values], [of_x, of_h, _ones(8), x, h0, h0], text, order
+        )
+    values = [state] * len(sequences)
     yield Refusal(
-        lstm, [x, w, None, None, _ones(1, 2, 2), None], outputs, "init_h has shape [1, 2, 2], expected [1, 2]", order
-    )
-    yield Refusal(
-        lstm, [x, w, None, _ints(3, 1, 2)], outputs, "seq_length has shape [3, 1, 2], expected (2, 1, H) or (1)", order
-    )
-    yield Refusal(lstm, [x, _ones(4, 8)], outputs, "w has shape [4, 8], expected (5, 8)", order)
-    yield Refusal(lstm, [x, _ones(5, 6)], outputs, "w has shape [5, 6], expected (features, 4 * H)", order)
-    order = {"gate_order": "rzh"}
-    wx, wh = _ones(3, 6), _ones(2, 6)
-    yield Refusal(
-        "DynamicGRUV2", [x, wx, wh, None, None, _ints(1)], [state] * 6,
-        "seq_length is given, which the host CANN does not emulate", order,
+        "DynamicRNNGrad", [x, w, None, state, h0, h0, *values], [w, _ones(8), x, _ones(2, 1), h0],
+        "dh_prev has shape [2, 1], expected [1, 2] or [1, 1, 2]", order,
     )  # fmt: skip
     yield Refusal(
-        "DynamicGRUV2Grad", [x, wx, wh, state, _ones(1, 2), *[state] * 2, _ones(1, 2), *[state] * 4],
-        [wx, wh, _ones(6), _ones(6), x, _ones(1, 2)], "direction is REDIRECTIONAL, expected UNIDIRECTIONAL",
-        {**order, "direction": "REDIRECTIONAL"},
+        "DynamicRNNGrad", [x, w, None, state, h0, h0, *values], [w, _ones(8), x, h0, _ones(2)],
+        "dc_prev has shape [2], expected [1, 2] or [1, 1, 2]", order,
+    )  # fmt: skip
+    yield Refusal(
+        "DynamicRNNGrad", [x, w, None, state, _ones(2), h0, *values], [w, _ones(8), x, h0, h0],
+        "init_h has shape [2], expected [1, 2] or [1, 1, 2]", order,
+    )  # fmt: skip
+    yield Refusal(
+        "DynamicRNNV2Grad", [_ones(3), of_x, of_h, state, h0, h0, *values], [of_x, of_h, _ones(8), x, h0, h0],
+        "x has 1 dimensions, expected 2 to 3", order,
+    )  # fmt: skip
+    order = {"gate_order": "rzh"}
+    wx, wh = _ones(3, 6), _ones(2, 6)
+    for given, text in (
+        ([None, None, _ints(1)], "seq_length is given, expected none: the host CANN does not emulate it"),
+        ([_ones(1), None], "bias_input has shape [1], expected [6]"),
+        ([None, _ones(2, 3)], "bias_hidden has shape [2, 3], expected [6]"),
+    ):
+        yield Refusal("DynamicGRUV2", [x, wx, wh, *given], [state] * 6, text, order)
+    of_gru = ("h", "dy", "dh", "update", "reset", "new", "hidden_new")
+    results = [wx, wh, _ones(6), _ones(6), x, h0]
+    for place, name in enumerate(of_gru):
+        values = [state] * len(of_gru)
+        values[place] = _ones(1, 1, 3)
+        end = "expected [1, 2], [1, 1, 2] or [2, 1, 2]" if name == "dh" else "expected [2, 1, 2]"
+        yield Refusal(
+            "DynamicGRUV2Grad", [x, wx, wh, state, h0, *values], results, f"{name} has shape [1, 1, 3], {end}", order
+        )
+    values = [state] * len(of_gru)
+    yield Refusal(
+        "DynamicGRUV2Grad", [x, wx, wh, state, h0, *values], results,
+        "direction is REDIRECTIONAL, expected UNIDIRECTIONAL", {**order, "direction": "REDIRECTIONAL"},
+    )  # fmt: skip
+    yield Refusal(
+        "DynamicGRUV2Grad", [x, wx, wh, state, h0, *values], [*results[:5], _ones(2)],
+        "dh_prev has shape [2], expected [1, 2] or [1, 1, 2]", order,
     )  # fmt: skip
 
 

@@ -93,7 +93,7 @@ NAMED_OPERATOR(BoundingBoxDecode, (Floating<In>, rois), (Floating<In>, deltas), 
   const at::Tensor half_height = grown(roi.height, 3) * 0.5 - 0.5;
   const bool is_clipped = max_shape && max_shape->size() == 2;
   const auto clipped = [&](const at::Tensor& position, size_t i) {
-    return is_clipped ? position.clamp(0, static_cast<double>((*max_shape)[i] - 1)) : position;
+    return is_clipped ? position.clamp(0, static_cast<double>((*max_shape)[i]) - 1) : position;
   };
   bboxes = at::stack({clipped(x - half_width, 1), clipped(y - half_height, 0),
                       clipped(x + half_width, 1), clipped(y + half_height, 0)},

@@ -71,6 +71,8 @@ const NamedOperator entry_view_copy(
       return finish_copy(arguments, stage, &source, &target);
     });
 
+constexpr const char* kOnly = ", which alone the host CANN emulates";
+
 // Applies StridedSlice to one dimension after the other, from numbers and bit masks.
 at::Tensor strided_slice(const at::Tensor& x, const Integers& begin, const Integers& end,
                          const Integers& strides, int64_t begin_mask, int64_t end_mask,
@@ -117,7 +119,8 @@ NAMED_OPERATOR(Transpose, (In, x), (HostInts, perm), (Out, y)) {
 }
 NAMED_OPERATOR(ConfusionTransposeD, (In, x), (Out, y), (Attribute<Integers>, perm),
                (Attribute<Integers>, shape), (Attribute<bool>, transpose_first)) {
-  EXPECT(perm && shape, "perm or shape is absent, expected both");
+  EXPECT(perm, "attribute perm is absent, expected the order of the dimensions");
+  EXPECT(shape, "attribute shape is absent, expected the sizes of y");
   y = transpose_first.value_or(false) ? x.permute(*perm).reshape(*shape)
                                       : x.reshape(*shape).permute(*perm);
 }
@@ -138,8 +141,8 @@ NAMED_OPERATOR(StridedSlice, (In, x), (HostInts, begin), (HostInts, end), (HostI
                (Out, y), (Attribute<int64_t>, begin_mask), (Attribute<int64_t>, end_mask),
                (Attribute<int64_t>, ellipsis_mask), (Attribute<int64_t>, new_axis_mask),
                (Attribute<int64_t>, shrink_axis_mask)) {
-  EXPECT(ellipsis_mask.value_or(0) == 0 && new_axis_mask.value_or(0) == 0,
-         "ellipsis_mask or new_axis_mask is not 0, which the host CANN does not emulate");
+  expect_one_of("ellipsis_mask", ellipsis_mask.value_or(0), {0}, kOnly);
+  expect_one_of("new_axis_mask", new_axis_mask.value_or(0), {0}, kOnly);
   y = strided_slice(x, begin, end, strides, begin_mask.value_or(0), end_mask.value_or(0),
                     shrink_axis_mask.value_or(0));
 }
@@ -147,6 +150,7 @@ NAMED_OPERATOR(BroadcastTo, (In, x), (HostInts, shape), (Out, y)) {
   y = x.expand(shape);
 }
 NAMED_OPERATOR(Tile, (In, x), (HostInts, multiples), (Out, y)) {
+  expect_sizes_from_0("multiples", multiples);
   y = x.repeat(multiples);
 }
 NAMED_OPERATOR(ConcatD, (Ins, x), (Out, y), (Attribute<int64_t>, concat_dim),

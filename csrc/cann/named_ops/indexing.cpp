@@ -26,6 +26,9 @@ at::Tensor taken(const at::Tensor& x, const at::Tensor& indices, int64_t axis) {
 // var with the rows at the indices replaced by updates, which have the shape of the rows.
 at::Tensor with_rows(const at::Tensor& var, const at::Tensor& indices, const at::Tensor& updates,
                      bool accumulate) {
+  EXPECT(var.dim() > 0, "var has no dimensions, expected one or more");
+  expect_dtype("updates", updates, var);
+  expect_shape("updates", updates, joined(indices.sizes(), var.sizes().slice(1)));
   const at::Tensor positions = wrapped(indices, var.size(0));
   return at::index_put(var, {positions}, updates, accumulate);
 }
@@ -37,6 +40,10 @@ at::Tensor with_elements(const at::Tensor& var, const at::Tensor& indices,
   const int64_t depth = indices.dim() == 0 ? 0 : indices.size(-1);
   EXPECT(depth > 0 && depth <= var.dim(), "indices has shape ", indices.sizes(),
          ", expected a last dimension of 1 to ", var.dim());
+  expect_dtype("updates", updates, var);
+  expect_shape("updates", updates,
+               joined(indices.sizes().slice(0, static_cast<size_t>(indices.dim()) - 1),
+                      var.sizes().slice(static_cast<size_t>(depth))));
   c10::List<std::optional<at::Tensor>> positions;
   for (int64_t i = 0; i < depth; ++i) {
     positions.push_back(wrapped(indices.select(-1, i), var.size(i)));
@@ -46,6 +53,10 @@ at::Tensor with_elements(const at::Tensor& var, const at::Tensor& indices,
 
 at::Tensor one_hot(const at::Tensor& x, int64_t depth, const at::Tensor& on_value,
                    const at::Tensor& off_value, const std::optional<int64_t>& axis) {
+  expect_at_least("depth", depth, 0);
+  expect_one("on_value", on_value);
+  expect_one("off_value", off_value);
+  expect_dtype("off_value", off_value, on_value);
   const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim() + 1);
   const at::Tensor is_class = (x.unsqueeze(-1) == at::arange(depth, x.options())).movedim(-1, dim);
   return at::where(is_class, on_value.reshape({}), off_value.reshape({}));
@@ -105,6 +116,8 @@ NAMED_OPERATOR(ScatterNdAdd, (In, var), (IndexIn, indices), (In, updates), (Out,
 NAMED_OPERATOR(InplaceIndexAdd, (In, var), (IndexIn, indices), (In, updates), (Optional<In>, alpha),
                (Out, result), (Attribute<int64_t>, axis)) {
   const int64_t dim = c10::maybe_wrap_dim(axis.value_or(0), var.dim());
+  if (alpha) expect_one("alpha", *alpha);
+  expect_dims("indices", indices, 0, 1);
   const at::Tensor added = alpha ? updates * alpha->reshape({}) : updates;
   const int64_t size = var.dim() == 0 ? 1 : var.size(dim);
   result = var.index_add(dim, wrapped(indices.reshape({-1}), size), added.to(var.scalar_type()));
@@ -114,6 +127,12 @@ NAMED_OPERATOR(InplaceIndexAdd, (In, var), (IndexIn, indices), (In, updates), (O
 NAMED_OPERATOR(IndexPutV2, (In, x), (In, value), (HostInts, indexed_sizes),
                (Unused<HostInts>, indexed_strides, "says how CANN walks through x"), (Ins, indices),
                (Out, y), (Attribute<bool>, accumulate)) {
+  expect_dtype("value", value, x);
+  check_values("indexed_sizes", indexed_sizes, 0, 1);
+  const auto indexed = static_cast<size_t>(std::ranges::count(indexed_sizes, 1));
+  EXPECT(static_cast<int64_t>(indexed_sizes.size()) <= x.dim() && indexed == indices.size(),
+         "indexed_sizes is ", indexed_sizes, ", expected at most ", x.dim(),
+         " numbers, as x has dimensions, and a 1 for each of ", indices.size(), " indices");
   c10::List<std::optional<at::Tensor>> positions;
   size_t next = 0;
   for (size_t dim = 0; dim < indexed_sizes.size(); ++dim) {
@@ -121,48 +140,53 @@ NAMED_OPERATOR(IndexPutV2, (In, x), (In, value), (HostInts, indexed_sizes),
       positions.push_back(std::nullopt);
       continue;
     }
-    EXPECT(next < indices.size() && static_cast<int64_t>(dim) < x.dim(),
-           "indexed_sizes asks for more dimensions than x or indices have");
     const at::Tensor& each = indices[next++];
     const bool is_mask = each.scalar_type() == at::kBool || each.scalar_type() == at::kByte;
-    EXPECT(is_mask || at::isIntegralType(each.scalar_type(), false), "indices have dtype ",
-           dtype_text(each.scalar_type()), ", expected integers or BOOL");
+    if (!is_mask) expect_dtype("indices", each, {at::kLong, at::kInt, at::kBool, at::kByte});
     positions.push_back(is_mask ? each.to(at::kBool)
                                 : wrapped(each.to(at::kLong), x.size(static_cast<int64_t>(dim))));
   }
-  y = at::index_put(x, positions, value.to(x.scalar_type()), accumulate.value_or(false));
+  y = at::index_put(x, positions, value, accumulate.value_or(false));
 }
 // assist1 is 0, and assist2 the value, at positions to fill; elsewhere they are 1 and 0.
 NAMED_OPERATOR(IndexFillD, (In, x), (In, assist1), (In, assist2), (Out, y),
                (Unused<Attribute<int64_t>>, dim, "the helpers are filled along it already")) {
+  expect_like("assist1", assist1, x);
+  expect_like("assist2", assist2, x);
   y = x * assist1 + assist2;
 }
 NAMED_OPERATOR(MaskedFill, (In, x), (In, mask), (In, value), (Out, y)) {
-  y = at::where(mask.to(at::kBool), value.to(x.scalar_type()), x);
+  expect_dtype("mask", mask, at::kBool);
+  y = at::where(mask, value.to(x.scalar_type()), x);
 }
 NAMED_OPERATOR(MaskedScatter, (In, x), (In, mask), (In, updates), (Out, y)) {
-  y = x.masked_scatter(mask.to(at::kBool), updates);
+  expect_dtype("mask", mask, at::kBool);
+  expect_dtype("updates", updates, x);
+  y = x.masked_scatter(mask, updates);
 }
-// Fills the i-th range, from start[b, i] to end[b, i] along the axis of the b-th batch of x, with
-// value[i].
+// Fills the i-th range, from start[i, b] to end[i, b] along the last dimension of the b-th batch of
+// x, with value[i].
 NAMED_OPERATOR(MaskedFillRange, (In, x), (IndexIn, start), (IndexIn, end), (In, value), (Out, y),
                (Attribute<int64_t>, axis)) {
-  const int64_t dim = c10::maybe_wrap_dim(axis.value_or(-1), x.dim());
+  expect_dims("x", x, 1, 3);
+  expect_dtype("value", value, x);
+  const int64_t last = x.dim() - 1;
+  EXPECT(axis.value_or(-1) == -1 || axis == last, "axis is ", *axis, ", expected -1 or ", last,
+         ", the last dimension of x");
   EXPECT(start.dim() == 2 && end.sizes() == start.sizes() && value.dim() == 1 &&
              value.size(0) == start.size(0),
          "start has shape ", start.sizes(), ", end ", end.sizes(), " and value ", value.sizes(),
          ", expected (N, B) twice and (N)");
-  Integers along(static_cast<size_t>(x.dim()), 1), of_batch = along;
-  along[static_cast<size_t>(dim)] = x.size(dim);
+  Integers of_batch(static_cast<size_t>(x.dim()), 1);
   if (x.dim() > 1) of_batch[0] = start.size(1);
   EXPECT(x.dim() == 1 ? start.size(1) == 1 : start.size(1) == x.size(0), "start has shape ",
          start.sizes(), ", expected (N, ", x.dim() == 1 ? 1 : x.size(0), ")");
-  const at::Tensor positions = at::arange(x.size(dim), start.options()).view(along);
+  const at::Tensor positions = at::arange(x.size(last), start.options());
   at::Tensor result = x;
   for (int64_t i = 0; i < start.size(0); ++i) {
     const at::Tensor is_in =
         (positions >= start[i].view(of_batch)) & (positions < end[i].view(of_batch));
-    result = at::where(is_in, value[i].to(x.scalar_type()), result);
+    result = at::where(is_in, value[i], result);
   }
   y = result;
 }
@@ -178,7 +202,7 @@ NAMED_OPERATOR(OneHot, (IndexIn, x), (HostInts, depth), (In, on_value), (In, off
 }
 NAMED_OPERATOR(OneHotD, (IndexIn, x), (In, on_value), (In, off_value), (Out, y),
                (Attribute<int64_t>, depth), (Attribute<int64_t>, axis)) {
-  expect_at_least("depth", depth.value_or(0), 1);
+  EXPECT(depth, "attribute depth is absent, expected a number of classes");
   y = one_hot(x, *depth, on_value, off_value, axis);
 }
 NAMED_OPERATOR(EmbeddingDenseGrad, (Floating<In>, grad), (IndexIn, indices), (Out, y),
@@ -195,8 +219,9 @@ NAMED_OPERATOR(SearchSorted, (In, sorted_sequence), (In, values), (Out, out),
   out = at::searchsorted(sorted_sequence, values, false, right.value_or(false));
 }
 NAMED_OPERATOR(MaskedSelect, (In, x), (In, mask), (SizedOut, y)) {
+  expect_dtype("mask", mask, at::kBool);
   y.expect(x.scalar_type());
-  if (x.is_cpu()) y = at::masked_select(x, mask.to(at::kBool));
+  if (x.is_cpu()) y = at::masked_select(x, mask);
 }
 NAMED_OPERATOR(NonZero, (In, x), (SizedOut, y), (Attribute<bool>, transpose),
                (Unused<Attribute<int64_t>>, dtype, "the dtype of the output says it")) {

@@ -4,6 +4,7 @@
 
 #include "cann/named_ops/operator.h"
 #include "cann/rows/loss/reductions.h"
+#include "cann/rows/loss/targets.h"
 
 namespace aclnn_host::named_loss {
 
@@ -17,6 +18,12 @@ int64_t reduction_of(const std::optional<std::string>& attribute) {
 std::pair<at::Tensor, at::Tensor> of_one_shape(const at::Tensor& a, const at::Tensor& b) {
   const auto both = at::broadcast_tensors({wide(a), wide(b)});
   return {both[0], both[1]};
+}
+
+// Requires one element, or one for each of x.
+void expect_gradient(const char* name, const at::Tensor& gradient, const at::Tensor& x) {
+  EXPECT(gradient.numel() == 1 || gradient.sizes() == x.sizes(), name, " has shape ",
+         gradient.sizes(), ", expected one element or ", x.sizes(), ", the shape of x");
 }
 
 // Reshapes the result to y, which may have another number of dimensions of size 1.
@@ -74,6 +81,8 @@ NAMED_OPERATOR(BinaryCrossEntropy, (Floating<In>, x), (Floating<In>, y), (Option
 NAMED_OPERATOR(BinaryCrossEntropyGrad, (Floating<In>, x), (Floating<In>, y),
                (Floating<In>, grad_output), (Optional<In>, weight), (Out, output),
                (Attribute<std::string>, reduction)) {
+  expect_shape("y", y, x.sizes());
+  expect_gradient("grad_output", grad_output, x);
   output = at::binary_cross_entropy_backward(wide(grad_output), wide(x), wide(y), wide(weight),
                                              reduction_of(reduction));
 }
@@ -102,6 +111,7 @@ NAMED_OPERATOR(KLDiv, (Floating<In>, x), (Floating<In>, target), (Out, y),
   const std::string mode = reduction.value_or("mean");
   const bool is_log = log_target.value_or(false);
   if (mode == "batchmean") {
+    EXPECT(x.dim() > 0, "x has no dimensions, expected a batch as the first");
     const at::Tensor sum = at::kl_div(wide(x), wide(target), at::Reduction::Sum, is_log);
     y = shaped_as(y, sum / static_cast<double>(x.size(0)));
     return;
@@ -129,6 +139,10 @@ NAMED_OPERATOR(NLLLossGrad, (Floating<In>, x), (Floating<In>, y_grad), (IndexIn,
                (Optional<In>, weight), (Floating<In>, total_weight), (Out, x_grad),
                (Attribute<std::string>, reduction), (Attribute<int64_t>, ignore_index)) {
   const int64_t mode = reduction_of(reduction);
+  expect_dims("x", x, 1, 2);
+  check_targets(target, x.size(-1), ignore_index.value_or(-100));
+  if (mode != at::Reduction::None) expect_one("y_grad", y_grad);
+  expect_one("total_weight", total_weight);
   const at::Tensor grads = mode == at::Reduction::None ? y_grad : y_grad.reshape({});
   x_grad = at::nll_loss_backward(wide(grads), wide(x), target, wide(weight), mode,
                                  ignore_index.value_or(-100), wide(total_weight).reshape({}));

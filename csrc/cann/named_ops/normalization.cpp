@@ -27,11 +27,16 @@ int64_t axis_of(const std::optional<int64_t>& axis, const at::Tensor& x) {
   return c10::maybe_wrap_dim(axis.value_or(0), x.dim());
 }
 
+// Requires the last dimensions of x.
+void expect_last_dims(const char* name, const at::Tensor& tensor, const at::Tensor& x) {
+  EXPECT(tensor.dim() <= x.dim() && x.sizes().slice(x.dim() - tensor.dim()) == tensor.sizes(), name,
+         " has shape ", tensor.sizes(), ", expected the last dimensions of x, which is ",
+         x.sizes());
+}
+
 // The last dimensions of x, which gamma has.
 Integers normalized_dims(const at::Tensor& x, const at::Tensor& gamma) {
-  EXPECT(gamma.dim() <= x.dim() && x.sizes().slice(x.dim() - gamma.dim()) == gamma.sizes(),
-         "gamma has shape ", gamma.sizes(), ", expected the last dimensions of x, which is ",
-         x.sizes());
+  expect_last_dims("gamma", gamma, x);
   return dims_from(x, x.dim() - gamma.dim());
 }
 
@@ -51,9 +56,10 @@ at::Tensor in_groups(const at::Tensor& x, int64_t groups) {
 }
 
 // Reshapes one number for each channel (dimension 1) to broadcast to x.
-at::Tensor per_channel(const at::Tensor& numbers, const at::Tensor& x) {
-  EXPECT(x.dim() >= 2 && numbers.numel() == x.size(1), "x has shape ", x.sizes(), ", expected ",
-         numbers.numel(), " channels in dimension 1");
+at::Tensor per_channel(const char* name, const at::Tensor& numbers, const at::Tensor& x,
+                       const char* x_name = "x") {
+  EXPECT(x.dim() >= 2, x_name, " has shape ", x.sizes(), ", expected channels in dimension 1");
+  expect_shape(name, numbers, {x.size(1)});
   Integers shape(static_cast<size_t>(x.dim()), 1);
   shape[1] = x.size(1);
   return wide(numbers).view(shape);
@@ -68,7 +74,7 @@ struct GroupNormalization {
     std::tie(mean, variance) = moments_of(grouped, 2);
     rstd = at::rsqrt(variance + epsilon);
     const at::Tensor normal = ((grouped - mean) * rstd).view(x.sizes());
-    result = normal * per_channel(gamma, x) + per_channel(beta, x);
+    result = normal * per_channel("gamma", gamma, x) + per_channel("beta", beta, x);
   }
 };
 
@@ -79,6 +85,8 @@ NAMED_OPERATOR(LayerNorm, (Floating<In>, x), (Floating<In>, gamma), (Floating<In
                (Unused<Attribute<int64_t>>, begin_params_axis,
                 "the shapes of gamma and beta say it"),
                (Attribute<double>, epsilon)) {
+  expect_last_dims("gamma", gamma, x);
+  expect_like("beta", beta, gamma);
   const auto moments = moments_of(wide(x), axis_of(begin_norm_axis, x));
   const at::Tensor scale = at::rsqrt(moments.second + epsilon.value_or(1e-7));
   y = (wide(x) - moments.first) * scale * wide(gamma) + wide(beta);
@@ -89,6 +97,8 @@ NAMED_OPERATOR(LayerNormV3, (Floating<In>, x), (Floating<In>, gamma), (Floating<
                (Unused<Attribute<int64_t>>, begin_params_axis,
                 "the shapes of gamma and beta say it"),
                (Attribute<double>, epsilon)) {
+  expect_last_dims("gamma", gamma, x);
+  expect_like("beta", beta, gamma);
   const auto [average, spread] = moments_of(wide(x), axis_of(begin_norm_axis, x));
   const at::Tensor scale = at::rsqrt(spread + epsilon.value_or(1e-5));
   y = (wide(x) - average) * scale * wide(gamma) + wide(beta);
@@ -153,16 +163,19 @@ NAMED_OPERATOR(GroupNormSwish, (Floating<In>, x), (Floating<In>, gamma), (Floati
 NAMED_OPERATOR(BNInfer, (Floating<In>, x), (Floating<In>, scale), (Floating<In>, offset),
                (Floating<In>, mean), (Floating<In>, variance), (Out, y),
                (Attribute<double>, epsilon)) {
-  const at::Tensor normal = (wide(x) - per_channel(mean, x)) *
-                            at::rsqrt(per_channel(variance, x) + epsilon.value_or(1e-4));
-  y = normal * per_channel(scale, x) + per_channel(offset, x);
+  const at::Tensor of_channels =
+      at::rsqrt(per_channel("variance", variance, x) + epsilon.value_or(1e-4));
+  y = (wide(x) - per_channel("mean", mean, x)) * of_channels * per_channel("scale", scale, x) +
+      per_channel("offset", offset, x);
 }
 NAMED_OPERATOR(BNInferGrad, (Floating<In>, grads), (Floating<In>, scale),
                (Floating<In>, batch_variance), (Out, x_backprop), (Attribute<double>, epsilon)) {
-  x_backprop = wide(grads) * per_channel(scale, grads) *
-               at::rsqrt(per_channel(batch_variance, grads) + epsilon.value_or(1e-4));
+  x_backprop = wide(grads) * per_channel("scale", scale, grads, "grads") *
+               at::rsqrt(per_channel("batch_variance", batch_variance, grads, "grads") +
+                         epsilon.value_or(1e-4));
 }
 NAMED_OPERATOR(BNTrainingReduce, (Floating<In>, x), (Out, sum), (Out, square_sum)) {
+  EXPECT(x.dim() >= 2, "x has shape ", x.sizes(), ", expected channels in dimension 1");
   Integers dims{0};
   for (int64_t i = 2; i < x.dim(); ++i) dims.push_back(i);
   sum = wide(x).sum(dims).view(sum->sizes());

@@ -35,7 +35,8 @@ NAMED_OPERATOR(ApplyAdamW, (Floating<In>, var), (Floating<In>, m), (Floating<In>
                (Out, var_out), (Out, m_out), (Out, v_out), (Attribute<bool>, amsgrad),
                (Attribute<bool>, maximize)) {
   const bool is_amsgrad = amsgrad.value_or(false);
-  EXPECT(!is_amsgrad || max_grad_norm, "amsgrad is true and max_grad_norm is absent");
+  EXPECT(!is_amsgrad || max_grad_norm,
+         "max_grad_norm is absent, expected the largest v so far, as amsgrad is true");
   const at::Tensor b1 = scalar("beta1", beta1), b2 = scalar("beta2", beta2);
   const at::Tensor g = maximize.value_or(false) ? -wide(grad) : wide(grad);
   const at::Tensor rate = scalar("lr", lr);
@@ -60,7 +61,8 @@ NAMED_OPERATOR(ApplyAdamV2, (Floating<In>, var), (Floating<In>, m), (Floating<In
   const std::string mode = adam_mode.value_or("adam");
   expect_text("adam_mode", mode, {"adam", "mbart_adam"});
   EXPECT(!max_grad_norm.is_cpu() || scalar("max_grad_norm", max_grad_norm).item<float>() <= 0,
-         "max_grad_norm is above 0, which the host CANN does not emulate; clip the gradient");
+         "max_grad_norm is ", max_grad_norm.is_cpu() ? max_grad_norm.reshape({}).item<double>() : 0,
+         ", expected 0 or less, which alone the host CANN emulates; clip the gradient");
   const at::Tensor b1 = scalar("beta1", beta1), b2 = scalar("beta2", beta2), g = wide(grad);
   const at::Tensor next_m = wide(m) * b1 + g * (1 - b1);
   const at::Tensor next_v = wide(v) * b2 + g * g * (1 - b2);

@@ -12,6 +12,8 @@ Integers from_last(const Integers& paddings, bool are_pairs, int64_t dims) {
   const auto count = static_cast<size_t>(dims);
   EXPECT(paddings.size() == 2 * count, "paddings has ", paddings.size(), " numbers, expected ",
          2 * count);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();  // sums with sizes do not overflow
+  check_values("paddings", paddings, -kMost, kMost);
   Integers reversed;
   for (size_t i = count; i-- > 0;) {
     reversed.push_back(are_pairs ? paddings[2 * i] : paddings[i]);

@@ -155,17 +155,20 @@ NAMED_OPERATOR(StrideAdd, (Floating<In>, x1), (Floating<In>, x2), (Out, y),
   constexpr int64_t kChannels = 16;  // in a block
   expect_dims("x1", x1, 4);
   expect_dims("x2", x2, 4);
-  const int64_t length = c1_len.value_or(0) * kChannels;
+  const int64_t length = c1_len.value_or(0);
+  expect_at_least("c1_len", length, 0);
   // The last block is padded beyond the tensor's last channel.
   const auto blocks = [length](const char* name, const at::Tensor& x, int64_t offset) {
-    const int64_t padded = (x.size(1) + kChannels - 1) / kChannels * kChannels;
-    EXPECT(offset >= 0 && length >= 0 && offset * kChannels + length <= padded, name, " has ",
-           padded / kChannels, " blocks of channels, expected at least ",
-           offset + length / kChannels);
-    const at::Tensor whole = at::constant_pad_nd(wide(x), {0, 0, 0, 0, 0, padded - x.size(1)});
-    return whole.narrow(1, offset * kChannels, length);
+    const int64_t count = (x.size(1) + kChannels - 1) / kChannels;
+    EXPECT(offset >= 0 && offset <= count && length <= count - offset, name, "_c1_offset is ",
+           offset, " and c1_len ", length, ", expected a part of the ", count,
+           " blocks of 16 channels of ", name);
+    const at::Tensor whole =
+        at::constant_pad_nd(wide(x), {0, 0, 0, 0, 0, count * kChannels - x.size(1)});
+    return whole.narrow(1, offset * kChannels, length * kChannels);
   };
-  y = blocks("x1", x1, x1_c1_offset.value_or(0)) + blocks("x2", x2, x2_c1_offset.value_or(0));
+  const at::Tensor part = blocks("x1", x1, x1_c1_offset.value_or(0));
+  y = part + blocks("x2", x2, x2_c1_offset.value_or(0));
 }
 
 }  // namespace aclnn_host::named_pointwise

@@ -64,7 +64,7 @@ NAMED_OPERATOR(AvgPoolV2Grad, (HostInts, orig_input_shape), (Floating<In>, input
                (Attribute<bool>, ceil_mode), (Attribute<bool>, exclusive),
                (Attribute<int64_t>, divisor_override)) {
   expect_repeats("orig_input_shape", orig_input_shape, "out_grad", out_grad);
-  expect_planes("input_grad", input_grad, out_grad->sizes(), 2);
+  expect_planes("input_grad", input_grad, out_grad->sizes(), 2, "out_grad");
   const at::Tensor grads = wide(input_grad);
   out_grad = at::avg_pool2d_backward(
       grads, grads.new_zeros(out_grad->sizes()), part("ksize", ksize, 4, 2, 2),
@@ -84,7 +84,7 @@ NAMED_OPERATOR(AvgPool3DGrad, (HostInts, orig_input_shape), (Floating<In>, grads
                (Attribute<Integers>, pads), (Attribute<bool>, ceil_mode),
                (Attribute<bool>, count_include_pad), (Attribute<int64_t>, divisor_override),
                (Stated, data_format, "NCDHW")) {
-  expect_planes("grads", grads, output->sizes(), 3);
+  expect_planes("grads", grads, output->sizes(), 3, "output");
   expect_repeats("orig_input_shape", orig_input_shape, "output", output);
   const at::Tensor gradients = wide(grads);
   output = at::avg_pool3d_backward(gradients, gradients.new_zeros(output->sizes()),
@@ -98,7 +98,7 @@ NAMED_OPERATOR(AdaptiveAvgPool2d, (Floating<In>, x), (Out, y), (Attribute<Intege
 NAMED_OPERATOR(AdaptiveAvgPool2dGrad, (Floating<In>, input_grad), (Out, output_grad),
                (Attribute<Integers>, orig_input_shape)) {
   expect_repeats("orig_input_shape", orig_input_shape, "output_grad", output_grad);
-  expect_planes("input_grad", input_grad, output_grad->sizes(), 2);
+  expect_planes("input_grad", input_grad, output_grad->sizes(), 2, "output_grad");
   const at::Tensor grads = wide(input_grad);
   output_grad = at::_adaptive_avg_pool2d_backward(grads, grads.new_zeros(output_grad->sizes()));
 }
@@ -121,7 +121,7 @@ NAMED_OPERATOR(MaxPoolGradWithArgmaxV1, (Floating<In>, x), (Floating<In>, grad),
                (Unused<Attribute<int64_t>>, dtype, "the dtype of argmax says it"),
                (Attribute<Integers>, dilation), (Attribute<Integers>, dilations),
                (Attribute<bool>, ceil_mode)) {
-  expect_planes("grad", grad, x.sizes(), 2);
+  expect_planes("grad", grad, x.sizes(), 2, "x");
   const Planes planes(ksize, strides, pads, dilations ? dilations : dilation);
   const bool ceil = ceil_mode.value_or(false);
   const at::Tensor where = std::get<1>(at::max_pool2d_with_indices(
@@ -143,7 +143,7 @@ NAMED_OPERATOR(MaxPool3DGrad, (Floating<In>, orig_x),
                (Floating<In>, grads), (Out, y), (Attribute<Integers>, ksize),
                (Attribute<Integers>, strides), (Stated, padding, "CALCULATED"),
                (Attribute<Integers>, pads), (Stated, data_format, "NCDHW")) {
-  expect_planes("grads", grads, orig_x.sizes(), 3);
+  expect_planes("grads", grads, orig_x.sizes(), 3, "orig_x");
   const Integers k = volume("ksize", ksize), s = volume("strides", strides);
   const Integers p = first_sides(pads, 3), d{1, 1, 1};
   // The sizes of the gradient show whether the forward pass rounded up.

@@ -15,6 +15,13 @@ double bins_before(const at::Tensor& cumulated, double data, double share) {
   return (cumulated.to(at::kFloat) / data < share).sum().item().toDouble();
 }
 
+// A part of the data, 1 unless it is given.
+double share(const char* name, const std::optional<double>& percentile) {
+  const double part = percentile.value_or(1);
+  EXPECT(part >= 0 && part <= 1, name, " is ", part, ", expected 0 to 1");
+  return part;
+}
+
 struct Quantisation {
   double scale, offset;
 };
@@ -61,16 +68,22 @@ NAMED_OPERATOR(IFMR, (Floating<In>, data), (Floating<In>, data_min), (Floating<I
   const int64_t bits = quant_bits.value_or(8);
   EXPECT(range.size() == 2 && std::isfinite(range[0]) && std::isfinite(range[1]) && step > 0 &&
              std::abs(range[1] - range[0]) / step <= kMostSteps,
-         "search_range is not two numbers at most ", kMostSteps, " search_steps apart");
+         "search_range has ", range.size(), " numbers and search_step is ", step,
+         ", expected two finite numbers, at most ", kMostSteps, " positive steps apart");
   expect_range("quant_bits", bits, 2, 16);
-  EXPECT(data_min.numel() == 1 && data_max.numel() == 1 && cumsum.numel() > 0,
-         "data_min and data_max have ", data_min.numel(), " and ", data_max.numel(),
-         " elements and cumsum ", cumsum.numel(), ", expected one each, and some bins");
+  expect_one("data_min", data_min);
+  expect_one("data_max", data_max);
+  expect_one("scale", scale);
+  expect_one("offset", offset);
+  expect_dtype("cumsum", cumsum, at::kInt);
+  expect_dims("cumsum", cumsum, 1);
+  expect_elements("cumsum", cumsum, ", a number for each bin");
+  const double below = share("min_percentile", min_percentile);
+  const double above = share("max_percentile", max_percentile);
   Quantisation best{1, 0};
   if (has_values(data)) {
     best = reconstruct(data.to(at::kFloat), data_min.item().toDouble(), data_max.item().toDouble(),
-                       cumsum, {min_percentile.value_or(1), max_percentile.value_or(1)}, range,
-                       step, with_offset.value_or(true), bits);
+                       cumsum, {below, above}, range, step, with_offset.value_or(true), bits);
   }
   scale = at::zeros(scale->sizes(), data.options().dtype(at::kFloat)) + best.scale;
   offset = at::zeros(offset->sizes(), data.options().dtype(at::kFloat)) + best.offset;
@@ -87,6 +100,7 @@ NAMED_OPERATOR(SignBitsUnpack, (In, self), (Out, y), (Attribute<int64_t>, size),
                (Unused<Attribute<int64_t>>, dtype, "the dtype of y says it")) {
   const int64_t rows = size.value_or(1);
   expect_dtype("self", self, at::kByte);
+  expect_dims("self", self, 1);
   EXPECT(rows > 0 && self.numel() * 8 % rows == 0, "size is ", rows, ", expected a divisor of ",
          self.numel() * 8);
   y = (unpacked_bits(self).to(at::kFloat) * 2 - 1).view({rows, -1});

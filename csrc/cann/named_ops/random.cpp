@@ -67,6 +67,7 @@ NAMED_OPERATOR(DropOutDoMask, (Floating<In>, x), (In, mask), (HostFloats, keep_p
            scale_of(probability("keep_prob", keep_prob)));
 }
 NAMED_OPERATOR(DropOutDoMaskV3, (Floating<In>, x), (In, mask), (HostFloats, keep_prob), (Out, y)) {
+  expect_dtype("mask", mask, {at::kByte, at::kBool});
   EXPECT(mask.numel() == x.numel(), "mask has ", mask.numel(), " bytes, expected ", x.numel(),
          ", one for each element");
   y = kept(x, mask.reshape(x.sizes()).to(at::kBool), scale_of(probability("keep_prob", keep_prob)));
@@ -97,6 +98,7 @@ NAMED_OPERATOR(RandomChoiceWithMask, (In, x), (Out, y), (Out, mask), (Attribute<
                (Attribute<int64_t>, seed), (Attribute<int64_t>, seed2)) {
   const int64_t most = count.value_or(0);
   expect_dtype("x", x, at::kBool);
+  expect_at_least("count", most, 0);
   expect_shape("y", y, {most, x.dim()});
   expect_shape("mask", mask, {most});
   const at::Tensor coordinates = at::zeros({most, x.dim()}, x.options().dtype(at::kInt));

@@ -15,31 +15,53 @@ bool is_backwards(const std::optional<std::string>& direction) {
 }
 
 // A state (B, H), which may have a leading dimension of 1.
+void expect_state(const char* name, const at::Tensor& tensor, const at::Tensor& x, int64_t hidden) {
+  const Integers shape{x.size(1), hidden}, stacked{1, x.size(1), hidden};
+  EXPECT(tensor.sizes() == at::IntArrayRef(shape) || tensor.sizes() == at::IntArrayRef(stacked),
+         name, " has shape ", tensor.sizes(), ", expected ", shape, " or ", stacked);
+}
 at::Tensor state(const char* name, const std::optional<at::Tensor>& tensor, const at::Tensor& x,
                  int64_t hidden) {
-  const std::vector<int64_t> shape{x.size(1), hidden};
-  if (!tensor) return at::zeros(shape, wide(x).options());
-  EXPECT(tensor->numel() == shape[0] * shape[1], name, " has shape ", tensor->sizes(),
-         ", expected ", shape);
-  return wide(*tensor).reshape(shape);
+  if (tensor) expect_state(name, *tensor, x, hidden);
+  return tensor ? wide(*tensor).reshape({x.size(1), hidden})
+                : at::zeros({x.size(1), hidden}, wide(x).options());
+}
+
+// Refuses sequences of other shapes than (T, B, H).
+void expect_sequences(const at::Tensor& x, int64_t hidden,
+                      std::initializer_list<std::pair<const char*, const at::Tensor&>> sequences) {
+  for (const auto& [name, sequence] : sequences) {
+    expect_shape(name, sequence, {x.size(0), x.size(1), hidden});
+  }
+}
+// Refuses the gradient of a state that is neither that of the last step nor that of every step.
+void expect_state_gradient(const char* name, const at::Tensor& gradient, const at::Tensor& x,
+                           int64_t hidden) {
+  const Integers all{x.size(0), x.size(1), hidden}, last{x.size(1), hidden},
+      stacked{1, x.size(1), hidden};
+  EXPECT(gradient.sizes() == at::IntArrayRef(all) || gradient.sizes() == at::IntArrayRef(last) ||
+             gradient.sizes() == at::IntArrayRef(stacked),
+         name, " has shape ", gradient.sizes(), ", expected ", last, ", ", stacked, " or ", all);
 }
 
 // Flags of the steps that each sequence has, (T, B, 1), from a mask (T, B, H) or lengths (B).
 struct Lengths {
   std::optional<at::Tensor> mask;
 
-  Lengths(const std::optional<at::Tensor>& seq_length, const at::Tensor& x) {
+  Lengths(const std::optional<at::Tensor>& seq_length, const at::Tensor& x, int64_t hidden) {
     if (!seq_length || seq_length->dim() == 0 || seq_length->numel() == 0) return;
+    const Integers of_steps{x.size(0), x.size(1), hidden}, of_sequences{x.size(1)};
+    EXPECT(seq_length->sizes() == at::IntArrayRef(of_steps) ||
+               seq_length->sizes() == at::IntArrayRef(of_sequences),
+           "seq_length has shape ", seq_length->sizes(), ", expected ", of_steps, " or ",
+           of_sequences);
     if (seq_length->dim() == 1) {
-      expect_shape("seq_length", *seq_length, {x.size(1)});
+      expect_dtype("seq_length", *seq_length, {at::kInt, at::kLong},
+                   " where it has the lengths of the sequences");
       const at::Tensor steps = at::arange(x.size(0), seq_length->options().dtype(at::kLong));
       mask = (steps.unsqueeze(1) < seq_length->to(at::kLong)).unsqueeze(2);
       return;
     }
-    EXPECT(seq_length->dim() == 3 && seq_length->size(0) == x.size(0) &&
-               seq_length->size(1) == x.size(1),
-           "seq_length has shape ", seq_length->sizes(), ", expected (", x.size(0), ", ", x.size(1),
-           ", H) or (", x.size(1), ")");
     mask = seq_length->ne(0).narrow(-1, 0, 1);  // equal for all features
   }
   at::Tensor chosen(int64_t step, const at::Tensor& there, const at::Tensor& otherwise) const {
@@ -82,7 +104,7 @@ std::optional<at::Tensor> reordered(const std::optional<at::Tensor>& parameter,
 // tensors for none.
 void expect_none(const char* name, const std::optional<at::Tensor>& tensor) {
   EXPECT(!tensor || tensor->dim() == 0 || tensor->numel() == 0, name,
-         " is given, which the host CANN does not emulate");
+         " is given, expected none: the host CANN does not emulate it");
 }
 
 struct LstmOutputs {
@@ -91,10 +113,11 @@ struct LstmOutputs {
 
 // The sequences of the hidden state, both states, the gates and tanh of the cell state.
 auto lstm(const at::Tensor& x, const at::Tensor& input_weight, const at::Tensor& hidden_weight,
-          const std::optional<at::Tensor>& bias, const Lengths& lengths,
+          const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& seq_length,
           const std::optional<at::Tensor>& init_h, const std::optional<at::Tensor>& init_c,
           const std::optional<std::string>& direction, double forget_bias) {
   const int64_t hidden = hidden_weight.size(0);
+  const Lengths lengths(seq_length, x, hidden);
   const bool backwards = is_backwards(direction);
   at::Tensor h = state("init_h", init_h, x, hidden), c = state("init_c", init_c, x, hidden);
   LstmOutputs out;
@@ -138,20 +161,30 @@ struct LstmGradients {
 };
 
 // The gradient of a state at a step: that of the last state, or that of every step.
-at::Tensor of_step(const char* name, const at::Tensor& gradient, int64_t n, int64_t step,
-                   const LstmTrace& t, const at::Tensor& like) {
+at::Tensor of_step(const at::Tensor& gradient, int64_t n, int64_t step, const at::Tensor& like) {
   if (gradient.numel() == like.numel() && n == 0) return wide(gradient).reshape(like.sizes());
   if (gradient.numel() == like.numel()) return at::zeros(like.sizes(), like.options());
-  expect_shape(name, gradient, t.h.sizes());
   return wide(gradient)[step];
 }
 
 // Computes the gradients from the last step to the first.
 LstmGradients lstm_gradients(const LstmTrace& t, const at::Tensor& input_weight,
                              const at::Tensor& hidden_weight, const at::Tensor& dy,
-                             const at::Tensor& dh, const at::Tensor& dc, const Lengths& lengths,
-                             bool backwards) {
+                             const at::Tensor& dh, const at::Tensor& dc,
+                             const std::optional<at::Tensor>& seq_length, bool backwards) {
   const int64_t hidden = hidden_weight.size(0), steps = t.x.size(0);
+  const Lengths lengths(seq_length, t.x, hidden);
+  expect_sequences(t.x, hidden,
+                   {{"h", t.h},
+                    {"c", t.c},
+                    {"dy", dy},
+                    {"i", t.i},
+                    {"j", t.j},
+                    {"f", t.f},
+                    {"o", t.o},
+                    {"tanhc", t.tanhc}});
+  expect_state_gradient("dh", dh, t.x, hidden);
+  expect_state_gradient("dc", dc, t.x, hidden);
   const at::Tensor init_h = state("init_h", t.init_h, t.x, hidden);
   const at::Tensor init_c = state("init_c", t.init_c, t.x, hidden);
   std::vector<at::Tensor> gates, before;  // of each step; the hidden state before it
@@ -165,8 +198,8 @@ LstmGradients lstm_gradients(const LstmTrace& t, const at::Tensor& input_weight,
     const bool is_first = n == steps - 1 || !is_all;
     const at::Tensor h_before = is_first ? init_h : wide(t.h[last]);
     const at::Tensor c_before = is_first ? init_c : wide(t.c[last]);
-    const at::Tensor of_h = out.of_h + of_step("dh", dh, n, step, t, init_h);
-    const at::Tensor of_c = out.of_c + of_step("dc", dc, n, step, t, init_c);
+    const at::Tensor of_h = out.of_h + of_step(dh, n, step, init_h);
+    const at::Tensor of_c = out.of_c + of_step(dc, n, step, init_c);
     const at::Tensor i = wide(t.i[step]), j = wide(t.j[step]), f = wide(t.f[step]);
     const at::Tensor o = wide(t.o[step]), tanhc = wide(t.tanhc[step]);
     const at::Tensor of_result = of_h + wide(dy[step]);
@@ -204,6 +237,12 @@ void check_lstm_weights(const at::Tensor& x, const char* input_name, const at::T
   expect_shape(hidden_name, of_hidden, {hidden, 4 * hidden});
 }
 
+// Requires an absent bias, or one with a number for each of the gates of the weight.
+void expect_bias(const char* name, const std::optional<at::Tensor>& bias,
+                 const at::Tensor& weight) {
+  if (bias) expect_shape(name, *bias, {weight.size(1)});
+}
+
 // Splits a matrix into the weights of x and those of the hidden state.
 std::pair<at::Tensor, at::Tensor> split(const at::Tensor& w, const at::Tensor& x) {
   expect_dims("x", x, 3);
@@ -231,10 +270,11 @@ NAMED_OPERATOR(DynamicRNN, (Floating<In>, x), (Floating<In>, w), (Optional<In>, 
                (Attribute<double>, forget_bias), (Attribute<std::string>, gate_order),
                (Unused<Attribute<bool>>, is_training, "the gates are written in either case")) {
   const auto [of_input, of_hidden] = split(reordered(w, gate_order), x);
+  expect_bias("b", b, w);
   expect_lstm(cell_type);
   std::tie(y, output_h, output_c, i, j, f, o, tanhc) =
-      lstm(x, of_input, of_hidden, reordered(b, gate_order), Lengths(seq_length, x), init_h, init_c,
-           direction, forget_bias.value_or(0));
+      lstm(x, of_input, of_hidden, reordered(b, gate_order), seq_length, init_h, init_c, direction,
+           forget_bias.value_or(0));
 }
 NAMED_OPERATOR(DynamicRNNV2, (Floating<In>, x), (Floating<In>, weight_input),
                (Floating<In>, weight_hidden), (Optional<In>, b), (Optional<In>, seq_length),
@@ -249,10 +289,10 @@ NAMED_OPERATOR(DynamicRNNV2, (Floating<In>, x), (Floating<In>, weight_input),
                (Unused<Attribute<bool>>, is_training, "the gates are written in either case")) {
   expect_lstm(cell_type);
   check_lstm_weights(x, "weight_input", weight_input, "weight_hidden", weight_hidden);
-  std::tie(y, output_h, output_c, i, j, f, o, tanhc) =
-      lstm(x, reordered(weight_input, gate_order), reordered(weight_hidden, gate_order),
-           reordered(b, gate_order), Lengths(seq_length, x), init_h, init_c, direction,
-           forget_bias.value_or(0));
+  expect_bias("b", b, weight_input);
+  std::tie(y, output_h, output_c, i, j, f, o, tanhc) = lstm(
+      x, reordered(weight_input, gate_order), reordered(weight_hidden, gate_order),
+      reordered(b, gate_order), seq_length, init_h, init_c, direction, forget_bias.value_or(0));
 }
 NAMED_OPERATOR(DynamicRNNGrad, (Floating<In>, x), (Floating<In>, w),
                (Unused<Optional<In>>, b, "the gradients do not depend on it"),
@@ -274,10 +314,12 @@ NAMED_OPERATOR(DynamicRNNGrad, (Floating<In>, x), (Floating<In>, w),
   expect_lstm(cell_type);
   const LstmGradients g =
       lstm_gradients({x, init_h, init_c, h, c, i, j, f, o, tanhc}, of_input, of_hidden, dy, dh, dc,
-                     Lengths(seq_length, x), is_backwards(direction));
+                     seq_length, is_backwards(direction));
   dw = reordered(at::cat({g.of_input, g.of_hidden}, 0), gate_order);
   db = reordered(g.of_bias, gate_order);
   dx = g.of_x;
+  expect_state("dh_prev", dh_prev, x, g.of_h.size(-1));
+  expect_state("dc_prev", dc_prev, x, g.of_h.size(-1));
   dh_prev = g.of_h.reshape(dh_prev->sizes());
   dc_prev = g.of_c.reshape(dc_prev->sizes());
 }
@@ -298,21 +340,22 @@ NAMED_OPERATOR(DynamicRNNV2Grad, (Floating<In>, x), (Floating<In>, w_x), (Floati
                (Attribute<std::string>, gate_order)) {
   expect_none("mask", mask), expect_none("wci", wci), expect_none("wcf", wcf);
   expect_none("wco", wco);
+  expect_dims("x", x, 2, 3);
   const at::Tensor inputs = x.dim() == 2 ? x.unsqueeze(0) : x;
   expect_lstm(cell_type);
   check_lstm_weights(inputs, "w_x", w_x, "w_h", w_h);
-  const auto steps = [&](const at::Tensor& t) {
-    return t.reshape({inputs.size(0), inputs.size(1), w_h.size(0)});
-  };
-  const LstmGradients g =
-      lstm_gradients({inputs, init_h, init_c, steps(h), steps(c), steps(i), steps(j), steps(f),
-                      steps(o), steps(tanhc)},
-                     reordered(w_x, gate_order), reordered(w_h, gate_order), steps(dy), dh, dc,
-                     Lengths(seq_length, inputs), is_backwards(direction));
+  // One step may be without a dimension of steps.
+  const auto steps = [](const at::Tensor& t) { return t.dim() == 2 ? t.unsqueeze(0) : t; };
+  const LstmGradients g = lstm_gradients({inputs, init_h, init_c, steps(h), steps(c), steps(i),
+                                          steps(j), steps(f), steps(o), steps(tanhc)},
+                                         reordered(w_x, gate_order), reordered(w_h, gate_order),
+                                         steps(dy), dh, dc, seq_length, is_backwards(direction));
   dw_x = reordered(g.of_input, gate_order);
   dw_h = reordered(g.of_hidden, gate_order);
   db = reordered(g.of_bias, gate_order);
   dx = g.of_x.view(dx->sizes());
+  expect_state("dh_prev", dh_prev, inputs, w_h.size(0));
+  expect_state("dc_prev", dc_prev, inputs, w_h.size(0));
   dh_prev = g.of_h.reshape(dh_prev->sizes());
   dc_prev = g.of_c.reshape(dc_prev->sizes());
 }
@@ -330,6 +373,8 @@ NAMED_OPERATOR(DynamicGRUV2, (Floating<In>, x), (Floating<In>, weight_input),
   const int64_t hidden = hidden_size("weight_input", weight_input, 3);
   expect_shape("weight_input", weight_input, {x.size(2), 3 * hidden});
   expect_shape("weight_hidden", weight_hidden, {hidden, 3 * hidden});
+  expect_bias("bias_input", bias_input, weight_input);
+  expect_bias("bias_hidden", bias_hidden, weight_hidden);
   const bool backwards = is_backwards(direction);
   GruOutputs out;
   at::Tensor h = state("init_h", init_h, x, hidden);
@@ -370,6 +415,14 @@ NAMED_OPERATOR(DynamicGRUV2Grad, (Floating<In>, x), (Floating<In>, weight_input)
   const int64_t hidden = hidden_size("weight_input", weight_input, 3), steps = x.size(0);
   expect_shape("weight_input", weight_input, {x.size(2), 3 * hidden});
   expect_shape("weight_hidden", weight_hidden, {hidden, 3 * hidden});
+  expect_sequences(x, hidden,
+                   {{"h", h},
+                    {"dy", dy},
+                    {"update", update},
+                    {"reset", reset},
+                    {"new", new_},
+                    {"hidden_new", hidden_new}});
+  expect_state_gradient("dh", dh, x, hidden);
   EXPECT(!is_backwards(direction), "direction is REDIRECTIONAL, expected UNIDIRECTIONAL");
   const bool is_all = steps_to_compute(x) == steps;
   const at::Tensor first = state("init_h", init_h, x, hidden);
@@ -402,6 +455,7 @@ NAMED_OPERATOR(DynamicGRUV2Grad, (Floating<In>, x), (Floating<In>, weight_input)
   db_input = gates_x.sum(0);
   db_hidden = gates_h.sum(0);
   dx = at::matmul(gates_x, wide(weight_input).t()).view(x.sizes());
+  expect_state("dh_prev", dh_prev, x, hidden);
   dh_prev = carried.reshape(dh_prev->sizes());
 }
 

@@ -22,9 +22,16 @@ at::Tensor product(const at::Tensor& x, const Integers& axes, bool keep_dims) {
   Integers dims = axes;
   for (int64_t& dim : dims) dim = c10::maybe_wrap_dim(dim, x.dim());
   std::sort(dims.begin(), dims.end(), std::greater());
+  EXPECT(std::ranges::adjacent_find(dims) == dims.end(), "axes is ", axes,
+         ", expected every axis once");
   at::Tensor result = x;
   for (const int64_t dim : dims) result = result.prod(dim, keep_dims);
   return result;
+}
+
+void expect_false(const char* name, const std::optional<bool>& flag) {
+  EXPECT(!flag.value_or(false), name,
+         " is true, expected false, which alone the host CANN emulates");
 }
 
 bool has_root(double power) {
@@ -101,14 +108,14 @@ NAMED_OPERATOR(LpNormUpdateV2, (Floating<In>, x), (Out, y), (Attribute<double>, 
 }
 NAMED_OPERATOR(Cumsum, (In, x), (HostInts, axis), (Out, y), (Attribute<bool>, exclusive),
                (Attribute<bool>, reverse)) {
-  EXPECT(!exclusive.value_or(false) && !reverse.value_or(false),
-         "exclusive or reverse is true, which the host CANN does not emulate");
+  expect_false("exclusive", exclusive);
+  expect_false("reverse", reverse);
   y = at::cumsum(x, one_of("axis", axis), x.scalar_type());
 }
 NAMED_OPERATOR(Cumprod, (In, x), (HostInts, axis), (Out, y), (Attribute<bool>, exclusive),
                (Attribute<bool>, reverse)) {
-  EXPECT(!exclusive.value_or(false) && !reverse.value_or(false),
-         "exclusive or reverse is true, which the host CANN does not emulate");
+  expect_false("exclusive", exclusive);
+  expect_false("reverse", reverse);
   y = at::cumprod(x, one_of("axis", axis), x.scalar_type());
 }
 NAMED_OPERATOR(Cummax, (In, x), (Out, y), (Out, indices), (Attribute<int64_t>, dim)) {

@@ -2,7 +2,6 @@
 
 #include "cann/rows/vision/regions.h"
 #include "cann/named_ops/operator.h"
-#include "cann/rows/pooling/pooling_checks.h"
 #include "cann/rows/vision/deformable_sampling.h"
 #include "cann/rows/vision/region_alignment.h"
 
@@ -74,7 +73,8 @@ void each_cell(const at::Tensor& rois, const Pooling& pooling, int64_t height, i
   int64_t result = 0;
   for (int64_t i = 0; i < rois.size(0) * rois.size(2); ++i, box += 5) {
     EXPECT(std::all_of(box + 1, box + 5, [](double side) { return std::isfinite(side); }),
-           "rois has sides that are not finite");
+           "rois has a box with the sides ", box[1], ", ", box[2], ", ", box[3], " and ", box[4],
+           ", expected finite numbers");
     const double x = std::round(box[1]) * pooling.scale, y = std::round(box[2]) * pooling.scale;
     const double cell_width = std::max((std::round(box[3]) + 1) * pooling.scale - x, 0.1) /
                               static_cast<double>(pooling.group);
@@ -101,14 +101,20 @@ void each_cell(const at::Tensor& rois, const Pooling& pooling, int64_t height, i
 
 // ---- deformable offsets
 
+void expect_numbers(const char* name, const std::optional<Integers>& list, size_t count) {
+  EXPECT(list && list->size() == count, name, " has ", list ? list->size() : 0,
+         " numbers, expected ", count);
+}
+
 // The geometry of images (N, H, W, C), with a weight of one number for each kernel position.
 Geometry geometry_of(const at::Tensor& images, const std::optional<Integers>& strides,
                      const std::optional<Integers>& pads, const std::optional<Integers>& ksize,
                      const std::optional<Integers>& dilations,
                      const std::optional<int64_t>& deformable_groups, bool modulated) {
-  EXPECT(strides && pads && ksize && strides->size() == 4 && pads->size() == 4 &&
-             ksize->size() == 2 && (!dilations || dilations->size() == 4),
-         "strides, pads, ksize or dilations has not 4, 4, 2 and 4 numbers");
+  expect_numbers("strides", strides, 4);
+  expect_numbers("pads", pads, 4);
+  expect_numbers("ksize", ksize, 2);
+  if (dilations) expect_numbers("dilations", dilations, 4);
   expect_dims("X", images, 4);
   constexpr int64_t kMostSize = 2048;
   check_values("ksize", *ksize, 1, kMostSize);
@@ -158,9 +164,8 @@ NAMED_OPERATOR(PSROIPoolingV2, (Floating<In>, x), (Floating<In>, rois), (Out, y)
                (Attribute<double>, spatial_scale), (Attribute<int64_t>, output_dim),
                (Attribute<int64_t>, group_size)) {
   const Pooling pooling = pooling_of(spatial_scale, output_dim, group_size, rois);
-  expect_shape("x", x,
-               {rois.size(0), pooling.channels(), x.dim() == 4 ? x.size(2) : 0,
-                x.dim() == 4 ? x.size(3) : 0});
+  expect_dims("x", x, 4);
+  expect_shape("x", x, {rois.size(0), pooling.channels(), x.size(2), x.size(3)});
   const at::Tensor images = x.to(at::kFloat);
   const at::Tensor result =
       at::zeros({rois.size(0) * rois.size(2), pooling.outputs, pooling.group, pooling.group},

@@ -151,7 +151,8 @@ NAMED_OPERATOR(ResizeGradD, (Floating<In>, grads), (Out, y), (Attribute<Integers
     return;
   }
   expect_text("data_format", format, {"NCHW", "HWNC"});
-  EXPECT(original_size && original_size->size() == 4, "original_size is not four numbers");
+  EXPECT(original_size && original_size->size() == 4, "original_size has ",
+         original_size ? original_size->size() : 0, " numbers, expected 4");
   expect_dims("grads", grads, 4);
   constexpr std::array<int64_t, 4> to_nchw{2, 3, 0, 1};  // and back
   const at::Tensor result = gradient(wide(grads).permute(to_nchw), *original_size, how, align);

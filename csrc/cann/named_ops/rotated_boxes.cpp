@@ -146,6 +146,11 @@ NAMED_OPERATOR(RotatedNMS, (Floating<In>, boxes), (Floating<In>, scores), (In, l
                (Only, is_angle, "true")) {
   expect_regions("boxes", boxes);
   expect_shape("scores", scores, {boxes.size(0)});
+  expect_dtype("labels", labels, {at::kInt, at::kLong});
+  EXPECT(labels.numel() == 1 || labels.sizes() == at::IntArrayRef{boxes.size(0)},
+         "labels has shape ", labels.sizes(), ", expected [", boxes.size(0), "] or one element");
+  expect_range("mode", mode.value_or(0), 0, 1);
+  expect_at_least("max_output_size", max_output_size.value_or(-1), -1);
   selected_detections.expect(boxes.scalar_type());
   keep_indices.expect(at::kInt);
   if (!boxes.is_cpu()) return;

@@ -45,13 +45,17 @@ NAMED_OPERATOR(ArgMaxGrad, (In, var), (IndexIn, indices), (In, updates), (Out, y
 }
 NAMED_OPERATOR(Histogram, (In, x), (Out, y), (Attribute<int64_t>, bins), (Attribute<double>, min),
                (Attribute<double>, max)) {
+  expect_at_least("bins", bins.value_or(100), 1);
+  expect_shape("y", y, {bins.value_or(100)});
   y = at::histc(wide(x).to(at::kFloat), bins.value_or(100), min.value_or(0), max.value_or(0));
 }
 NAMED_OPERATOR(Bincount, (IndexIn, array), (HostInts, size), (In, weights), (Out, bins)) {
   const int64_t count = one_of("size", size);
   expect_at_least("size", count, 0);
   check_bounds("array", array, count);
+  expect_shape("bins", bins, {count});
   const bool is_weighted = weights.numel() > 0;
+  if (is_weighted) expect_shape("weights", weights, array.sizes());
   const at::Tensor each =
       is_weighted ? weights.flatten() : at::ones_like(array, bins->scalar_type()).flatten();
   bins = each.new_zeros({count}).scatter_add(0, array.flatten(), each);

@@ -46,8 +46,12 @@ std::vector<int64_t> selected(const std::vector<Box>& boxes, const std::vector<f
                    });
 }
 
+void expect_absent(const char* name, const std::optional<at::Tensor>& tensor) {
+  EXPECT(!tensor, name, " is given, expected none: the host CANN does not emulate it");
+}
+
 float number_in(const char* name, const at::Tensor& tensor) {
-  EXPECT(tensor.numel() == 1, name, " has ", tensor.numel(), " elements, expected one");
+  expect_one(name, tensor);
   return has_values(tensor) ? tensor.item().to<float>() : 0.0f;
 }
 
@@ -86,20 +90,24 @@ NAMED_OPERATOR(NonMaxSuppressionV4, (Floating<In>, boxes), (Floating<In>, scores
                 "selected_indices has one size; what is left of it is 0")) {
   expect_regions("boxes", boxes, 4);
   expect_shape("scores", scores, {boxes.size(0)});
+  expect_dtype("max_output_size", max_output_size, at::kInt);
+  expect_one("max_output_size", max_output_size);
   expect_dims("selected_indices", selected_indices, 1);
   const float iou = number_in("iou_threshold", iou_threshold);
   const float least = number_in("score_threshold", score_threshold);
   const at::Tensor indices = at::zeros(selected_indices->sizes(), boxes.options().dtype(at::kInt));
   int64_t count = 0;
   if (has_values(boxes)) {
-    const auto most = std::min<int64_t>(max_output_size.item().toLong(), indices.numel());
+    const int64_t most = max_output_size.item().toLong();
+    expect_range("max_output_size", most, 0, indices.numel(), ", the size of selected_indices");
     const std::vector<float> sides = floats_in(boxes);
-    for (const int64_t i : selected(boxes_of(sides.data(), boxes.size(0), 4), floats_in(scores),
-                                    std::max<int64_t>(most, 0), least, iou)) {
+    for (const int64_t i :
+         selected(boxes_of(sides.data(), boxes.size(0), 4), floats_in(scores), most, least, iou)) {
       indices.mutable_data_ptr<int32_t>()[count++] = static_cast<int32_t>(i);
     }
   }
   selected_indices = indices;
+  expect_one("valid_outputs", valid_outputs);
   valid_outputs = at::full(valid_outputs->sizes(), count, boxes.options().dtype(at::kInt));
 }
 // Suppresses in each class, then selects the best of all classes. The rest of the outputs is 0.
@@ -109,9 +117,10 @@ NAMED_OPERATOR(BatchMultiClassNonMaxSuppression, (Floating<In>, boxes), (Floatin
                (Attribute<double>, score_threshold), (Attribute<double>, iou_threshold),
                (Attribute<int64_t>, max_size_per_class), (Attribute<int64_t>, max_total_size),
                (Attribute<bool>, change_coordinate_frame), (Attribute<bool>, transpose_box)) {
-  EXPECT(!clip_window && !num_valid_boxes && !change_coordinate_frame.value_or(false),
-         "clip_window, num_valid_boxes or change_coordinate_frame is given, which the host "
-         "CANN does not emulate");
+  expect_absent("clip_window", clip_window);
+  expect_absent("num_valid_boxes", num_valid_boxes);
+  EXPECT(!change_coordinate_frame.value_or(false),
+         "change_coordinate_frame is true, expected false, which alone the host CANN emulates");
   expect_dims("boxes", boxes, 4);
   expect_dims("scores", scores, 3);
   const at::Tensor all = transpose_box.value_or(false) ? boxes.permute({0, 3, 1, 2}) : boxes;

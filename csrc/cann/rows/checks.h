@@ -135,6 +135,12 @@ inline void check_bounds(const char* name, const at::Tensor& indices, int64_t li
          limit - 1);
 }
 
+// Requires numbers in a range.
+inline void check_values(const char* name, at::IntArrayRef values, int64_t least, int64_t most) {
+  EXPECT(std::ranges::all_of(values, [=](int64_t x) { return x >= least && x <= most; }), name,
+         " is ", values, ", expected numbers from ", least, " to ", most);
+}
+
 inline void expect_sizes_from_0(const char* name, at::IntArrayRef sizes) {
   EXPECT(std::ranges::all_of(sizes, [](int64_t size) { return size >= 0; }), name, " is ", sizes,
          ", expected sizes of 0 or more");

@@ -9,15 +9,15 @@ namespace aclnn_host {
 // Checks that the gradient has the batch and the channels of self, and that the last `pooled`
 // dimensions are not empty. ATen's gradients of pooling and padding rely on it.
 inline void expect_planes(const char* name, const at::Tensor& grad, at::IntArrayRef self,
-                          int64_t pooled) {
+                          int64_t pooled, const char* self_name = "self") {
   const auto dims = static_cast<int64_t>(self.size());
-  EXPECT(dims == pooled + 1 || dims == pooled + 2, "self has ", dims, " dimensions, expected ",
-         pooled + 1, " or ", pooled + 2);
+  EXPECT(dims == pooled + 1 || dims == pooled + 2, self_name, " has ", dims,
+         " dimensions, expected ", pooled + 1, " or ", pooled + 2);
   expect_dims(name, grad, dims);
   const auto kept = static_cast<size_t>(dims - pooled);
   EXPECT(grad.sizes().slice(0, kept) == self.slice(0, kept), name, " has shape ", grad.sizes(),
          ", expected ", self.slice(0, kept), " in the leading dimensions");
-  EXPECT(grad.numel() == 0 || c10::multiply_integers(self) > 0, "self has shape ", self,
+  EXPECT(grad.numel() == 0 || c10::multiply_integers(self) > 0, self_name, " has shape ", self,
          ", expected sizes of 1 or more");
 }
 

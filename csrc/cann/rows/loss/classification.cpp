@@ -5,6 +5,7 @@
 #include <ATen/core/Reduction.h>
 
 #include "cann/rows/loss/reductions.h"
+#include "cann/rows/loss/targets.h"
 #include "cann/rows/row.h"
 
 namespace aclnn_host::loss_classification_rows {
@@ -15,11 +16,6 @@ namespace {
 struct TargetIn : Integral<In> {
   static Value get(const Frame& frame, size_t i) { return frame.tensor(i).to(at::kLong); }
 };
-
-// Ignored targets may have any value.
-void check_targets(const at::Tensor& target, int64_t classes, int64_t ignored) {
-  if (target.is_cpu()) check_bounds("target", target.masked_select(target != ignored), classes);
-}
 
 void check_expands(const char* name, const at::Tensor& tensor, const at::Tensor& to) {
   EXPECT(at::is_expandable_to(tensor.sizes(), to.sizes()), name, " has shape ", tensor.sizes(),

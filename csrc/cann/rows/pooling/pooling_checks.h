@@ -15,12 +15,6 @@ inline at::Tensor checked_indices(const at::Tensor& indices, const at::Tensor& s
   return indices.contiguous();
 }
 
-// Requires numbers in a range.
-inline void check_values(const char* name, at::IntArrayRef values, int64_t least, int64_t most) {
-  EXPECT(std::ranges::all_of(values, [=](int64_t x) { return x >= least && x <= most; }), name,
-         " is ", values, ", expected numbers from ", least, " to ", most);
-}
-
 // Refuses an image other than of self's sizes with outputSize in the last `dims` dimensions, before
 // memory for it is allocated.
 inline void check_image(const at::Tensor& self, at::IntArrayRef output_size, const char* name,

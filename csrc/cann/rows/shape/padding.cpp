@@ -22,8 +22,8 @@ class CircularPadding {
     }
     for (size_t i = 0; i < padding.size(); ++i) {
       const int64_t size = self.size(self.dim() - 1 - static_cast<int64_t>(i / 2));
-      EXPECT(padding[i] >= 0 && padding[i] < size, "padding[", i, "] is ", padding[i],
-             ", expected 0 to ", size - 1, ", less than the size of its dimension");
+      EXPECT(padding[i] >= 0 && padding[i] <= size, "padding[", i, "] is ", padding[i],
+             ", expected 0 to ", size, ", the size of its dimension");
     }
   }
 
@@ -76,6 +76,12 @@ void circular_pad_backward(const at::Tensor& gradient, const at::Tensor& self,
   out = CircularPadding(self, padding, dims).backward(wide(gradient));
 }
 
+// Refuses numbers whose sums with sizes overflow, which ATen does not check.
+void expect_addable(const char* name, at::IntArrayRef padding) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  check_values(name, padding, -kMost, kMost);
+}
+
 // Requires a padding before and after each dimension in the function's name, such as
 // ReflectionPad2d.
 void expect_pairs(at::IntArrayRef padding, std::string_view function) {
@@ -95,9 +101,12 @@ void expect_reflection(at::IntArrayRef padding, const at::Tensor& self) {
 }  // namespace
 
 ACLNN(ConstantPadNd, (In, self), (Ints, pad), (Number, value), (Out, out)) {
+  expect_addable("pad", pad);
   out = at::constant_pad_nd(self, pad, value);
 }
 
+// Behaviour of CircularPad*: A padding may be as large as its dimension, as in CANN's public check
+// and in PyTorch; the documents say less.
 ACLNN(CircularPad2d, (In, self), (Ints, padding), (SameDtype<Out>, out, "self")) {
   circular_pad(self, padding, 2, out);
 }
@@ -116,10 +125,13 @@ ACLNN(CircularPad3dBackward, (SameDtype<Floating<In>>, gradOutput, "self"), (Flo
 // aclnn<Name>(self, padding, out) and aclnn<Name>Backward(gradOutput, self, padding, gradInput)
 #define PADDING(Name, function)                                                              \
   ACLNN(Name, (In, self), (Ints, padding), (Out, out)) {                                     \
+    expect_pairs(padding, #Name);                                                            \
+    expect_addable("padding", padding);                                                      \
     out = moved(self, [&](const at::Tensor& x) { return at::function(x, padding); });        \
   }                                                                                          \
   ACLNN(Name##Backward, (In, gradOutput), (In, self), (Ints, padding), (Out, gradInput)) {   \
     expect_pairs(padding, #Name);                                                            \
+    expect_addable("padding", padding);                                                      \
     expect_planes("gradOutput", gradOutput, self.sizes(),                                    \
                   static_cast<int64_t>(padding.size() / 2));                                 \
     if (std::string_view(#Name).starts_with("Reflection")) expect_reflection(padding, self); \

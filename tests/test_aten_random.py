@@ -345,7 +345,7 @@ def test_what_is_refused() -> None:
         "aclnnSimThreadExponential selfRef=FLOAT[3] count=3 lambda=0": "lambda is 0",
         "aclnnSimThreadExponential selfRef=INT32[3] count=3 lambda=1": "INT32",
         "aclnnInplaceBernoulli selfRef=FLOAT[3] prob=DOUBLE(1.5)": "1.5, expected 0 to 1",
-        "aclnnInplaceRandom selfRef=INT8[3] from=0 to=200": "out of bounds",
+        "aclnnInplaceRandom selfRef=INT8[3] from=0 to=200": "to - 1 is 199, expected -128 to 127",
     }
     for text, outcome in zip(refused, run_calls([call(text) for text in refused]), strict=True):
         assert outcome[0] == 161002, text

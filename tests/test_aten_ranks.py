@@ -57,6 +57,7 @@ def test_nine_dimensions_are_refused() -> None:
 BESIDE = {
     "aclnnBinaryCrossEntropy": {"out": "FLOAT[]"},
     "aclnnConfusionTranspose": {"perm": "[0,1,2,3,4,5,6,7,8]", "out": "FLOAT[2,4]"},
+    "aclnnScatterNdUpdate": {"indices": "INT64[1,1,1,1,1,1,1,2,9]:0", "updates": "FLOAT[1,1,1,1,1,1,1,2]"},
 }
 
 

@@ -123,6 +123,15 @@ def test_sizes_of_a_cast(
     library.aclDestroyTensor(tensor)
 
 
+@pytest.mark.parametrize("product", ["Ascend910B", "Ascend950"])
+def test_sizes_of_a_volume_for_another_type(library: ctypes.CDLL, product: str) -> None:
+    """C0 is that of the other type, 32 bytes; only of FRACTAL_NZ does Ascend950 have formats for it."""
+    volume = cabi.Memory(Dtype.FLOAT16, (17, 18, 5, 3, 2)).descriptor(Format.NCDHW)
+    with cabi.product(product):
+        assert shape_and_format(library, volume, 32, Dtype.INT8) == (SUCCESS, [17, 5, 1, 3, 2, 32], 32)
+    library.aclDestroyTensor(volume)
+
+
 def test_a_cast_that_there_is_not(library: ctypes.CDLL) -> None:
     matrix = cabi.Memory(Dtype.FLOAT16, (4, 4)).descriptor()
     assert shape_and_format(library, matrix, 4)[0] == RUNTIME_ERROR  # ND to FRACTAL_Z
@@ -132,7 +141,14 @@ def test_a_cast_that_there_is_not(library: ctypes.CDLL) -> None:
     assert shape_and_format(library, 0, 29)[0] == PARAM_NULLPTR
     vector = cabi.Memory(Dtype.FLOAT16, (4,)).descriptor()
     assert shape_and_format(library, vector, 29)[0] == PARAM_INVALID
-    for tensor in (matrix, vector):
+    # Formats of images have 4 dimensions, those of volumes 5.
+    plane = cabi.Memory(Dtype.FLOAT16, (1, 17, 3, 2)).descriptor(Format.NCDHW)
+    assert shape_and_format(library, plane, 32)[0] == RUNTIME_ERROR
+    assert "no conversion from format 30 to 32 of 4 dimensions" in cabi.error_text()
+    image = cabi.Memory(Dtype.FLOAT16, (1, 17, 3, 2, 2)).descriptor(Format.NCHW)
+    assert shape_and_format(library, image, 3)[0] == RUNTIME_ERROR
+    assert "no conversion from format 0 to 3 of 5 dimensions" in cabi.error_text()
+    for tensor in (matrix, vector, plane, image):
         library.aclDestroyTensor(tensor)
 
 

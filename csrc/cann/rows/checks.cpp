@@ -70,7 +70,7 @@ void expect_elements(const char* name, const at::Tensor& tensor, const char* rea
 }
 
 std::string Size::text() const {
-  return std::to_string(size_) + (may_be_one_ ? " or 1" : "");
+  return std::to_string(size_) + (may_be_one_ && size_ != 1 ? " or 1" : "");
 }
 
 void expect_sizes(const char* name, const at::Tensor& tensor, std::initializer_list<Size> expected,

@@ -24,8 +24,9 @@ std::optional<at::Tensor> shift_of(const AttentionArguments& arguments, const Ba
   const at::Tensor& shift = *arguments.shift;
   const char* const name = arguments.shift_name;
   if (arguments.makes_shift()) {
-    EXPECT(batch.queries == batch.keys, "query and key have ", batch.queries, " and ", batch.keys,
-           " elements in a sequence, expected as many for pseType ", arguments.shift_type);
+    EXPECT(batch.queries == batch.keys, "key has sequences of ", batch.keys,
+           " elements, expected those of query, ", batch.queries, ", for pseType ",
+           arguments.shift_type);
     EXPECT(shift.sizes() == at::IntArrayRef({batch.heads}) ||
                shift.sizes() == at::IntArrayRef({batch.size, batch.heads}),
            name, " has shape ", shift.sizes(), ", expected slopes of shape [", batch.heads,

@@ -64,10 +64,10 @@ class DeltaRule {
 // A sequence starts with the state of its last accepted token, or of its first token if
 // numAcceptedTokens is absent. The state after each token is written to the token's slot.
 ACLNN(RecurrentGatedDeltaRule, (Floating<In>, query), (Like<Floating<In>>, key, "query"),
-      (SameDtype<Floating<In>>, value, "query"), (Floating<In>, beta), (Floating<InOut>, stateRef),
-      (IndexIn, actualSeqLengths), (IndexIn, ssmStateIndices), (Optional<In>, g),
-      (Optional<In>, gk), (Optional<In>, numAcceptedTokens), (float, scaleValue),
-      (SameShape<Out>, out, "value")) {
+      (SameDtype<Floating<In>>, value, "query"), (SameDtype<Floating<In>>, beta, "query"),
+      (Floating<InOut>, stateRef), (IndexIn, actualSeqLengths), (IndexIn, ssmStateIndices),
+      (Optional<Floating<In>>, g), (Optional<Floating<In>>, gk),
+      (Optional<IndexIn>, numAcceptedTokens), (float, scaleValue), (Like<Out>, out, "value")) {
   expect_dims("query", query, 3);
   expect_dims("value", value, 3);
   expect_dims("stateRef", stateRef, 4);

@@ -43,8 +43,9 @@ inline void expect_heads(const char* name, const at::Tensor& tensor,
          heads == 1 ? " head" : " heads", ", expected ", alternatives(numbers));
 }
 inline void expect_no_window(int64_t pre_tokens, int64_t next_tokens) {
-  EXPECT(pre_tokens == INT64_MAX && next_tokens == INT64_MAX,
-         "preTokens or nextTokens is not the largest number, the only one supported");
+  constexpr const char* kReason = ", the largest number, which alone is supported";
+  expect_one_of("preTokens", pre_tokens, {INT64_MAX}, kReason);
+  expect_one_of("nextTokens", next_tokens, {INT64_MAX}, kReason);
 }
 
 // The distance of each key after the query's position, (queries, keys).

@@ -79,7 +79,7 @@ class Inference {
     EXPECT(key_heads_ > 0 && heads_ % key_heads_ == 0, "numKeyValueHeads is ", key_heads_,
            ", expected 0 or a divisor of numHeads, ", heads_);
     EXPECT(given(a_.query_rope) || heads_ / key_heads_ <= 64, "numKeyValueHeads is ", key_heads_,
-           ", expected at least one for 64 of numHeads, ", heads_);
+           ", expected ", (heads_ + 63) / 64, " or more, one for 64 of numHeads, ", heads_);
     return key_heads_;
   }
 
@@ -100,6 +100,11 @@ class Inference {
       EXPECT(a_.key_antiquant.is_given() && a_.value_antiquant.is_given(),
              "key has dtype INT8, expected the dtype of query, or scales in ",
              a_.key_antiquant.scale_name);
+    }
+    for (const Antiquantisation* each : {&a_.key_antiquant, &a_.value_antiquant}) {
+      static constexpr auto kTypes = {at::kHalf, at::kBFloat16, at::kFloat};
+      if (given(each->scale)) expect_dtype(each->scale_name, *each->scale, kTypes);
+      if (given(each->offset)) expect_dtype(each->offset_name, *each->offset, kTypes);
     }
     const at::ScalarType out_type = out->scalar_type();
     const bool is_plain = is_quantised() ? out_type == at::kHalf : out_type == type;
@@ -397,7 +402,7 @@ void refuse_given(std::initializer_list<std::pair<const char*, bool>> arguments)
 void split_antiquant(InferenceArguments& arguments, const std::optional<at::Tensor>& scale,
                      const std::optional<at::Tensor>& offset, int64_t mode) {
   if (!given(scale)) return;
-  EXPECT(scale->size(0) == 2, "antiquantScale has shape ", scale->sizes(),
+  EXPECT(scale->dim() > 0 && scale->size(0) == 2, "antiquantScale has shape ", scale->sizes(),
          ", expected a first dimension of 2, for key and value");
   EXPECT(!given(offset) || offset->sizes() == scale->sizes(), "antiquantOffset has shape ",
          offset->sizes(), ", expected ", scale->sizes());

@@ -312,8 +312,8 @@ ACLNN(QuantLightningIndexer, (Stored<In>, query), (SameDtype<Stored<In>>, key, "
   expect_shape("weights", weights, with_last(queries_of.sizes(), {}));
   expect_shape("queryDequantScale", queryDequantScale, with_last(queries_of.sizes(), {}));
   expect_shape("keyDequantScale", keyDequantScale, with_last(keys_of.sizes(), {}));
-  EXPECT(queryQuantMode == 0 && keyQuantMode == 0,
-         "queryQuantMode or keyQuantMode is not 0, the only one supported");
+  expect_one_of("queryQuantMode", queryQuantMode, {0}, ", the only one supported");
+  expect_one_of("keyQuantMode", keyQuantMode, {0}, ", the only one supported");
   expect_range("sparseCount", sparseCount, 1, 2048);
   check_window(sparseMode, preTokens, nextTokens);
   const std::vector<int64_t> shape = shape_of_best(queries_of, sparseCount);

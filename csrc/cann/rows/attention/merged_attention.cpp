@@ -127,8 +127,7 @@ ACLNN(AttentionUpdate, (Ins, lse), (Ins, localOut), (int64_t, updateType),
   expect_one_of("updateType", updateType, {0, 1}, "; 1 writes lseOut");
   EXPECT(updateType == 0 || lseOut, "lseOut is null, expected a tensor with updateType 1");
   expect_dims("localOut", localOut[0], 2);
-  EXPECT(at::isFloatingType(localOut[0].scalar_type()), "localOut has dtype ",
-         dtype_text(localOut[0].scalar_type()), ", expected FLOAT, FLOAT16 or BFLOAT16");
+  expect_dtype("localOut", localOut[0], {at::kFloat, at::kHalf, at::kBFloat16});
   for (size_t i = 0; i < lse.size(); ++i) {
     expect_float("lse", lse[i], {localOut[0].size(0)});
     expect_like("localOut", localOut[i], localOut[0]);

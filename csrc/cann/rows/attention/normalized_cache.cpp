@@ -65,7 +65,8 @@ void check_factors(const char* name, const at::Tensor& factors, const at::Tensor
 at::Tensor stored(const at::Tensor& elements, const Output& cache, const at::Tensor& like,
                   const Quantization& by) {
   if (!by.scale) {
-    EXPECT(!by.offset, by.offset_name, " is given and ", by.scale_name, " is null");
+    EXPECT(!by.offset, by.scale_name, " is null, expected a tensor as ", by.offset_name,
+           " is given");
     expect_dtype(cache, like);
     return elements;
   }
@@ -91,7 +92,8 @@ struct Caches {
     if (!mode.is_paged) {
       expect_shape(cache.name(), cache,
                    {std::max(batch, cache->size(0)), heads, cache->size(2), size});
-      EXPECT(cache->size(2) > 0, cache.name(), " has no room for tokens");
+      EXPECT(cache->size(2) > 0, cache.name(), " has shape ", cache->sizes(),
+             ", expected room for tokens in dimension 2");
       return;
     }
     expect_shape(cache.name(), cache, {cache->size(0), cache->size(1), heads, size});

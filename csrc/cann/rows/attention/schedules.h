@@ -119,7 +119,8 @@ inline std::vector<int64_t> rests_in(const char* name, const std::optional<at::T
 inline int64_t cores_of_device() {
   int64_t cores = 0;
   EXPECT(aclrtGetDeviceInfo(0, ACL_DEV_ATTR_CUBE_CORE_NUM, &cores) == ACL_SUCCESS && cores > 0,
-         "the device does not tell how many cores it has");
+         "the device has ", cores,
+         " matrix units (ACL_DEV_ATTR_CUBE_CORE_NUM), expected 1 or more");
   return std::min(cores, kMostCores);
 }
 

@@ -76,8 +76,7 @@ at::Tensor unselected(const at::Tensor& indices, int64_t block, int64_t keys) {
   const int64_t rows = indices.size(0), blocks = (keys + block - 1) / block;
   const at::Tensor listed = indices.to(at::kLong);
   const at::Tensor is_listed = (listed < 0).cumsum(1) == 0;
-  EXPECT(!(is_listed & (listed >= blocks)).any().item().toBool(),
-         "sparseIndices has numbers beyond the ", blocks, " blocks of a sequence");
+  check_bounds("sparseIndices", listed.masked_select(is_listed), blocks);
   // Entries after the end of the list mark an additional block.
   const at::Tensor marks = at::zeros({rows, blocks + 1}, indices.options().dtype(at::kBool))
                                .scatter(1, listed.masked_fill(~is_listed, blocks), true);
@@ -346,11 +345,12 @@ ACLNN(KvQuantSparseFlashAttention, (Floating<In>, query), (In, key), (Like<In>, 
   constexpr int64_t kBytes = kSize + kRopeSize * 2 + kSize / kTile * 4;
   expect_dtype("query", query, {at::kHalf, at::kBFloat16});
   expect_dtype("key", key, at::kChar);
-  EXPECT(keyQuantMode == kByTiles && valueQuantMode == kByTiles,
-         "keyQuantMode or valueQuantMode is not ", kByTiles, ", the only one supported");
-  EXPECT(quantScaleRepoMode == 1 && tileSize == kTile && ropeHeadDim == kRopeSize,
-         "quantScaleRepoMode, tileSize or ropeHeadDim is not 1, ", kTile, " or ", kRopeSize,
-         ", the only ones supported");
+  constexpr const char* kOnly = ", the only one supported";
+  expect_one_of("keyQuantMode", keyQuantMode, {kByTiles}, kOnly);
+  expect_one_of("valueQuantMode", valueQuantMode, {kByTiles}, kOnly);
+  expect_one_of("quantScaleRepoMode", quantScaleRepoMode, {1}, kOnly);
+  expect_one_of("tileSize", tileSize, {kTile}, kOnly);
+  expect_one_of("ropeHeadDim", ropeHeadDim, {kRopeSize}, kOnly);
   EXPECT(sparseBlockSize <= kMostBlock, "sparseBlockSize is ", sparseBlockSize.value(),
          ", expected a power of 2 up to ", kMostBlock);
   expect_text("layoutKvOptional", layoutKvOptional, {"PA_BSND", layoutQueryOptional},

@@ -152,7 +152,7 @@ class Sequences {
   void check_compressed() {
     constexpr int64_t kMostRatio = 128;
     EXPECT(given_.compressed || !given_.lists,
-           "cmpSparseIndicesOptional is given and cmpKvOptional is null");
+           "cmpKvOptional is null, expected a tensor as cmpSparseIndicesOptional is given");
     if (!given_.compressed) return;
     expect_range("cmpRatio", given_.ratio, 1, kMostRatio);
     compressed_.emplace(SequenceNames{"cmpKvOptional", "layoutKvOptional", "cuSeqlensCmpKvOptional",

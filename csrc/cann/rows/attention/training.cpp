@@ -47,7 +47,7 @@ void check_mask(const at::Tensor& mask, int64_t batches, int64_t heads, int64_t 
 int64_t first_of(const char* name, const at::OptionalIntArrayRef& array) {
   if (!array || array->empty()) return 0;
   const int64_t first = array->front();
-  EXPECT(first == bounded(first), name, " is ", *array, ", expected positions in a sequence");
+  EXPECT(first == bounded(first), name, " is ", *array, ", expected a position from -2^40 to 2^40");
   return first;
 }
 

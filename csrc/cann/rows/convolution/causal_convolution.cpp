@@ -262,8 +262,9 @@ class Convolution {
     const int64_t last = rest == 0 ? length - block_ : length - rest;
     for (int64_t chunk = 0; chunk < count; ++chunk) {
       const int64_t distance = count - chunk - 1;
-      EXPECT(distance <= length / block_ && last - distance * block_ > 0, "a sequence of ", length,
-             " tokens fills fewer than ", count, " blocks, which blockIdxLastScheduledToken says");
+      EXPECT(distance <= length / block_ && last - distance * block_ > 0,
+             "blockIdxLastScheduledToken has ", last_block_[i], ", ", count, " after ", first,
+             ", expected no more blocks than the ", length, " tokens of the sequence fill");
       state(line("blockIdxFirstScheduledToken", i, first_block_, chunk))
           .narrow(0, states_.size(1) - (kWidth - 1), kWidth - 1)
           .copy_(counted.narrow(0, last - distance * block_, kWidth - 1));

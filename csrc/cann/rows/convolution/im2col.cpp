@@ -67,8 +67,8 @@ ACLNN(UnfoldGrad, (In, gradOut), (Ints, inputSizes), (int64_t, dim), (int64_t, s
   const auto axis =
       static_cast<size_t>(c10::maybe_wrap_dim(dim, static_cast<int64_t>(inputSizes.size())));
   const int64_t length = is_scalar ? 1 : inputSizes[axis];
-  EXPECT(apart > 0 && taken >= 0 && taken <= length, "size is ", taken, " and step ", apart,
-         ", expected 0 to ", length, " and 1 or more");
+  expect_range("size", taken, 0, length, ", the size of the dimension");
+  expect_at_least("step", apart, 1);
   std::vector<int64_t> unfolded = inputSizes.vec();
   if (!is_scalar) unfolded[axis] = (length - taken) / apart + 1;
   unfolded.push_back(taken);

@@ -23,6 +23,7 @@ constexpr std::string_view kOfAnyRank[] = {
     "aclnnLogSigmoid",
     "aclnnLogSigmoidBackward",
     "aclnnLogSigmoidForward",
+    "aclnnScatterNdUpdate",
     "aclnnShrink",
     "aclnnSign",
     "aclnnSort",

@@ -116,7 +116,8 @@ ExpertRange range_of(const char* name, const at::OptionalIntArrayRef& numbers) {
 }
 void expect_apart(const ExpertRange& one, const ExpertRange& other) {
   EXPECT(one.is_empty() || other.is_empty() || one.last <= other.first || other.last <= one.first,
-         "zeroExpertRange, copyExpertRange and constantExpertRange overlap");
+         "zeroExpertRange, copyExpertRange and constantExpertRange have [", one.first, ", ",
+         one.last, "] and [", other.first, ", ", other.last, "], expected no common experts");
 }
 const at::Tensor& given(const char* name, const std::optional<at::Tensor>& tensor,
                         const at::Tensor& like, at::IntArrayRef shape) {
@@ -197,7 +198,8 @@ void finalize_with_ranges(Version& row) {
     EXPECT(count == 1 || row.scalesOptional, "scalesOptional is null, expected a tensor as ",
            "expandedRowIdx has ", count, " rows for each token");
   }
-  EXPECT(row.x1Optional || !row.x2Optional, "x2Optional is given and x1Optional is null");
+  EXPECT(row.x1Optional || !row.x2Optional,
+         "x1Optional is null, expected a tensor as x2Optional is given");
   const RangesOfExperts ranges = ranges_of(row);
   at::Tensor results = rows_of_tokens(row.expandedX, row.expandedRowIdx, row.dropPadMode, tokens);
   at::Tensor skipped = positions_of(row.expandedRowIdx, row.dropPadMode, tokens) < 0;

@@ -24,7 +24,8 @@ at::Tensor rounded(const at::Tensor& x, int64_t mode) {
     case kAway: return round_away(x);
     case kTrunc: return at::trunc(x);
     case kFrac: return x - at::trunc(x);
-    case kOdd: EXPECT(false, "roundMode is 6 (to odd), which the host CANN does not emulate");
+    case kOdd:
+      EXPECT(false, "roundMode is 6 (to odd), expected another; the host CANN does not emulate it");
     default: return at::round(x);
   }
 }

@@ -82,9 +82,9 @@ void compute(Version& row) {
   if (row.gammaOptional) expect_float("gammaOptional", *row.gammaOptional, {n, streams.size});
   expect_dtype("hPost", row.hPost, at::kFloat);
   EXPECT(row.hRes || !has_residual, "hRes is null, expected a tensor as alpha has three elements");
-  EXPECT(static_cast<bool>(row.invRmsOptional) == static_cast<bool>(row.hMixOptional) &&
-             static_cast<bool>(row.hMixOptional) == static_cast<bool>(row.hPreOptional),
-         "one of invRmsOptional, hMixOptional and hPreOptional is given and another is null");
+  const bool has_rms{row.invRmsOptional}, has_mix{row.hMixOptional}, has_pre{row.hPreOptional};
+  expect_both_or_none("invRmsOptional", has_rms, "hMixOptional", has_mix);
+  expect_both_or_none("hMixOptional", has_mix, "hPreOptional", has_pre);
 
   const Mixed mixed = mixed_of(streams, row.x, row.phi, row.alpha, row.bias, row.gammaOptional,
                                row.normEps.value(), row.hcEps.value());

@@ -9,6 +9,15 @@ namespace {
 
 enum class Bag { kSum = 0, kMean = 1, kMax = 2 };
 
+bool is_index_type(const at::Tensor& numbers) {
+  return numbers.scalar_type() == at::kInt || numbers.scalar_type() == at::kLong;
+}
+// Indices or offsets as INT64.
+at::Tensor places_of(const char* name, const at::Tensor& numbers) {
+  expect_dtype(name, numbers, {at::kLong, at::kInt, at::kShort, at::kChar, at::kByte});
+  return numbers.to(at::kLong);
+}
+
 // The starts of bags; refuses offsets that are no starts. ATen does not check them, so a rehearsal
 // needs valid ones.
 at::Tensor starts_of(const at::Tensor& offsets, int64_t count, bool has_last) {
@@ -75,8 +84,9 @@ ACLNN(EmbeddingRenorm, (InOut, selfRef), (IndexIn, indices), (double, maxNorm),
 // bagSize may have one more element than there are bags, as offsets may, and maxIndices none if the
 // mode is not a maximum. Both depend on the product.
 // Behaviour of EmbeddingBag: indices has one dimension. With includeLastOffset the last offset is
-// the number of indices.
-ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offsets),
+// the number of indices. As in CANN's public check, every mode but 0 and 1 is the maximum, and one
+// of indices and offsets may be of INT8, INT16 or UINT8.
+ACLNN(EmbeddingBag, (Floating<In>, weight), (In, indices), (In, offsets),
       (Unused<bool>, scaleGradByFreq, "only the gradient depends on it"), (int64_t, mode),
       (Unused<bool>, sparse, "only the gradient depends on it"), (Optional<In>, perSampleWeights),
       (bool, includeLastOffset), (int64_t, paddingIdx), (SameDtype<Out>, output, "weight"),
@@ -84,6 +94,10 @@ ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offset
   expect_dims("weight", weight, 2);
   expect_dims("indices", indices, 1);
   expect_dims("offsets", offsets, 1);
+  const at::Tensor places = places_of("indices", indices), first = places_of("offsets", offsets);
+  EXPECT(is_index_type(indices) || is_index_type(offsets), "indices has dtype ",
+         indices.scalar_type(), " and offsets ", offsets.scalar_type(),
+         ", expected INT32 or INT64 for one of them");
   const Bag bag = mode == 0 ? Bag::kSum : mode == 1 ? Bag::kMean : Bag::kMax;
   if (perSampleWeights) {
     expect_one_of("mode", mode, {0}, " (sum) with perSampleWeights");
@@ -92,22 +106,22 @@ ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offset
   }
   const int64_t count = offsets.numel() - (includeLastOffset ? 1 : 0);
   EXPECT(count >= 0, "offsets has no elements, expected the last offset");
-  const at::Tensor bounds = starts_of(offsets, indices.numel(), includeLastOffset);
-  check_bounds("indices", indices, weight.size(0));
+  const at::Tensor bounds = starts_of(first, places.numel(), includeLastOffset);
+  check_bounds("indices", places, weight.size(0));
 
   const auto weights =
       perSampleWeights ? std::optional(wide(*perSampleWeights).contiguous()) : std::nullopt;
   const auto [sums, unused_bags, unused_sizes, maxima] =
-      at::_embedding_bag(wide(weight).contiguous(), indices.contiguous(), bounds, false,
+      at::_embedding_bag(wide(weight).contiguous(), places.contiguous(), bounds, false,
                          static_cast<int64_t>(bag), false, weights, includeLastOffset, paddingIdx);
-  const at::Tensor positions = at::arange(c10::Scalar(indices.numel()), indices.options());
+  const at::Tensor positions = at::arange(c10::Scalar(indices.numel()), places.options());
   const at::Tensor starts = bounds.narrow(0, 0, count).contiguous();
   const at::Tensor bags =
       at::searchsorted(starts, positions, /*out_int32=*/false, /*right=*/true) - 1;
-  const at::Tensor counts = indices.ne(paddingIdx.value()).to(at::kLong);
+  const at::Tensor counts = places.ne(paddingIdx.value()).to(at::kLong);
   const bool has_last = bagSize->numel() == offsets.numel();
   const at::Tensor sizes = at::index_add(
-      at::zeros({has_last ? offsets.numel() : count}, indices.options()), 0, bags, counts);
+      at::zeros({has_last ? offsets.numel() : count}, places.options()), 0, bags, counts);
   // Assigned last, because an output may overlap an input.
   output = sums;
   // torch_npu passes an empty tensor if no gradient needs it.
@@ -117,7 +131,7 @@ ACLNN(EmbeddingBag, (Floating<In>, weight), (IndexIn, indices), (IndexIn, offset
   if (bag == Bag::kMax) {
     maxIndices = maxima.narrow(0, 0, count);
   } else {
-    maxIndices = at::zeros({maxIndices->numel() == 0 ? 0 : count}, indices.options());
+    maxIndices = at::zeros({maxIndices->numel() == 0 ? 0 : count}, places.options());
   }
 }
 // onValue at the index of the class along axis, offValue elsewhere. Of both only the first element

@@ -310,7 +310,7 @@ ACLNN(ScatterNd, (In, data), (IndexIn, indices), (SameDtype<In>, updates, "data"
 }
 // Behaviour of ScatterNdUpdate: A slice whose index is out of range is skipped.
 ACLNN(ScatterNdUpdate, (InOut, varRef), (IndexIn, indices), (SameDtype<In>, updates, "varRef")) {
-  expect_dims("indices", indices, 2, 8);
+  EXPECT(indices.dim() >= 2, "indices has ", indices.dim(), " dimensions, expected 2 or more");
   // The published kernel skips slices whose index is out of range.
   replace_slices(varRef, "varRef", varRef, indices, updates, 1, /*leaves_out_others=*/true);
 }

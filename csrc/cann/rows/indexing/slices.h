@@ -36,8 +36,8 @@ inline bool has_rows(const at::Tensor& tensor, int64_t depth) {
 // The number of coordinates in the last dimension of `indices`.
 inline int64_t depth_of(const at::Tensor& indices, const char* name, const at::Tensor& tensor,
                         int64_t least) {
-  expect_dims(name, tensor, 1, 8);
-  expect_dims("indices", indices, 1, 8);
+  EXPECT(tensor.dim() > 0, name, " has 0 dimensions, expected 1 or more");
+  EXPECT(indices.dim() > 0, "indices has 0 dimensions, expected 1 or more");
   const int64_t depth = indices.size(-1);
   EXPECT(depth >= least && depth <= tensor.dim(), "indices has shape ", indices.sizes(),
          ", expected a last dimension of ", least, " to ", tensor.dim(),

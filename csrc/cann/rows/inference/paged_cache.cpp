@@ -227,7 +227,7 @@ ACLNN(GatherPaKvCache, (In, keyCache), (In, valueCache), (IndexIn, blockTables),
   for (size_t i = 0; i < lengths.size(); ++i) {
     EXPECT(lengths[i] >= 0 && skipped[i] >= 0, "sequence ", i, " has ", lengths[i],
            " tokens after ", skipped[i], ", expected 0 or more");
-    skipped[i] /= block;
+    skipped[i] = std::min(skipped[i] / block, blockTables.size(1));  // without overflow
     lengths[i] = std::min(lengths[i], left);
     left -= lengths[i];
   }

@@ -14,7 +14,8 @@ int64_t largest(at::IntArrayRef lengths) {
 
 // Checks that ATen omits in a CTC loss of (T, N, C) log probabilities.
 void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
-               at::IntArrayRef input_lengths, at::IntArrayRef target_lengths, int64_t blank) {
+               at::IntArrayRef input_lengths, at::IntArrayRef target_lengths,
+               const char* target_lengths_name, int64_t blank) {
   const int64_t times = log_probs.size(0);
   const int64_t batch = log_probs.size(1);
   const int64_t classes = log_probs.size(2);
@@ -24,8 +25,8 @@ void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
          " as (T, N, C), expected a T of 1 or more");
   const auto count = static_cast<size_t>(batch);
   EXPECT(input_lengths.size() == count && target_lengths.size() == count, "inputLengths has ",
-         input_lengths.size(), " values and targetLengths ", target_lengths.size(), ", expected ",
-         batch, " each, one per sample");
+         input_lengths.size(), " values and ", target_lengths_name, " ", target_lengths.size(),
+         ", expected ", batch, " each, one per sample");
   EXPECT(targets.dim() == 1 || (targets.dim() == 2 && targets.size(0) == batch),
          "targets has shape ", targets.sizes(), ", expected (", batch, ", S) or one dimension");
   const int64_t longest = targets.size(-1);
@@ -33,10 +34,10 @@ void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
   for (size_t i = 0; i < count; ++i) {
     EXPECT(input_lengths[i] >= 0 && input_lengths[i] <= times, "inputLengths has the value ",
            input_lengths[i], ", expected 0 to ", times);
-    EXPECT(target_lengths[i] >= 0 && target_lengths[i] <= longest, "targetLengths has the value ",
-           target_lengths[i], ", expected 0 to ", longest);
+    EXPECT(target_lengths[i] >= 0 && target_lengths[i] <= longest, target_lengths_name,
+           " has the value ", target_lengths[i], ", expected 0 to ", longest);
     if (targets.dim() == 1) sum += target_lengths[i];
-    EXPECT(sum <= longest, "targetLengths add up to more than ", longest,
+    EXPECT(sum <= longest, target_lengths_name, " adds up to ", sum, ", expected at most ", longest,
            ", the number of targets");
   }
   if (!targets.is_cpu()) return;
@@ -46,6 +47,13 @@ void check_ctc(const at::Tensor& log_probs, const at::Tensor& targets,
       targets.dim() == 1 ? positions < c10::Scalar(sum)
                          : positions < at::tensor(target_lengths, targets.options()).unsqueeze(1);
   check_bounds("targets", targets.masked_select(is_target), classes);
+}
+
+// The targets as INT64. CANN's documents and checks differ in their dtypes; it casts them, too.
+at::Tensor classes_of(const at::Tensor& targets) {
+  EXPECT(!targets.is_complex(), "targets has dtype ", dtype_text(targets.scalar_type()),
+         ", expected an integer type");
+  return targets.to(at::kLong).contiguous();
 }
 
 // Adds a batch dimension to the log probabilities of a single sample.
@@ -90,11 +98,9 @@ at::Tensor with_infinities(const at::Tensor& losses, const at::Tensor& log_alpha
 ACLNN(CtcLoss, (Floating<In>, logProbs), (In, targets), (Ints, inputLengths), (Ints, targetlengths),
       (int64_t, blank), (bool, zeroInfinity), (SameDtype<Out>, negLogLikelihoodOut, "logProbs"),
       (SameDtype<Out>, logAlphaOut, "logProbs")) {
-  EXPECT(!targets.is_complex(), "targets has dtype ", dtype_text(targets.scalar_type()),
-         ", expected an integer type");
+  const at::Tensor classes = classes_of(targets);
   const at::Tensor probabilities = batched(logProbs);
-  const at::Tensor classes = targets.to(at::kLong).contiguous();
-  check_ctc(probabilities, classes, inputLengths, targetlengths, blank);
+  check_ctc(probabilities, classes, inputLengths, targetlengths, "targetlengths", blank);
   const int64_t width = 2 * largest(targetlengths) + 1;
   EXPECT(logAlphaOut->dim() == 3 && logAlphaOut->size(2) >= width, "logAlphaOut has shape ",
          logAlphaOut->sizes(), ", expected three dimensions, the last one at least ", width);
@@ -106,12 +112,13 @@ ACLNN(CtcLoss, (Floating<In>, logProbs), (In, targets), (Ints, inputLengths), (I
   logAlphaOut = at::constant_pad_nd(log_alpha, {0, logAlphaOut->size(2) - width}, -kInfinity);
 }
 ACLNN(CtcLossBackward, (SameDtype<Floating<In>>, gradOut, "logProbs"), (Floating<In>, logProbs),
-      (IndexIn, targets), (Ints, inputLengths), (Ints, targetLengths),
+      (In, targets), (Ints, inputLengths), (Ints, targetLengths),
       (SameDtype<Floating<In>>, negLogLikelihood, "logProbs"),
       (SameDtype<Floating<In>>, logAlpha, "logProbs"), (int64_t, blank), (bool, zeroInfinity),
       (SameDtype<Out>, out, "logProbs")) {
+  const at::Tensor classes = classes_of(targets);
   const at::Tensor probabilities = batched(logProbs);
-  check_ctc(probabilities, targets, inputLengths, targetLengths, blank);
+  check_ctc(probabilities, classes, inputLengths, targetLengths, "targetLengths", blank);
   const int64_t batch = probabilities.size(1);
   const int64_t width = 2 * largest(targetLengths) + 1;
   EXPECT(gradOut.numel() == batch && negLogLikelihood.numel() == batch, "gradOut has shape ",
@@ -124,9 +131,8 @@ ACLNN(CtcLossBackward, (SameDtype<Floating<In>>, gradOut, "logProbs"), (Floating
   const at::Tensor log_alpha = wide(logAlpha).narrow(2, 0, width).contiguous();
   at::Tensor losses = wide(negLogLikelihood).reshape({batch}).contiguous();
   if (zeroInfinity) losses = with_infinities(losses, log_alpha, inputLengths, targetLengths);
-  out = at::_ctc_loss_backward(wide(gradOut).reshape({batch}).contiguous(), probabilities,
-                               targets.contiguous(), inputLengths, targetLengths, losses, log_alpha,
-                               blank, zeroInfinity)
+  out = at::_ctc_loss_backward(wide(gradOut).reshape({batch}).contiguous(), probabilities, classes,
+                               inputLengths, targetLengths, losses, log_alpha, blank, zeroInfinity)
             .view(logProbs.sizes());
 }
 

@@ -103,6 +103,7 @@ ACLNN(FusedAdam, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, expAvgsRef),
       (Optional<In>, gradScaleOptional), (Optional<In>, foundInfOptional), (double, lr),
       (double, beta1), (double, beta2), (double, weightDecay), (double, eps), (bool, amsgrad),
       (bool, maximize)) {
+  expect_params(paramsRef);
   expect_alike("gradsRef", gradsRef, paramsRef);
   expect_alike("expAvgsRef", expAvgsRef, paramsRef);
   expect_alike("expAvgSqsRef", expAvgSqsRef, paramsRef);
@@ -215,7 +216,7 @@ ACLNN(FusedAdamw, (InOuts, paramsRef), (Ins, grads), (InOuts, expAvgsRef), (InOu
       (Optional<InOuts>, maxExpAvgSqsRef), (Ins, stateSteps), (Optional<In>, gradScaleOptional),
       (Optional<In>, foundInfOptional), (double, lr), (double, beta1), (double, beta2),
       (double, weightDecay), (double, eps), (bool, amsgrad), (bool, maximize)) {
-  EXPECT(!paramsRef.empty(), "paramsRef has no tensors, expected one or more");
+  expect_params(paramsRef);
   for (const Output& param : paramsRef) {
     EXPECT(at::isFloatingType(param->scalar_type()), "paramsRef has dtype ",
            dtype_text(param->scalar_type()), ", expected a floating-point type");

@@ -24,6 +24,7 @@ void check_dims(const at::Tensor& var) {
 ACLNN(FusedSgd, (InOuts, paramsRef), (InOuts, gradsRef), (InOuts, momentumBufferListOptionalRef),
       (Optional<In>, gradScaleOptional), (float, weightDecay), (float, momentum), (float, lr),
       (float, dampening), (bool, nesterov), (bool, maximize), (bool, isFirstStep)) {
+  expect_params(paramsRef);
   expect_alike("gradsRef", gradsRef, paramsRef);
   if (momentum != 0) {
     expect_alike("momentumBufferListOptionalRef", momentumBufferListOptionalRef, paramsRef);

@@ -13,6 +13,11 @@ inline void expect_alike(const char* name, const std::vector<Output>& list,
   for (size_t i = 0; i < list.size(); ++i) expect_shape(name, list[i], params[i]->sizes());
 }
 
+// Refuses a step without parameters.
+inline void expect_params(const std::vector<Output>& params) {
+  EXPECT(!params.empty(), "paramsRef has no tensors, expected one or more");
+}
+
 // The element of a tensor that has one, as a scalar.
 inline at::Tensor only_element(const char* name, const at::Tensor& value) {
   EXPECT(value.numel() == 1, name, " has shape ", value.sizes(), ", expected one element");

@@ -131,6 +131,7 @@ ACLNN(MultinomialTensor, (Floating<In>, self), (int64_t, numsamples), (bool, rep
 }
 
 ACLNN(Randperm, (int64_t, n), (int64_t, seed), (int64_t, offset), (Out, out)) {
+  expect_at_least("n", n, 0);
   expect_shape("out", out, {n});
   EXPECT(at::isIntegralType(out->scalar_type(), false) || at::isFloatingType(out->scalar_type()),
          "out has dtype ", dtype_text(out->scalar_type()),

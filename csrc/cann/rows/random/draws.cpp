@@ -273,6 +273,27 @@ at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& prob, Source
   return draw_flags(like, source, [=](int64_t i) { return p[i]; });
 }
 
+namespace {
+
+// Refuses a number that an integer type does not hold.
+void expect_held(const char* name, int64_t number, at::ScalarType type) {
+  if (at::isFloatingType(type)) return;
+  int64_t least = 0, most = 1;  // of BOOL
+  if (type != at::kBool) {
+    AT_DISPATCH_V2(type, "random", AT_WRAP([&] {
+                     using Limits = std::numeric_limits<scalar_t>;
+                     least = static_cast<int64_t>(Limits::lowest());
+                     most = static_cast<int64_t>(
+                         std::min(static_cast<uint64_t>(Limits::max()), uint64_t{INT64_MAX}));
+                   }),
+                   AT_EXPAND(AT_INTEGRAL_TYPES_V2));
+  }
+  EXPECT(number >= least && number <= most, name, " is ", number, ", expected ", least, " to ",
+         most, ", the numbers of ", type);
+}
+
+}  // namespace
+
 at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Source source) {
   EXPECT(from < to, "from is ", from, ", expected less than to, ", to);
   // A number below `to` may be rounded to it, so `to` becomes the largest number that is not.
@@ -284,7 +305,8 @@ at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Sourc
     EXPECT(from < to, "from and to are ", from, " and ", to, " in ", dtype_text(like.scalar_type()),
            ", expected from to be less than to");
   }
-  at::native::templates::check_from_to_in_range(from, to - 1, like.options().dtype());
+  expect_held("from", from, like.scalar_type());
+  expect_held("to - 1", to - 1, like.scalar_type());
   const uint64_t range = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
   return draw_words<int64_t, uint64_t>(
              like, source,

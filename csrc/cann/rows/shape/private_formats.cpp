@@ -195,9 +195,18 @@ bool is_pair(aclFormat from, aclFormat to) {
   }
 }
 
-// True if the rank suffices for the format: NC1HWC0 and FRACTAL_Z need four dimensions.
+// The dimensions of a tensor in a format of images or volumes; 0 for a format of any number.
+uint64_t dims_of(aclFormat format) {
+  switch (format) {
+    case ACL_FORMAT_NC1HWC0:
+    case ACL_FORMAT_FRACTAL_Z: return 4;
+    case ACL_FORMAT_NDC1HWC0:
+    case ACL_FRACTAL_Z_3D: return 5;
+    default: return 0;
+  }
+}
 bool has_dims_of(aclFormat format, uint64_t dims) {
-  return dims >= 4 || (format != ACL_FORMAT_NC1HWC0 && format != ACL_FORMAT_FRACTAL_Z);
+  return dims_of(format) == 0 || dims_of(format) == dims;
 }
 
 bool is_cast_type(aclDataType dtype) {
@@ -232,7 +241,10 @@ struct Target {
 };
 Target target_of(aclFormat format, aclDataType dtype, aclDataType additional) {
   const int64_t width = 256 / element_bits(additional);
-  if (current_product() != Product::kAscend950 || additional == dtype) return {format, width};
+  if (current_product() != Product::kAscend950 || additional == dtype ||
+      format != ACL_FORMAT_FRACTAL_NZ) {
+    return {format, width};
+  }
   return width == 16 ? Target{ACL_FORMAT_FRACTAL_NZ_C0_16, 16}
                      : Target{ACL_FORMAT_FRACTAL_NZ_C0_32, 32};
 }
@@ -257,7 +269,7 @@ aclnnStatus calculate_format(const char* api, const aclTensor* src, aclFormat to
     return fail(ACLNN_ERR_RUNTIME_ERROR,
                 "%s: no conversion from format %d to %d of %llu dimensions on %s; expected ND or "
                 "NCL to FRACTAL_NZ (29), NCHW of 4 dimensions to NC1HWC0 (3) or FRACTAL_Z (4), "
-                "NCDHW to NDC1HWC0 (32) or FRACTAL_Z_3D (33), or back, on Ascend910B or later",
+                "NCDHW of 5 to NDC1HWC0 (32) or FRACTAL_Z_3D (33), or back, on Ascend910B or later",
                 api, static_cast<int>(view.format), static_cast<int>(to),
                 static_cast<unsigned long long>(dims), product_name(current_product()));
   }
@@ -267,7 +279,7 @@ aclnnStatus calculate_format(const char* api, const aclTensor* src, aclFormat to
     target = target_of(to, view.dtype, dtype);
     const auto blocks = blocks_of(target.format, view.shape, target.width);
     EXPECT(blocks.has_value(), "srcTensor has shape ", shape_text(view.shape),
-           ", which dstFormat does not have");
+           ", expected sizes whose blocks can be counted");
     sizes = storage_sizes(target.format, *blocks);
   }
   *shape = new int64_t[sizes.size()];  // the caller frees it with delete[]
@@ -387,7 +399,8 @@ ACLNN(NpuFormatCast, (Stored<In>, srcTensor), (Stored<Out>, dstTensor)) {
          "FRACTAL_Z (4), NCDHW to NDC1HWC0 (32) or FRACTAL_Z_3D (33), or back");
   for (const aclFormat format : {srcTensor.format, dstTensor.format()}) {
     EXPECT(has_dims_of(format, static_cast<uint64_t>(dstTensor->dim())), "dstTensor has ",
-           dstTensor->dim(), " dimensions in format ", static_cast<int>(format), ", expected 4");
+           dstTensor->dim(), " dimensions beside format ", static_cast<int>(format), ", expected ",
+           dims_of(format));
   }
   dstTensor = srcTensor.elements;
 }

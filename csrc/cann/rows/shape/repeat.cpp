@@ -93,14 +93,17 @@ ACLNN(RepeatInterleaveGrad, (Floating<In>, yGrad), (IndexIn, repeats), (int64_t,
   if (out->numel() == 0) return;
   at::Tensor sums;
   if (is_one) {
-    EXPECT(!is_known || repeats.reshape({}).item().toLong() == length / groups, "repeats is not ",
-           length / groups, ", which the shapes of yGrad and out need");
+    if (is_known) {
+      expect_one_of("repeats", repeats.reshape({}).item().toLong(), {length / groups},
+                    ", by the shapes of yGrad and out");
+    }
     sums = y.reshape({before, groups, length / groups, after}).sum(2);
   } else {
     at::Tensor group = at::zeros({length}, repeats.options());
     if (is_known) {
       check_bounds("repeats", repeats, length + 1);
-      EXPECT(repeats.sum().item().toLong() == length, "repeats do not add up to ", length,
+      const int64_t sum = repeats.sum().item().toLong();
+      EXPECT(sum == length, "repeats adds up to ", sum, ", expected ", length,
              ", the size of yGrad's dimension ", axis);
       group = at::repeat_interleave(repeats.contiguous(), std::optional(length));
     }

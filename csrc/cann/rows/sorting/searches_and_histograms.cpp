@@ -20,11 +20,11 @@ ACLNN(Bincount, (In, self), (Optional<In>, weights), (int64_t, minlength), (Out,
   expect_at_least("minlength", minlength, 0);
   // ATen allocates bins up to the largest value, so it is checked first.
   const int64_t room = out->numel();
-  EXPECT(minlength.value() <= room, "minlength is ", minlength.value(), ", but out has ", room,
-         " elements");
+  EXPECT(minlength.value() <= room, "minlength is ", minlength.value(), ", expected at most ", room,
+         ", the elements of out");
   const int64_t most = has_values(self) && self.numel() > 0 ? self.max().item().toLong() : 0;
-  EXPECT(most < room || self.numel() == 0, "self has a value ", most, ", but out has ", room,
-         " elements");
+  EXPECT(most < room || self.numel() == 0, "self has a value ", most, ", expected less than ", room,
+         ", the elements of out");
   out = at::bincount(self, weights, is_rehearsed() ? room : minlength.value());
 }
 ACLNN(Histc, (In, self), (int64_t, bins), (Number, min), (Number, max), (Out, out)) {

@@ -46,7 +46,8 @@ void pool_box(const float* box, const at::Tensor& x, double scale_h, double scal
   const double x1 = box[1] * scale_w, y1 = box[2] * scale_h;
   const double x2 = (box[3] + 1.0) * scale_w, y2 = (box[4] + 1.0) * scale_h;
   EXPECT(std::isfinite(x1) && std::isfinite(y1) && std::isfinite(x2) && std::isfinite(y2),
-         "rois has numbers that are not finite after scaling, expected finite ones");
+         "rois has a box that is scaled to ", x1, ", ", y1, ", ", x2, " and ", y2,
+         ", expected finite numbers");
   const float* const images =
       x.const_data_ptr<float>() + static_cast<int64_t>(box[0]) * s.channels * height * width;
   for (int64_t i = 0; i < s.channels * s.height * s.width; ++i) {
@@ -70,8 +71,11 @@ void pool_box(const float* box, const at::Tensor& x, double scale_h, double scal
 // The image index of each box, which is its first number.
 at::Tensor images_of(const at::Tensor& rois, int64_t images) {
   const at::Tensor first = wide(rois).select(1, 0);
-  const bool fits = ((first >= 0) & (first < c10::Scalar(images))).all().item<bool>();
-  EXPECT(fits, "rois has images that are not among the ", images, ", expected 0 to ", images - 1);
+  if (first.numel() == 0) return first.to(at::kLong);
+  const auto [low, high] = at::aminmax(first);  // NaN if one is
+  const double least = low.item().toDouble(), most = high.item().toDouble();
+  EXPECT(least >= 0 && most < static_cast<double>(images), "rois has images from ", least, " to ",
+         most, ", expected 0 to ", images - 1);
   return first.to(at::kLong);
 }
 

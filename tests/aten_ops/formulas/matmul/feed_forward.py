@@ -141,12 +141,16 @@ def fused_matmul_gelu(x, weight, bias, _approximate):
 QUARTERS = ":-0.5,0.25,0,0.25,0.375,-0.375,0.375,-0.5,0,-0.5,-0.25,0.5,-0.125,0.125,0.5,0.5,0.75"
 
 
+# The last layer's, large enough that its sums do not cancel.
+BIASES = f"{QUARTERS},{','.join(['-1', '0.25'] * 7 + ['-0.5'])},{','.join(['8', '9.5'] * 16)}"
+
+
 # The matrices are stored transposed: (inputs, outputs) (ops-nn: aclnnFusedPatchMlp.md).
 @formula(
     "aclnnFusedPatchMlp",
     calls=[
         f"aclnnFusedPatchMlp x={dtype}[2,16]{QUARTERS} weights={dtype}[{32 * 16 + 32 * 32}]{QUARTERS},0.3125,-0.0625 "
-        f"biases=FLOAT[64]{QUARTERS},-1 numLayers=2 out={dtype}[2,32]"
+        f"biases=FLOAT[64]{BIASES} numLayers=2 out={dtype}[2,32]"
         for dtype in ("FLOAT", "BFLOAT16")
     ]
     + ["aclnnFusedPatchMlp x=FLOAT[0,16] weights=FLOAT[256] biases=FLOAT[16] numLayers=1 out=FLOAT[0,16]"],

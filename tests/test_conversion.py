@@ -49,6 +49,18 @@ class OffsetRMSNorm(LlamaRMSNorm):
         return super().forward(hidden_states) * (1 + self.offset / self.weight)
 
 
+class CountingRMSNorm(LlamaRMSNorm):
+    """Computes the formula, and counts its calls in a buffer, which another forward would not do."""
+
+    def __init__(self, size: int):
+        super().__init__(size)
+        self.register_buffer("weight_uses", torch.zeros(()))
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        self.weight_uses += 1
+        return super().forward(hidden_states)
+
+
 class DropoutRMSNorm(LlamaRMSNorm):
     """Computes the formula except in training."""
 
@@ -141,6 +153,7 @@ def test_a_converted_model_calls_our_operators_only() -> None:
     [
         GemmaRMSNorm(8),
         OffsetRMSNorm(8),
+        CountingRMSNorm(8),
         DropoutRMSNorm(8).eval(),
         ResidualRMSNorm(8),
         GatedRMSNorm(8),

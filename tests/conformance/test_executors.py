@@ -175,9 +175,9 @@ def test_stage2_again(operator: Operator) -> None:
         for _ in range(10):
             assert first.run() == PARAM_NULLPTR
             assert cabi.error_text().startswith(f"{operator.api}: executor was consumed")
-            assert cabi.host().aclSetAclOpExecutorRepeatable(first.executor) == cabi.INNER
-            assert cabi.host().aclDestroyAclOpExecutor(first.executor) == cabi.INNER
-            cabi.error_text()
+            for function in ("aclSetAclOpExecutorRepeatable", "aclDestroyAclOpExecutor"):
+                assert getattr(cabi.host(), function)(first.executor) == cabi.INNER
+                assert cabi.error_text().startswith(f"{function}: executor was consumed by its second stage")
         assert all(np.array_equal(memory.raw, written[name]) for name, memory in prepared.memory.items())
         other.check_unchanged()
         assert later.run() == SUCCESS
@@ -353,9 +353,14 @@ def test_bad_address_changes(operator: Operator) -> None:
         for prefix in ("acl", "Acl"):
             for side in ("", "Input", "Output"):
                 setter = getattr(cabi.host(), f"{prefix}Set{side}TensorAddr")
+                api = f"aclSet{side}TensorAddr"
                 assert setter(first.executor, 0, None, None) == cabi.INNER_NULLPTR
+                assert cabi.error_text().startswith(f"{api}: tensor is null")
                 assert setter(None, 0, tensor, None) == cabi.INNER_NULLPTR
+                assert cabi.error_text().startswith(f"{api}: executor is null")
                 assert setter(first.executor, count, tensor, None) == PARAM_INVALID
-                assert cabi.error_text()
+                assert cabi.error_text().startswith(
+                    f"{api}: index is {count}, expected less than the number of tensor "
+                )
         assert first.run() == SUCCESS
         prepared.check_values()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests import cabi
 from tests.cabi import PARAM_INVALID, SUCCESS
 from tests.conformance.convolution_table import BACKWARD, FORWARD, Problem
-from tests.conformance.machinery import Ints, Operator, Prepared, Table, all_tables, call
+from tests.conformance.machinery import Ints, Operator, Prepared, Table, all_tables, call, in_text
 
 TABLES = all_tables()
 EACH_TABLE = pytest.mark.parametrize("table", TABLES, ids=lambda table: table.operator.api)
@@ -24,6 +25,13 @@ class Layout(NamedTuple):
     stride: int | None = None  # of the first dimension; None for a contiguous tensor
     offset: int = 0
     storage: tuple[int, ...] | None = None  # None for the actual memory
+
+    @property
+    def wrong(self) -> str:
+        """What of it the refusal says."""
+        if self.stride is not None:
+            return str(self.stride)
+        return f"offset {self.offset}" if self.offset else f"storage of shape {list(self.storage or ())}"
 
 
 LAYOUTS = [
@@ -70,6 +78,8 @@ def test_a_view_outside_its_memory(table: Table, layout: Layout) -> None:
             honest, prepared.handles[name] = prepared.handles[name], descriptor(prepared, name, layout)
             first = prepared.stage1()
             assert first.status == PARAM_INVALID, f"{name}: {first.text}"
+            assert first.text.startswith(f"{operator.api}: {in_text(name)} "), first.text
+            assert layout.wrong in first.text
             assert first.executor == cabi.UNSET_EXECUTOR
             prepared.check_unchanged()
             cabi.host().aclDestroyTensor(prepared.handles[name])
@@ -100,6 +110,7 @@ def test_a_view_outside_its_storage_in_device_memory(table: Table, missing: int)
             assert cabi.host().aclrtFree(block) == SUCCESS
 
 
+TOO_LARGE = "stride, dilation, or padding with the size of input exceeds 2^31 - 1 in spatial dimension "
 HUGE = (2**31, 2**40, 2**61, 2**62, MOST, LEAST, -1)
 
 
@@ -117,12 +128,18 @@ def test_parameters_of_a_convolution(operator: Operator, name: str, value: int) 
         for values in ((value,), (value, value), (1, value)):
             outcome = call(operator, {**changes, name: Ints(values)}, "host")
             assert outcome.status == (SUCCESS if unread else PARAM_INVALID), values
+            if not unread:
+                says = rf"{name} |{re.escape(TOO_LARGE)}|output would have a size < [01] in "
+                says += "|(output|gradOutput|weight) has shape "
+                assert re.match(f"{operator.api}: ({says})", outcome.text), outcome.text
 
 
 @pytest.mark.parametrize("groups", [0, -1, 65536, 2**31 - 1, -(2**31)])
 @pytest.mark.parametrize("operator", [FORWARD, BACKWARD], ids=lambda operator: operator.api)
 def test_groups(operator: Operator, groups: int) -> None:
-    assert call(operator, {"groups": groups}, "host").status == PARAM_INVALID
+    outcome = call(operator, {"groups": groups}, "host")
+    assert outcome.status == PARAM_INVALID
+    assert outcome.text.startswith(f"{operator.api}: groups is {groups}, expected 1 to 65535"), outcome.text
 
 
 @pytest.mark.parametrize("size", [2**31, 2**40, 2**61])
@@ -130,5 +147,7 @@ def test_a_padding_that_the_stride_jumps_over(size: int) -> None:
     """The output is small, but the intermediate size is not."""
     problem = Problem(1, 1, 1, (1,), (1,), (size,), (size,), (1,), groups=1, output_padding=(0,))
     assert problem.output == (1, 1, 3)
-    assert call(FORWARD, problem.forward(), "host").status == PARAM_INVALID
-    assert call(BACKWARD, problem.backward(), "host").status == PARAM_INVALID
+    for operator, changes in ((FORWARD, problem.forward()), (BACKWARD, problem.backward())):
+        outcome = call(operator, changes, "host")
+        assert outcome.status == PARAM_INVALID
+        assert outcome.text.startswith(f"{operator.api}: {TOO_LARGE}"), outcome.text

@@ -43,6 +43,7 @@ KINDS = VALUES + REFUSALS
 SWEEP = 100
 # The tests that call the C interface and check the results.
 TESTS = ("tests/conformance", "tests/test_aten_*.py", "tests/test_named_operators.py", "tests/test_private_formats.py")
+TESTS += ("tests/test_runtime_refusals.py",)
 
 
 class Mutant(NamedTuple):

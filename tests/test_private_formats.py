@@ -139,8 +139,10 @@ def test_a_cast_that_there_is_not(library: ctypes.CDLL) -> None:
     assert shape_and_format(library, matrix, 29, Dtype.INT64)[0] == PARAM_INVALID
     assert "additionalDtype is INT64" in cabi.error_text()
     assert shape_and_format(library, 0, 29)[0] == PARAM_NULLPTR
+    assert cabi.error_text().startswith("aclnnNpuFormatCastCalculateSizeAndFormat: srcTensor is null")
     vector = cabi.Memory(Dtype.FLOAT16, (4,)).descriptor()
     assert shape_and_format(library, vector, 29)[0] == PARAM_INVALID
+    assert "srcTensor has shape [4], expected 2 to 6 dimensions of 1 or more" in cabi.error_text()
     # Formats of images have 4 dimensions, those of volumes 5.
     plane = cabi.Memory(Dtype.FLOAT16, (1, 17, 3, 2)).descriptor(Format.NCDHW)
     assert shape_and_format(library, plane, 32)[0] == RUNTIME_ERROR
@@ -291,8 +293,11 @@ def test_parameters_of_a_quantised_product(library: ctypes.CDLL) -> None:
     assert size.value == 1
     ctypes.CDLL(None).free(params)
     assert packed(None, 0, None, 0, ctypes.byref(params), ctypes.byref(size)) == PARAM_NULLPTR
-    assert packed(given[0], 0, None, 0, ctypes.byref(params), ctypes.byref(size)) == PARAM_INVALID
-    assert packed(given[0], 3, None, 2, ctypes.byref(params), ctypes.byref(size)) == PARAM_INVALID
+    assert cabi.error_text().startswith("aclnnTransQuantParam: scaleArray is null")
+    for sizes in ((0, 0), (3, 2)):
+        assert packed(given[0], sizes[0], None, sizes[1], ctypes.byref(params), ctypes.byref(size)) == PARAM_INVALID
+        text = f"scaleSize is {sizes[0]} and offsetSize {sizes[1]}, expected the numbers of elements"
+        assert cabi.error_text().startswith(f"aclnnTransQuantParam: {text}")
 
 
 def test_the_library_is_the_prefix(library: ctypes.CDLL) -> None:

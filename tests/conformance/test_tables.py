@@ -106,7 +106,11 @@ def test_order_of_checks(table: Table, product: str) -> None:
 
 @EACH_TABLE_ON_PRODUCTS
 def test_dtypes(table: Table, product: str) -> None:
-    """Each dtype for all tensors, and each accepted row; and in a row each tensor with any dtype."""
+    """Each dtype for all tensors, and each accepted row; and in a row each tensor with any dtype.
+
+    A refusal names a tensor with its dtype, or all, or what the dtypes lead to: a mask of BOOL has more elements than
+    one of bits in UINT8, and a product without units for FLOAT wants another cubeMathType.
+    """
     count = len(table.operator.tensors)
     starts = [row.dtypes for row in table.dtypes]
     cases = {(*start[:i], dtype, *start[i + 1 :]) for start in starts for i in range(count) for dtype in Dtype}

@@ -40,7 +40,7 @@ SURVIVORS = Path(__file__).with_name("survivors.tsv")
 VALUES = ("zeros", "constant", "input", "one", "exchange", "sign", "error", "tail", "gap")
 REFUSALS = ("text", "status")
 KINDS = VALUES + REFUSALS
-SWEEP = 100
+SWEEP = 100  # refusals of one test
 # The tests that call the C interface and check the results.
 TESTS = ("tests/conformance", "tests/test_aten_*.py", "tests/test_named_operators.py", "tests/test_private_formats.py")
 TESTS += ("tests/test_runtime_refusals.py",)

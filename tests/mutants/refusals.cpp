@@ -15,20 +15,22 @@ namespace {
 // Of the last check of rows that refused on this thread.
 thread_local std::string last_text, last_place;
 
-// The text without what one check says in many ways: texts and lists that came, numbers, and the
-// names of types, formats and products.
+// The text without what one check says in many ways: texts and lists that came, addresses, numbers,
+// and the names of types, formats and products.
 std::string class_of(const std::string& text) {
   static const std::pair<std::regex, const char*> replacements[] = {
       {std::regex(R"([\n\t])"), " "},
       {std::regex(R"("[^"]*")"), "\"\""},
       {std::regex(R"(\[[^\]]*\])"), "[]"},
+      {std::regex(R"(0x[0-9a-f]+)"), "#"},
       {std::regex(R"(-?[0-9][-+0-9.e^]*)"), "#"},
       {std::regex(R"(\b[A-Z][A-Z0-9_#]+\b)"), "T"},
       {std::regex(R"(\bT( \(#\))?((,| or| and) T( \(#\))?)+)"), "T"},
   };
   std::string result = text;
-  for (const auto& [pattern, name] : replacements)
+  for (const auto& [pattern, name] : replacements) {
     result = std::regex_replace(result, pattern, name);
+  }
   return result;
 }
 

@@ -33,9 +33,16 @@ RT_PARAM_INVALID, NO_CONTEXT, NOT_SUPPORTED = 107000, 107002, 207000
 
 @pytest.fixture(scope="module")
 def acl() -> Iterator[Any]:
-    """The module, as `aclnn-torch run` puts it on the path."""
+    """The module, as `aclnn-torch run` puts it on the path, before the process begins to use devices.
+
+    Other tests of the process may have begun and not ended; they find it as they left it.
+    """
     sys.path.insert(0, str(host.PYACL))
-    yield importlib.import_module("acl")
+    module = importlib.import_module("acl")
+    begun = module.finalize() == 0
+    yield module
+    if begun:
+        assert module.init() == 0
     sys.path.remove(str(host.PYACL))
 
 

@@ -353,9 +353,13 @@ class Memory:
         self.raw[...] = _PATTERN
         self.address = self.raw.ctypes.data + self.start
         self.view = self._view(self.raw, storage_type(dtype), ())
-        inside = np.zeros_like(self.raw)
-        self._view(inside, np.dtype(np.uint8), (item,))[...] = 1
-        self._outside = inside == 0
+
+    @functools.cached_property
+    def _outside(self) -> np.ndarray:
+        """Which bytes belong to no element."""
+        outside = np.ones(self.raw.shape, np.bool_)
+        self._view(outside, np.dtype(np.bool_), (storage_type(self.dtype).itemsize,))[...] = False
+        return outside
 
     def _storage(self, size: int) -> tuple[np.ndarray, int]:
         return (_fenced if self.is_fenced else _between_red_zones)(size)
@@ -369,9 +373,10 @@ class Memory:
         """Rounds float64 values into the elements, repeated as often as needed."""
         self.view[...] = repeated(encode(self.dtype, values), self.shape)
 
-    def read(self) -> np.ndarray:
-        """The elements as float64 (or complex128)."""
-        return decode(self.dtype, np.ascontiguousarray(self.view).reshape(self.shape))
+    def read(self, raw: np.ndarray | None = None) -> np.ndarray:
+        """The elements as float64 (or complex128), from a copy of `raw` if it is given."""
+        view = self.view if raw is None else self._view(raw, self.view.dtype, ())
+        return decode(self.dtype, np.ascontiguousarray(view).reshape(self.shape))
 
     def untouched(self) -> bool:
         """True if the pattern is intact in the red zones and in the gaps between elements."""

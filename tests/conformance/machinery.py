@@ -14,6 +14,7 @@ Scalar, Ints or Bools: {"x.dtype": Dtype.FLOAT16, "epsilon": 1e-5, "weight": Non
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -334,8 +335,13 @@ class Prepared:
                 if spec.own_descriptor:
                     self._own(name, cabi.host().aclDestroyTensor, self.memory[name].descriptor())
         self.before = {name: memory.raw.copy() for name, memory in self.memory.items()}
-        self.inputs = {name: memory.read() for name, memory in self.memory.items() if memory.dtype in _COMPUTABLE}
         return self
+
+    @functools.cached_property
+    def inputs(self) -> dict[str, np.ndarray]:
+        """What the tensors had before the call."""
+        memories = self.memory.items()
+        return {name: memory.read(self.before[name]) for name, memory in memories if memory.dtype in _COMPUTABLE}
 
     def _create(self, name: str, spec: Any) -> None:
         host = cabi.host()

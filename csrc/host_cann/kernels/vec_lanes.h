@@ -70,6 +70,11 @@ inline at::vec::Vectorized<float> with_default_nan(const at::vec::Vectorized<flo
   const __mmask16 nans = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
   return _mm512_mask_mov_ps(value, nans, _mm512_set1_ps(std::numeric_limits<float>::quiet_NaN()));
 }
+#elif defined(CPU_CAPABILITY_AVX2)
+inline at::vec::Vectorized<float> with_default_nan(const at::vec::Vectorized<float>& value) {
+  const __m256 nans = _mm256_cmp_ps(value, value, _CMP_UNORD_Q);
+  return _mm256_blendv_ps(value, _mm256_set1_ps(std::numeric_limits<float>::quiet_NaN()), nans);
+}
 #endif
 
 // Conversion of a step of elements to the compute type, and rounding back. For one T, the mapping
@@ -149,14 +154,18 @@ struct InOrder {
   static Pair<V> in_order(const Pair<V>& pair) { return pair; }
 };
 
-#if defined(CPU_CAPABILITY_AVX512)
+#if defined(CPU_CAPABILITY_AVX512) || defined(CPU_CAPABILITY_AVX2)
 // Loads and widens each half: splitting a loaded vector costs more.
 template <>
 struct Lanes<c10::Half> : NarrowLanes<c10::Half, InOrder<c10::Half>> {
   using NarrowLanes::load;
   static Pair<V> load(const c10::Half* from) {
     const auto half = [](const c10::Half* at) {
+#if defined(CPU_CAPABILITY_AVX512)
       return V(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at))));
+#else
+      return V(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
+#endif
     };
     return {half(from), half(from + V::size())};
   }
@@ -168,6 +177,7 @@ struct EvenOdd {
   using V = at::vec::Vectorized<float>;
   using Elements = at::vec::Vectorized<c10::BFloat16>;
 
+#if defined(CPU_CAPABILITY_AVX512)
   static Pair<V> widen(const Elements& elements) {
     const __m512i pair = elements;
     return {V(_mm512_castsi512_ps(_mm512_slli_epi32(pair, 16))),
@@ -204,6 +214,41 @@ struct EvenOdd {
     return {V(_mm512_permutex2var_ps(pair.first, lower, pair.second)),
             V(_mm512_permutex2var_ps(pair.first, upper, pair.second))};
   }
+#else
+  static Pair<V> widen(const Elements& elements) {
+    const __m256i pair = elements;
+    return {V(_mm256_castsi256_ps(_mm256_slli_epi32(pair, 16))),
+            V(_mm256_castsi256_ps(_mm256_and_si256(pair, _mm256_set1_epi32(0xffff0000))))};
+  }
+
+  // As with AVX512.
+  static __m256i round(__m256 value) {
+    const __m256i bits = _mm256_castps_si256(value);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    return _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+  }
+
+  static Elements narrow(const Pair<V>& pair) {
+    constexpr int kOddWords = 0xaa;
+    return Elements(_mm256_blend_epi16(_mm256_srli_epi32(round(pair.first), 16), round(pair.second),
+                                       kOddWords));
+  }
+
+  static Pair<V> arrange(const Pair<V>& pair) {
+    // Within 128 bits, a shuffle of both; then the middle quarters change places.
+    const auto ordered = [](__m256 shuffled) {
+      return V(_mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(shuffled), 0xd8)));
+    };
+    return {with_default_nan(ordered(_mm256_shuffle_ps(pair.first, pair.second, 0x88))),
+            with_default_nan(ordered(_mm256_shuffle_ps(pair.first, pair.second, 0xdd)))};
+  }
+  static Pair<V> in_order(const Pair<V>& pair) {
+    const __m256 outer = _mm256_unpacklo_ps(pair.first, pair.second);
+    const __m256 inner = _mm256_unpackhi_ps(pair.first, pair.second);
+    return {V(_mm256_permute2f128_ps(outer, inner, 0x20)),
+            V(_mm256_permute2f128_ps(outer, inner, 0x31))};
+  }
+#endif
 };
 
 template <>

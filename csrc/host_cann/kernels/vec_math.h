@@ -32,29 +32,62 @@ concept Narrow = sizeof(T) == 2;
 // exponent field of a float.
 constexpr float kShift = 12582912.0f + 127.0f;
 
-// x * 2^n for integral n in [-160, 160], rounded once even where the result is subnormal.
-inline Float scale_by_power(const Float& x, const Float& n) {
+using Int = at::vec::Vectorized<int32_t>;
+
+// The float whose exponent field is the lowest bits of each lane; one constant shift is faster than
+// at::vec's shift by a vector.
+inline Float power_of_field(const Int& bits) {
 #if defined(CPU_CAPABILITY_AVX512)
-  return _mm512_scalef_ps(x, n);
+  return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 23));
+#elif defined(CPU_CAPABILITY_AVX2)
+  return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 23));
 #else
-  // 2^n itself may overflow, so it is applied in two halves: x stays normal after the first.
-  using Int = at::vec::Vectorized<int32_t>;
-  const auto power = [](const Float& k) {
-    const Int biased = at::vec::convert_to_int_of_same_size(k) + Int(127);
-    return at::vec::cast<float>(biased << Int(23));
-  };
-  const Float half = (n * Float(0.5f)).floor();
-  return x * power(half) * power(n - half);
+  return at::vec::cast<float>(bits << Int(23));
+#endif
+}
+
+// Half of a number above 0, rounded down.
+inline Int halved(const Int& number) {
+#if defined(CPU_CAPABILITY_AVX2)
+  return _mm256_srli_epi32(number, 1);
+#else
+  return number >> Int(1);
 #endif
 }
 
 // 2^n of n + kShift, for n from -126 to 127.
 inline Float power_of_shifted(const Float& shifted) {
+  return power_of_field(at::vec::cast<int32_t>(shifted));
+}
+
+// 2^n of n + kShift as the product of two powers, for n from -250 to 250: 2^n itself may not be a
+// normal float. The fields are the powers' exponent fields.
+struct TwoPowers {
+  explicit TwoPowers(const Float& shifted) {
+    const Int sum = at::vec::cast<int32_t>(shifted) + Int(kBias);
+    first_field_ = halved(sum);
+    second_field_ = sum - first_field_;
+  }
+
+  Float first() const { return power_of_field(first_field_); }
+  Float second() const { return power_of_field(second_field_); }
+  Float inverse_of_second() const { return power_of_field(Int(2 * kBias) - second_field_); }
+
+ private:
+  static constexpr int32_t kBias = 127;
+
+  Int first_field_;
+  Int second_field_;
+};
+
+// x * 2^n of n + kShift, for n from -160 to 160, rounded once even where the result is subnormal:
+// x stays normal after the first factor.
+inline Float scale_by_power(const Float& x, const Float& shifted) {
 #if defined(CPU_CAPABILITY_AVX512)
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(shifted), 23));
+  return _mm512_scalef_ps(x, shifted - Float(kShift));
 #else
-  using Int = at::vec::Vectorized<int32_t>;
-  return at::vec::cast<float>(at::vec::cast<int32_t>(shifted) << Int(23));
+  const TwoPowers power(shifted);
+  return x * power.first() * power.second();
 #endif
 }
 
@@ -69,7 +102,6 @@ inline Float polynomial(const Float& r, const Coefficients& k) {
 // v = n ln 2 + r with |r| <= ln(2) / 2.
 struct Reduced {
   Float shifted;  // n + kShift
-  Float n;
   Float r;
 };
 
@@ -79,9 +111,9 @@ inline Reduced reduce(const Float& v) {
   using at::vec::fmadd;
   const Float shifted = fmadd(v, Float(1.44269504f), Float(kShift));
   const Float n = shifted - Float(kShift);
-  if constexpr (Narrow<T>) return {shifted, n, fmadd(n, Float(-0.69314718f), v)};
+  if constexpr (Narrow<T>) return {shifted, fmadd(n, Float(-0.69314718f), v)};
   // The upper part of ln 2 has 9 bits: its product with n is exact, with or without FMA.
-  return {shifted, n, fmadd(n, Float(2.12194440e-4f), fmadd(n, Float(-0.693359375f), v))};
+  return {shifted, fmadd(n, Float(2.12194440e-4f), fmadd(n, Float(-0.693359375f), v))};
 }
 
 // The coefficients of expm1(r) / r, which minimise the largest relative error: 2^-21 for FLOAT16
@@ -130,8 +162,8 @@ inline VectorOf<T> exp_of_nonpositive(const VectorOf<T>& v) {
     return v.exp();
   } else {
     const Reduced x = reduce<T>(at::vec::clamp_min(v, Float(kLeastExponent)));
-    if constexpr (Narrow<T>) return scale_by_power(exp_of_reduced(x.r), x.n);
-    return scale_by_power(expm1_of_reduced<T>(x.r) + Float(1), x.n);
+    if constexpr (Narrow<T>) return scale_by_power(exp_of_reduced(x.r), x.shifted);
+    return scale_by_power(expm1_of_reduced<T>(x.r) + Float(1), x.shifted);
   }
 }
 
@@ -254,16 +286,14 @@ inline VectorOf<T> expm1(const VectorOf<T>& v) {
   if constexpr (std::is_same_v<T, double>) {
     return v.expm1();
   } else {
-    const Float least(kLeastExponent), greatest(kGreatestExponent), one(1);
+    const Float least(kLeastExponent), greatest(kGreatestExponent);
     const Reduced x = reduce<T>(at::vec::clamp(v, least, greatest));
     // 2^n (q + 1) - 1, with 2^n applied in two factors, because 2^128 is not a float although
     // exp(v) may be.
-    const Float half = (x.n * Float(0.5f)).floor();
-    const Float rest = x.n - half;
-    const Float first = scale_by_power(one, half);
-    const Float second = scale_by_power(one, rest);
-    const Float inverse = scale_by_power(one, rest.neg());
-    return at::vec::fmadd(first, expm1_of_reduced<T>(x.r), first - inverse) * second;
+    const TwoPowers power(x.shifted);
+    const Float first = power.first();
+    const Float rest = first - power.inverse_of_second();
+    return at::vec::fmadd(first, expm1_of_reduced<T>(x.r), rest) * power.second();
   }
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import aclnn_torch
 import aclnn_torch.functional as F
+from tests.builds import ROOT
 from tests.operators import ELEMENTWISE
 from tests.operators.linear_cross_entropy import in_three
 
@@ -110,3 +113,28 @@ def test_a_converted_network() -> None:
     got = step(converted, aclnn_torch.nn.CrossEntropyLoss())
     assert got == expected
     assert set(got["Global"]) == {"convolution", "convolution_backward", "addmm", "mm"}
+
+
+# The counter is imported by the program, before or after the package, or anew.
+COUNTER = "torch.utils.flop_counter"
+ORDERS = {
+    "after": "import aclnn_torch; assert NAME not in sys.modules; importlib.import_module(NAME)",
+    "before": "importlib.import_module(NAME); import aclnn_torch",
+    "reloaded": "import aclnn_torch; importlib.reload(importlib.import_module(NAME))",
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_counter_is_imported_by_who_counts(order: str) -> None:
+    """With triton installed, the counter imports it; a Python without the GIL then enables it, if triton wants that."""
+    code = f"""
+import importlib, sys, torch
+NAME = {COUNTER!r}
+{ORDERS[order]}
+with sys.modules[NAME].FlopCounterMode(display=False) as counter:
+    aclnn_torch.functional.conv1d(torch.ones(1, 1, 4), torch.ones(1, 1, 3))
+print(counter.get_total_flops())
+"""
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"{2 * 2 * 3}\n"  # a product and a sum for each of three weights and two results

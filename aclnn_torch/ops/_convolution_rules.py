@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._ops import OpOverloadPacket
-from torch.utils.flop_counter import flop_registry
 
 from ._batching import map_over_batch, one_by_one
 from ._operator import PARTIAL, REPLICATE, Overload, Placement, Sharding, example_rows, shard
@@ -145,10 +144,12 @@ def _sharding_of_backward(
 
 def _flops_of(operator: OpOverloadPacket) -> Callable[..., int]:
     """The flop count of ATen's operator with the same arguments."""
-    formula: Callable[..., int] = flop_registry[operator]
 
     def flops(*args: Any, cube_math_type: int | None = None, **kwargs: Any) -> int:
-        return formula(*args, **kwargs)
+        from torch.utils.flop_counter import flop_registry
+
+        count: int = flop_registry[operator](*args, **kwargs)
+        return count
 
     return flops
 

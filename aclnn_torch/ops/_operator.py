@@ -26,7 +26,6 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 from torch.nested._internal.nested_tensor import NestedTensor
-from torch.utils.flop_counter import register_flop_formula
 
 from .._scripting import not_scriptable
 
@@ -83,13 +82,19 @@ class Overload:
     flops: Callable[..., int] | None = None
 
     def register(self) -> None:
-        """Registers the rules with torch."""
+        """Registers the rules with torch, except for the number of operations."""
         if self.batching is not None:
             torch.library.register_vmap(self.operator, self.batching)
         if self.nested is not None:
             torch.library.register_torch_dispatch(self.operator, NestedTensor, self.nested)
-        if self.flops is not None:
-            register_flop_formula(self.operator.overloadpacket, get_raw=True)(self.flops)
+
+    def register_flops(self) -> None:
+        """Registers the number of operations with torch's flop counter, which this imports."""
+        from torch.utils.flop_counter import flop_registry, register_flop_formula
+
+        packet = self.operator.overloadpacket
+        if self.flops is not None and packet not in flop_registry:
+            register_flop_formula(packet, get_raw=True)(self.flops)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -127,6 +127,26 @@ def test_a_torch_too_old_stops_the_build(other_torch: Path, version: str) -> Non
     assert f"is {version}, expected torch>=2.7,<2.16; pip install" in " ".join(result.stderr.split())
 
 
+PRECISION = "torch.backends.mkldnn.conv.fp32_precision (since 2.9)"
+LOSS = "torch.nn.functional.linear_cross_entropy (since 2.11)"
+TAGS = "tags of operators in place (since 2.13)"
+
+
+@pytest.mark.parametrize(
+    "version, lacks",
+    [("2.7.1+cu126", [PRECISION, LOSS, TAGS]), ("2.10.0", [LOSS, TAGS]), ("2.12.1", [TAGS]), ("2.13.0", [])],
+)
+def test_what_an_older_torch_lacks_is_said_once(other_torch: Path, version: str, lacks: list[str]) -> None:
+    (other_torch / "version.py").write_text(f"__version__ = '{version}'\n")
+    text = f"torch {version} lacks {', '.join(lacks)}; docs/compatibility.md says what aclnn_torch does without"
+    for first in (True, False):
+        result = configure(other_torch / "build", f"-DACLNN_TORCH_DIR={other_torch}")
+        assert result.returncode == 0, result.stderr
+        said = " ".join(result.stderr.split())
+        assert (text in said) == (first and bool(lacks)), said
+        assert (" lacks " in said) == (first and bool(lacks)), said
+
+
 @pytest.mark.parametrize(
     "version, warns", [("2.13.1", False), ("2.15.9+cu132", False), ("2.16.0", True), ("3.0", True)]
 )

@@ -1,9 +1,10 @@
 """Builds and tests the package with each supported torch: ``make matrix``, or with ``ARGS=TORCH`` one of them.
 
 Each row of ROWS is built in a copy of the tree in build/matrix, with the Makefile's commands, as a user would: the
-build, a suite of tests on CPU tensors, and one under torch_npu on simulated NPUs. It needs the network, 6 GB of
-temporary space, and about a quarter of an hour per row on two cores. The table in docs/compatibility.md is updated for
-the tested rows; the others are kept. A row whose interpreter is not on PATH is skipped with a message.
+build, a suite of tests on CPU tensors, and one under torch_npu on simulated NPUs. It needs the network, 6 GB of space
+for a row, and about a quarter of an hour for it on two cores. A row's environments are kept, for the next time. The
+table in docs/compatibility.md is updated for the tested rows; the others are kept. A row whose interpreter is not on
+PATH is skipped with a message.
 """
 
 from __future__ import annotations
@@ -49,7 +50,12 @@ CPU = (
     *("tests/test_rms_norm.py", "tests/test_cross_entropy_loss.py", "tests/test_linear_cross_entropy.py"),
     *("tests/test_convolution.py", "tests/test_threads.py"),
 )
-NPU = tuple(f"tests/npu/test_{name}.py" for name in ("smoke", "operators", "streams", "coverage"))
+# Operators and streams; training, graphs and the profiler; HCCL on two ranks; the functions that torch_npu looks up.
+NPU = (
+    *(f"tests/npu/test_{name}.py" for name in ("smoke", "operators", "streams", "training", "graphs", "profiler")),
+    *(f"tests/npu/test_distributed.py::test_every_case[2-{way}]" for way in ("memory", "network")),
+    "tests/npu/test_coverage.py",
+)
 
 
 def counts(output: str) -> str:
@@ -73,9 +79,17 @@ def run(folder: Path, *command: str) -> str:
     return result.stdout
 
 
+def runs(python: str) -> bool:
+    """True if the interpreter is there; pyenv has commands on PATH for those that it has switched off."""
+    return shutil.which(python) is not None and subprocess.run([python, "-c", ""], capture_output=True).returncode == 0
+
+
 def build(row: Row, folder: Path) -> bool:
-    """Copies the files that git tracks, and builds them."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Copies the files that git tracks, and builds them; the environments of the last time are kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if path.name not in (".venv", ".venv-npu"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in listed.rstrip("\0").split("\0"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +105,8 @@ def build(row: Row, folder: Path) -> bool:
 
 def try_row(row: Row) -> str:
     """The row of the table."""
-    folder = ROOT / "build" / "matrix" / f"torch-{row.torch}"
+    # The Makefile does not see that a kept environment has another torch_npu or Python, so its folder is another.
+    folder = ROOT / "build" / "matrix" / "-".join(f"{name}-{version}" for name, version in row._asdict().items())
     results = ["does not build", "does not build"]
     if build(row, folder):
         pytest = ["-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
@@ -114,7 +129,7 @@ def main(wanted: list[str]) -> int:
     for row in ROWS:
         if wanted and row.torch not in wanted:
             continue
-        if shutil.which(f"python{row.python}") is None:
+        if not runs(f"python{row.python}"):
             print(f"torch {row.torch}: left out, python{row.python} is not on PATH", flush=True)
             continue
         begin = time.monotonic()

@@ -43,6 +43,21 @@ elseif(TORCH_SERIES VERSION_GREATER_EQUAL CMAKE_MATCH_2)
   message(WARNING "torch in ${TORCH_DIR} is ${TORCH_VERSION}, which aclnn_torch was never built with; if this fails, or "
                   "`make test`, pip install '${range}'")
 endif()
+# What older versions lack is left out, and said once for a version; docs/compatibility.md has the consequences.
+set(missing "")
+foreach(since_and_name "2.9;torch.backends.mkldnn.conv.fp32_precision" "2.11;torch.nn.functional.linear_cross_entropy"
+                       "2.13;tags of operators in place")
+  list(GET since_and_name 0 since)
+  list(GET since_and_name 1 name)
+  if(TORCH_SERIES VERSION_LESS since)
+    list(APPEND missing "${name} (since ${since})")
+  endif()
+endforeach()
+if(missing AND NOT TORCH_VERSION STREQUAL "${ACLNN_OLDER_TORCH}")
+  list(JOIN missing ", " missing)
+  message(NOTICE "torch ${TORCH_VERSION} lacks ${missing}; docs/compatibility.md says what aclnn_torch does without")
+endif()
+set(ACLNN_OLDER_TORCH "${TORCH_VERSION}" CACHE INTERNAL "the version of torch of which this was said")
 # torch's binary interface changes with every series: at import, the package compares this version with torch's.
 file(CONFIGURE OUTPUT package/aclnn_torch/lib/torch_version.txt CONTENT "${TORCH_VERSION}\n")
 install(FILES "${CMAKE_BINARY_DIR}/package/aclnn_torch/lib/torch_version.txt" DESTINATION lib

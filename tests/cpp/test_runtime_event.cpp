@@ -312,6 +312,16 @@ TEST(kinds_and_flags) {
       CHECK_EQ(aclrtCreateEventWithFlag(&event, wrong), ACL_ERROR_RT_PARAM_INVALID);
       CHECK_EQ(aclrtCreateEventExWithFlag(&event, wrong), ACL_ERROR_RT_PARAM_INVALID);
     }
+    // Which function accepts which flag is in the tables of their documents.
+    for (uint32_t alone : {ACL_EVENT_EXTERNAL, ACL_EVENT_DEVICE_USE_ONLY, ACL_EVENT_IPC}) {
+      const bool ex = alone == ACL_EVENT_IPC;
+      const auto create = ex ? aclrtCreateEventExWithFlag : aclrtCreateEventWithFlag;
+      const auto other = ex ? aclrtCreateEventWithFlag : aclrtCreateEventExWithFlag;
+      CHECK_EQ(other(&event, alone), ACL_ERROR_RT_PARAM_INVALID);
+      CHECK_EQ(create(&event, alone | ACL_EVENT_SYNC), ACL_ERROR_RT_PARAM_INVALID);
+      CHECK_EQ(create(&event, alone), ACL_SUCCESS);
+      CHECK_EQ(aclrtDestroyEvent(event), ACL_SUCCESS);
+    }
     CHECK_EQ(aclrtCreateEvent(nullptr), ACL_ERROR_INVALID_PARAM);
     CHECK_EQ(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC | ACL_EVENT_TIME_LINE), ACL_SUCCESS);
     CHECK_EQ(aclrtQueryEvent(event, &status), ACL_ERROR_RT_FEATURE_NOT_SUPPORT);

@@ -181,17 +181,19 @@ STREAMS = [
         "event is {host}, which is not an event of this process, or was destroyed",
         ("aclrtStreamWaitEvent", "stream", "host"),
     ),
-    *refused(
-        RT_INVALID,
-        "flag is 0x0, expected a combination of ACL_EVENT_ flags",
-        ("aclrtCreateEventWithFlag", "&none", 0),
-        ("aclrtCreateEventExWithFlag", "&none", 0),
-    ),
-    *refused(
-        RT_INVALID,
-        "flag is 0x81, expected a combination of ACL_EVENT_ flags",
-        ("aclrtCreateEventWithFlag", "&none", 0x81),
-        ("aclrtCreateEventExWithFlag", "&none", 0x81),
+    *(
+        case
+        for function, alone, flags in (
+            ("aclrtCreateEventWithFlag", "ACL_EVENT_EXTERNAL or ACL_EVENT_DEVICE_USE_ONLY", (0, 0x81, 0x21, 0x40)),
+            ("aclrtCreateEventExWithFlag", "ACL_EVENT_IPC", (0, 0x81, 0x41, 0x20)),
+        )
+        for flag in flags
+        for case in refused(
+            RT_INVALID,
+            f"flag is {flag:#x}, expected a combination of ACL_EVENT_SYNC, ACL_EVENT_TIME_LINE and "
+            f"ACL_EVENT_CAPTURE_STREAM_PROGRESS, or {alone} alone",
+            (function, "&none", flag),
+        )
     ),
     *refused(
         RT_UNSUPPORTED,

@@ -26,9 +26,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint32_t kEventFlags = ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS |
-                                 ACL_EVENT_TIME_LINE | ACL_EVENT_DEVICE_USE_ONLY |
-                                 ACL_EVENT_EXTERNAL | ACL_EVENT_IPC;
+// The flags that may be combined; others stand alone.
+constexpr uint32_t kCombinedFlags =
+    ACL_EVENT_SYNC | ACL_EVENT_CAPTURE_STREAM_PROGRESS | ACL_EVENT_TIME_LINE;
 
 // One recording of an event: a position in a stream's order. A waiter holds a reference, so a later
 // recording or the event's end does not affect it. A recording dropped by its stream is settled
@@ -260,13 +260,23 @@ aclError find_event(const char* api, aclrtEvent event, std::shared_ptr<Event>* o
               argument, event);
 }
 
+// The table of flags in the documents of both functions, "aclrtCreateEventWithFlag" and
+// "aclrtCreateEventExWithFlag".
+aclError check_flag(const char* api, Kind kind, uint32_t flag) {
+  if (flag != 0 && (flag & ~kCombinedFlags) == 0) return ACL_SUCCESS;
+  const bool ex = kind == Kind::kExWithFlag;
+  if (ex && flag == ACL_EVENT_IPC) return ACL_SUCCESS;
+  if (!ex && (flag == ACL_EVENT_EXTERNAL || flag == ACL_EVENT_DEVICE_USE_ONLY)) return ACL_SUCCESS;
+  return fail(ACL_ERROR_RT_PARAM_INVALID,
+              "%s: flag is 0x%x, expected a combination of ACL_EVENT_SYNC, ACL_EVENT_TIME_LINE and "
+              "ACL_EVENT_CAPTURE_STREAM_PROGRESS, or %s alone",
+              api, flag, ex ? "ACL_EVENT_IPC" : "ACL_EVENT_EXTERNAL or ACL_EVENT_DEVICE_USE_ONLY");
+}
+
 aclError create(const char* api, aclrtEvent* event, Kind kind, uint32_t flag) {
   return guarded(api, [&]() -> aclError {
     if (event == nullptr) return null_argument(api, "event");
-    if (flag == 0 || (flag & ~kEventFlags) != 0) {
-      return fail(ACL_ERROR_RT_PARAM_INVALID,
-                  "%s: flag is 0x%x, expected a combination of ACL_EVENT_ flags", api, flag);
-    }
+    if (const aclError status = check_flag(api, kind, flag)) return status;
     *event = events().insert(std::make_shared<Event>(kind, flag));
     return ACL_SUCCESS;
   });

@@ -23,6 +23,7 @@ from tests.mutants.__main__ import (
     apart,
     checks_in,
     detected_in,
+    family_of,
     functions_in,
     is_of,
     read_log,
@@ -104,13 +105,34 @@ def test_checks_are_found_in_the_sources() -> None:
 
 
 def test_scores() -> None:
-    found = {Mutant("aclnnA", 0, "sign"): True, Mutant("aclnnB", 0, "sign"): False, Mutant("aclnnB", 0, "one"): True}
+    found = {Mutant("aclnnElu", 0, "sign"): True, Mutant("aclnnSort", 0, "sign"): False}
+    found |= {Mutant("aclnnSort", 1, "sign"): True, Mutant("aclop Add: refused", 0, "text"): True}
     assert scores(found) == [
-        "kind sign: 1 of 2 killed",
-        "kind one: 1 of 1 killed",
-        "function aclnnB: 1 of 2 killed",
-        "2 of 3 killed, 66.7 %",
+        "family named operators, text: 1 of 1 killed, 100.0 %",
+        "family operator families, first outputs: 1 of 1 killed, 100.0 %",
+        "family rows: sorting, first outputs: 0 of 1 killed, 0.0 %",
+        "family rows: sorting, further outputs: 1 of 1 killed, 100.0 %",
+        "function aclnnSort: 1 of 2 killed, 50.0 %",
+        "kind sign of first outputs: 1 of 2 killed, 50.0 %",
+        "kind sign of further outputs: 1 of 1 killed, 100.0 %",
+        "kind text: 1 of 1 killed, 100.0 %",
+        "all: 3 of 4 killed, 75.0 %",
     ]
+
+
+@pytest.mark.parametrize(
+    ("subject", "family"),
+    [
+        ("aclnnLayerNormBackward: gamma is null", "operator families"),
+        ("aclop Slice", "named operators"),
+        ("csrc/cann/named_ops/padding.cpp:109", "named operators"),
+        ("csrc/cann/rows/shape/repeat.cpp:26", "rows: shape"),
+        ("csrc/cann/rows/planes.h:18", "rows: shared checks"),
+        ("aclrtMalloc: this thread has no device", "others"),
+    ],
+)
+def test_families(subject: str, family: str) -> None:
+    assert family_of(subject) == family
 
 
 def test_survivors_are_read() -> None:

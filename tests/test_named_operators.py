@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -182,158 +181,14 @@ def test_a_thread_without_a_device_is_told_so(operators: Operators) -> None:
     thread.join()
     ((status, text),) = found
     assert status == 107002  # ACL_ERROR_RT_CONTEXT_NULL
-    assert "aclop ReduceSum: the values in host memory do not reach the device" in text
-    assert "aclrtMalloc" in text
-    assert "exhausted" not in text
+    assert text.splitlines() == [
+        "aclop ReduceSum: the values in host memory do not reach the device",
+        "aclrtMalloc: this thread has no device; call aclrtSetDevice first",
+    ]
 
 
 def test_every_operator_has_a_case() -> None:
     assert named_operators(LIBRARY) == {case.name for case in CASES}
-
-
-@pytest.mark.parametrize(
-    ("name", "inputs", "output", "text"),
-    [
-        ("MatMul", [torch.ones(2, 3), torch.ones(2, 3)], torch.ones(2, 3), "aclop MatMul"),
-        ("GatherV2", [torch.ones(3), torch.tensor([3]), Host.ints(0)], torch.ones(1), "indices has values"),
-        ("ReduceSum", [torch.ones(3), Host.ints(5)], torch.ones(()), "aclop ReduceSum"),
-        (
-            "ReduceSum",
-            [torch.ones((1,) * 9), Host.ints(0)],
-            torch.ones((1,) * 8),
-            "has 9 dimensions, expected at most 8",
-        ),
-        (
-            "Conv2D",
-            [torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2)],
-            torch.ones(1),
-            "data_format is absent; set it to NCHW",
-        ),
-        ("Slice", [torch.ones(3), Host.ints(2), Host.ints(2)], torch.ones(2), "aclop Slice"),
-        ("OneHot", [torch.ones(3), Host.ints(2), torch.ones(()), torch.ones(())], torch.ones(3, 2), "INT32 or INT64"),
-    ],
-)
-def test_mistakes_are_refused(operators: Operators, name: str, inputs: list, output: Tensor, text: str) -> None:
-    status, _ = operators.call(name, inputs, [output])
-    if status == 0:  # the stream detects value-dependent errors
-        status = operators.library.aclrtSynchronizeStream(None)
-    assert status != 0
-    assert text in operators.error()
-
-
-NORMED, ROWS, LAST = torch.ones(2, 3, 4), torch.ones(2, 3, 1), torch.ones(4)
-
-
-@pytest.mark.parametrize(
-    ("name", "inputs", "text"),
-    [
-        ("RmsNormGrad", [NORMED[:, :2], NORMED, ROWS, LAST], "dy has shape [2, 2, 4], expected [2, 3, 4]"),
-        ("RmsNormGrad", [NORMED, NORMED, ROWS[:, :2], LAST], "rstd has shape [2, 2, 1], expected [2, 3, 1]"),
-        ("RmsNormGrad", [NORMED, NORMED, ROWS, LAST[:3]], "gamma has shape [3], expected the last dimensions of x"),
-        ("LayerNormGrad", [NORMED[:1], NORMED, ROWS, ROWS, LAST], "dy has shape [1, 3, 4], expected [2, 3, 4]"),
-        ("LayerNormGrad", [NORMED, NORMED, ROWS[:1], ROWS, LAST], "variance has shape [1, 3, 1], expected [2, 3, 1]"),
-        ("LayerNormGrad", [NORMED, NORMED, ROWS, ROWS[:1], LAST], "mean has shape [1, 3, 1], expected [2, 3, 1]"),
-        (
-            "LayerNormGrad",
-            [NORMED, NORMED, ROWS, ROWS, ROWS],
-            "gamma has shape [2, 3, 1], expected the last dimensions",
-        ),
-    ],
-)
-def test_gradients_of_norms_refuse_what_does_not_fit(operators: Operators, name: str, inputs: list, text: str) -> None:
-    gamma = inputs[-1]
-    outputs = [NORMED.clone(), gamma.clone(), gamma.clone()][: 2 if name == "RmsNormGrad" else 3]
-    status, _ = operators.call(name, inputs, outputs)
-    assert (status != 0, text in operators.error()) == (True, True), operators.error()
-
-
-X, BOX = torch.ones(1, 2, 4, 4), torch.tensor([[0, 0, 0, 3, 3.0]])
-ALIGN = {"pooled_height": 2, "pooled_width": 2}
-INTS, WIDER = torch.ones(1, dtype=torch.int32), torch.ones(9, 2, 4, 4)
-POOL: dict = {"ksize": [1] * 4, "strides": [1] * 4, "pads": [0] * 4}
-POOL3: dict = {"ksize": [1] * 3, "strides": [1] * 3, "pads": [0] * 6, "data_format": "NCDHW"}
-MAX3 = {**POOL3, "padding": "CALCULATED"}
-
-
-@pytest.mark.parametrize(
-    ("name", "inputs", "output", "attributes", "text"),
-    [
-        ("Mish", [X], X, {"approximate": "tanh"}, "does not know attribute approximate of this operator"),
-        ("MaxPool3D", [X[None]], X[None], {"padding": "SAME"}, "attribute padding is not CALCULATED"),
-        (
-            "MaxPool3D",
-            [X[None]],
-            X[None],
-            {"padding": "CALCULATED"},
-            "attribute data_format is absent; set it to NCDHW",
-        ),
-        ("AvgPoolV2", [X], X, {"global_pooling": True}, "attribute global_pooling is not false"),
-        ("ResizeD", [X], X, {"mode": "cubic", "cubic_coeff_a": -0.5}, "attribute cubic_coeff_a is not -0.75"),
-        ("ResizeD", [X], X, {"mode": "nearest"}, 'nearest_mode is "round_prefer_floor", expected "floor"'),
-        (
-            "ResizeD",
-            [X],
-            X,
-            {"mode": "linear", "coordinate_transformation_mode": "asymmetric"},
-            'expected "half_pixel"',
-        ),
-        ("ReduceMeanD", [X], X, {"axes": "all"}, "attribute axes is a number or a text, expected a list"),
-        ("ReduceMeanD", [X], X, {"axes": [1e30]}, "axes has 1e+30, expected integers"),
-        ("ResizeD", [X], X, {"mode": 1}, "attribute mode is a number or a list, expected a text"),
-        ("ReduceSum", [X, Host(torch.tensor([0.7]))], X, {}, "dtype FLOAT, expected integers"),
-        ("Range", [Host(torch.tensor([math.nan])), *[Host(torch.ones(1))] * 2], INTS, {}, "start has nan"),
-        ("AvgPoolV2Grad", [Host.ints(9, 2, 4, 4), X], WIDER, POOL, "input_grad has shape"),
-        ("AvgPool3DGrad", [Host.ints(9, 2, 1, 4, 4), X[None]], WIDER[None], POOL3, "grads has shape"),
-        ("AdaptiveAvgPool2dGrad", [X], WIDER, {"orig_input_shape": [9, 2, 4, 4]}, "input_grad has shape"),
-        ("MaxPool3DGrad", [WIDER[None], X[None], X[None]], WIDER[None], MAX3, "grads has shape"),
-        # What repeats a shape, and what CANN has other values for.
-        (
-            "ResizeNearestNeighborV2",
-            [X, Host.ints(4, 5)],
-            X,
-            {},
-            "size is [4, 5], expected [4, 4], as the shape of y is",
-        ),
-        (
-            "UpsampleNearest3d",
-            [X[None]],
-            X[None],
-            {"output_size": [1, 4, 4]},
-            "output_size is [1, 4, 4], expected [2, 4",
-        ),
-        (
-            "Fill",
-            [Host.ints(2, 2), torch.ones(())],
-            torch.ones(4),
-            {},
-            "dims is [2, 2], expected [4], as the shape of y",
-        ),
-        ("RotatedIou", [BOX[None, :], BOX[None, :]], torch.ones(1, 1, 1), {"v_threshold": 0.5}, "v_threshold is 0.5"),
-        ("PadV3Grad", [X, Host.ints(0, 0, 0, 0, 1, 1, 1, 1)], WIDER[:, :, :2, :2], {}, "x has shape"),
-        ("ROIAlign", [X[:, :, :0], BOX], torch.ones(1, 2, 2, 2), ALIGN, "expected no 0 but for the channels"),
-        ("ROIAlign", [X, BOX], torch.ones(1, 2, 2, 2), {**ALIGN, "spatial_scale": 0.0}, "spatial_scale is 0, expected"),
-        ("ROIAlign", [X, BOX], torch.ones(1, 2, 2, 2), {**ALIGN, "sample_num": -1}, "sample_num is -1, expected"),
-        ("DropoutWithMulsAndSoftmaxGrad", [X, X.byte(), X], X, {"axes": [2, 3]}, "axes has 2 numbers, expected one"),
-        (
-            *("AnchorResponseFlags", [torch.ones(1, 4)], torch.ones(4, dtype=torch.uint8)),
-            *({"featmap_size": [2**31 - 1, 2**31 - 1], "strides": [1, 1]}, "flags has 4 elements"),
-        ),
-        (
-            *("AsStrided", [X, Host.ints(2), Host.ints(1), Host.ints(0)], torch.ones(2, dtype=torch.int32)),
-            *({}, "dtype"),
-        ),
-    ],
-)
-def test_what_is_not_emulated_is_refused(
-    operators: Operators, name: str, inputs: list, output: Tensor, attributes: dict, text: str
-) -> None:
-    before = output.clone()
-    status, _ = operators.call(name, inputs, [output], **attributes)
-    if status == 0:
-        status = operators.library.aclrtSynchronizeStream(None)
-    assert status != 0
-    assert text in operators.error()
-    assert torch.equal(output, before)
 
 
 REFUSALS = refusals()

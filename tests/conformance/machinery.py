@@ -566,7 +566,7 @@ def check_order(operator: Operator, first: Row, second: Row, product: str, alone
     """Two violations in one call: the earlier check decides, and reports as without the later violation, except that
     the shapes it quotes may be the second's. `alone` is the call with the first only."""
     both = call(operator, {**first.changes, **second.changes}, product)
-    assert both.status == alone.status, f"{first.condition}, then {second.condition}"
+    assert both.status == alone.status == first.on(operator, product), f"{first.condition}, then {second.condition}"
     assert _SHAPE.sub("[]", both.text) == _SHAPE.sub("[]", alone.text), f"{first.condition}, then {second.condition}"
 
 

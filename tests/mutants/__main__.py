@@ -10,7 +10,7 @@ groups of which no test has two. ARGS are functions (a pattern such as ``aclnnEl
 ``--kinds``.
 
 Survivors are compared with tests/mutants/survivors.tsv, which has a reason for each. At the end it prints the numbers
-of killed mutants by kind, and by function for those that have survivors.
+of killed mutants by kind, by family, and by function for those that have survivors.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import collections
 import fnmatch
+import functools
 import os
 import re
 import signal
@@ -200,6 +201,17 @@ def mutants_of(kind: str, output: int, possible: set[str], sound: Run, limit: fl
     return {Mutant(name, output, kind): is_killed for name, is_killed in found.items()}
 
 
+def operators_in(source: Path) -> set[str]:
+    """The functions of an operator whose first stage is in a file."""
+    return set(re.findall(r"\baclnn[A-Z]\w*(?=GetWorkspaceSize)", source.read_text()))
+
+
+@functools.cache
+def operators() -> set[str]:
+    """The functions of all operators."""
+    return set().union(*map(operators_in, (HOST / "ops").rglob("*.cpp")))
+
+
 def functions_in(path: Path, every: set[str]) -> set[str]:
     """The functions of a source file.
 
@@ -216,7 +228,7 @@ def functions_in(path: Path, every: set[str]) -> set[str]:
         for source in (HOST / "ops").rglob("*.cpp"):
             operator = source.relative_to(HOST / "ops").parts[0].removesuffix(".cpp")
             if path.stem.startswith(operator) or operator in path.parts:
-                names |= set(re.findall(r"\baclnn[A-Z]\w*(?=GetWorkspaceSize)", source.read_text()))
+                names |= operators_in(source)
         return names or every
     return every
 
@@ -238,20 +250,39 @@ def changed_files(since: str) -> list[Path]:
     return [ROOT / name for name in found if name.endswith((".cpp", ".h"))]
 
 
+def family_of(subject: str) -> str:
+    """The family of a function or a refusal: operator families, named operators, a folder of rows, or others."""
+    name = subject.partition(":")[0]
+    if name.startswith(("aclop ", "csrc/cann/named_ops/")):
+        return "named operators"
+    if name.startswith("csrc/"):
+        folder = (ROOT / name).parent
+    elif name in row_files():
+        folder = (ROWS / row_files()[name][0]).parent
+    else:
+        return "operator families" if name in operators() else "others"
+    return "rows: shared checks" if folder == ROWS else f"rows: {folder.name}"
+
+
+def part_of(mutant: Mutant) -> str:
+    """What a mutant changes: first outputs, further outputs, texts or statuses."""
+    return mutant.kind if mutant.kind in REFUSALS else "further outputs" if mutant.output else "first outputs"
+
+
 def scores(found: dict[Mutant, bool]) -> list[str]:
-    """The numbers of mutants killed, by kind and by function with survivors."""
-    lines = []
-    for number, called in ((2, "kind"), (0, "function")):
-        of = collections.defaultdict(list)
-        for mutant, is_killed in found.items():
-            of[str(mutant[number]).partition(":")[0]].append(is_killed)
-        lines += [
-            f"{called} {name}: {sum(killed)} of {len(killed)} killed"
-            for name, killed in of.items()
-            if called == "kind" or not all(killed)
-        ]
-    share = 100 * sum(found.values()) / max(len(found), 1)
-    return [*lines, f"{sum(found.values())} of {len(found)} killed, {share:.1f} %"]
+    """The numbers of mutants killed, by kind, by family, and by function with survivors."""
+    groups: dict[str, list[bool]] = collections.defaultdict(list)
+    survived = {mutant.function.partition(":")[0] for mutant, is_killed in found.items() if not is_killed}
+    for mutant, is_killed in found.items():
+        part, function = part_of(mutant), mutant.function.partition(":")[0]
+        groups[f"kind {mutant.kind}" + ("" if part == mutant.kind else f" of {part}")].append(is_killed)
+        groups[f"family {family_of(mutant.function)}, {part}"].append(is_killed)
+        if function in survived:
+            groups[f"function {function}"].append(is_killed)
+    return [
+        f"{name}: {sum(killed)} of {len(killed)} killed, {100 * sum(killed) / max(len(killed), 1):.1f} %"
+        for name, killed in (*sorted(groups.items()), ("all", list(found.values())))
+    ]
 
 
 def checks_in(folders: Iterable[Path]) -> set[str]:

@@ -70,6 +70,150 @@ def _arguments() -> Iterator[Refusal]:
     )
 
 
+def _emulated() -> Iterator[Refusal]:
+    """Attributes and values that CANN has, or may have, and the host CANN does not emulate."""
+    x = _ones(1, 2, 4, 4)
+    volume, alone = x[None], "which alone the host CANN emulates"
+    yield Refusal(
+        "Mish", [x], [x], "the host CANN does not know attribute approximate of this operator", {"approximate": "tanh"}
+    )
+    yield Refusal("MaxPool3D", [volume], [volume], f"attribute padding is not CALCULATED, {alone}", {"padding": "SAME"})
+    yield Refusal(
+        "MaxPool3D", [volume], [volume], f"attribute data_format is absent; set it to NCDHW, {alone}",
+        {"padding": "CALCULATED"},
+    )  # fmt: skip
+    yield Refusal(
+        "Conv2D", [_ones(1, 1, 2, 2), _ones(1, 1, 2)], [_ones(1)],
+        f"attribute data_format is absent; set it to NCHW, {alone}",
+    )  # fmt: skip
+    yield Refusal("AvgPoolV2", [x], [x], f"attribute global_pooling is not false, {alone}", {"global_pooling": True})
+    for attributes, text in (
+        ({"mode": "cubic", "cubic_coeff_a": -0.5}, f"attribute cubic_coeff_a is not -0.75, {alone}"),
+        ({"mode": "nearest"}, 'nearest_mode is "round_prefer_floor", expected "floor"'),
+        (
+            {"mode": "linear", "coordinate_transformation_mode": "asymmetric"},
+            'coordinate_transformation_mode is "asymmetric", expected "half_pixel", "pytorch_half_pixel" or "ali',
+        ),
+        ({"mode": 1}, "attribute mode is a number or a list, expected a text"),
+    ):
+        yield Refusal("ResizeD", [x], [x], text, attributes)
+    yield Refusal("ReduceMeanD", [x], [x], "attribute axes is a number or a text, expected a list", {"axes": "all"})
+    yield Refusal("ReduceMeanD", [x], [x], "axes has 1e+30, expected integers", {"axes": [1e30]})
+    yield Refusal(
+        "ReduceSum", [x, _host(0.7)], [x],
+        "the values of an input in host memory are of dtype FLOAT, expected integers",
+    )  # fmt: skip
+    yield Refusal(
+        "ReduceSum", [_ones(*[1] * 9), Host.ints(0)], [_ones(*[1] * 8)], "x has 9 dimensions, expected at most 8"
+    )
+    yield Refusal("Range", [_host(math.nan), _host(1), _host(1)], [_ints(1)], "start has nan, expected integers")
+    yield Refusal(
+        "OneHot",
+        [_ones(3), Host.ints(2), _ones(), _ones()],
+        [_ones(3, 2)],
+        "x has dtype FLOAT, expected INT32 or INT64",
+    )
+    box = _ones(1, 1, 5)
+    for attribute, first, second in (("v_threshold", 0.5, 0), ("e_threshold", 0, 0.5)):
+        yield Refusal(
+            "RotatedIou", [box, box], [_ones(1, 1, 1)], f"v_threshold is {first} and e_threshold {second}, expected 0",
+            {attribute: 0.5},
+        )  # fmt: skip
+    for flags, attributes, text in (
+        (4, {"featmap_size": [2**31 - 1] * 2, "strides": [1, 1]}, "4 elements, expected 2147483647 * 2147483647 * 1"),
+        (5, {"featmap_size": [2, 2], "strides": [1, 1]}, "5 elements, expected 2 * 2 * 1"),
+    ):
+        yield Refusal("AnchorResponseFlags", [_ones(1, 4)], [_bytes(flags)], f"flags has {text}", attributes)
+    yield Refusal(
+        "AsStrided", [x, Host.ints(2), Host.ints(1), Host.ints(0)], [_ints(2)], "y has dtype INT32, expected FLOAT"
+    )
+    yield Refusal(
+        "DropoutWithMulsAndSoftmaxGrad", [x, x.byte(), x], [x], "axes has 2 numbers, expected one", {"axes": [2, 3]}
+    )
+
+
+def _misfits() -> Iterator[Refusal]:
+    """Shapes that do not fit together."""
+    x, wider = _ones(1, 2, 4, 4), _ones(9, 2, 4, 4)
+    says = "the arguments do not fit together: {}; ATen, which computes it, says: "
+    yield Refusal(
+        "MatMul", [X, X], [X], says.format("x1 FLOAT [2, 3], x2 FLOAT [2, 3], y FLOAT [2, 3]") + "mat1 and mat2 shapes"
+    )
+    yield Refusal(
+        "ReduceSum",
+        [_ones(3), Host.ints(5)],
+        [_ones()],
+        says.format("x FLOAT [3], y FLOAT []") + "Dimension out of range",
+    )
+    yield Refusal(
+        "Slice",
+        [_ones(3), Host.ints(2), Host.ints(2)],
+        [_ones(2)],
+        says.format("x FLOAT [3], y FLOAT [2]") + "start (2)",
+    )
+    yield Refusal(
+        "GatherV2", [_ones(3), torch.tensor([3]), Host.ints(0)], [_ones(1)],
+        "indices has values from 3 to 3, expected -3 to 2", status=AICORE_EXCEPTION,
+    )  # fmt: skip
+    planes = "has shape [1, 2, {}4, 4], expected [9, 2] in the leading dimensions"
+    pool: dict[str, Attribute] = {"ksize": [1] * 4, "strides": [1] * 4, "pads": [0] * 4}
+    pool3: dict[str, Attribute] = {"ksize": [1] * 3, "strides": [1] * 3, "pads": [0] * 6, "data_format": "NCDHW"}
+    yield Refusal("AvgPoolV2Grad", [Host.ints(9, 2, 4, 4), x], [wider], "input_grad " + planes.format(""), pool)
+    yield Refusal(
+        "AdaptiveAvgPool2dGrad", [x], [wider], "input_grad " + planes.format(""), {"orig_input_shape": [9, 2, 4, 4]}
+    )
+    yield Refusal(
+        "AvgPool3DGrad",
+        [Host.ints(9, 2, 1, 4, 4), x[:, :, None]],
+        [wider[:, :, None]],
+        "grads " + planes.format("1, "),
+        pool3,
+    )
+    yield Refusal(
+        "MaxPool3DGrad", [wider[:, :, None], x[:, :, None], x[:, :, None]], [wider[:, :, None]],
+        "grads " + planes.format("1, "), {**pool3, "padding": "CALCULATED"},
+    )  # fmt: skip
+    # What repeats a shape.
+    yield Refusal(
+        "ResizeNearestNeighborV2", [x, Host.ints(4, 5)], [x], "size is [4, 5], expected [4, 4], as the shape of y is"
+    )
+    yield Refusal(
+        "UpsampleNearest3d", [x[None]], [x[None]], "output_size is [1, 4, 4], expected [2, 4, 4], as the shape of y is",
+        {"output_size": [1, 4, 4]},
+    )  # fmt: skip
+    yield Refusal("Fill", [Host.ints(2, 2), _ones()], [_ones(4)], "dims is [2, 2], expected [4], as the shape of y is")
+    yield Refusal(
+        "PadV3Grad", [x, Host.ints(0, 0, 0, 0, 1, 1, 1, 1)], [wider[:, :, :2, :2].contiguous()],
+        "x has shape [1, 2, 4, 4], expected [9, 2] in the dimensions that are not padded",
+    )  # fmt: skip
+    boxes, align = torch.tensor([[0, 0, 0, 3, 3.0]]), {"pooled_height": 2, "pooled_width": 2}
+    yield Refusal(
+        "ROIAlign", [x[:, :, :0], boxes], [_ones(1, 2, 2, 2)],
+        "features has shape [1, 2, 0, 4], expected no 0 but for the channels", {**align}, AICORE_EXCEPTION,
+    )  # fmt: skip
+    yield Refusal(
+        "ROIAlign", [x, boxes], [_ones(1, 2, 2, 2)], "spatial_scale is 0, expected", {**align, "spatial_scale": 0.0}
+    )
+    yield Refusal(
+        "ROIAlign", [x, boxes], [_ones(1, 2, 2, 2)], "sample_num is -1, expected", {**align, "sample_num": -1}
+    )
+    normed, rows, last = _ones(2, 3, 4), _ones(2, 3, 1), _ones(4)
+    of_last = "expected the last dimensions of x, which is [2, 3, 4]"
+    for inputs, text in (
+        ([normed[:, :2], normed, rows, last], "dy has shape [2, 2, 4], expected [2, 3, 4]"),
+        ([normed, normed, rows[:, :2], last], "rstd has shape [2, 2, 1], expected [2, 3, 1]"),
+        ([normed, normed, rows, last[:3]], f"gamma has shape [3], {of_last}"),
+    ):
+        yield Refusal("RmsNormGrad", inputs, [normed, inputs[-1]], text)
+    for inputs, text in (
+        ([normed[:1], normed, rows, rows, last], "dy has shape [1, 3, 4], expected [2, 3, 4]"),
+        ([normed, normed, rows[:1], rows, last], "variance has shape [1, 3, 1], expected [2, 3, 1]"),
+        ([normed, normed, rows, rows[:1], last], "mean has shape [1, 3, 1], expected [2, 3, 1]"),
+        ([normed, normed, rows, rows, rows], f"gamma has shape [2, 3, 1], {of_last}"),
+    ):
+        yield Refusal("LayerNormGrad", inputs, [normed, inputs[-1], inputs[-1]], text)
+
+
 def _moved() -> Iterator[Refusal]:
     x, y = _ones(2, 3), _ones(6)
     yield Refusal(
@@ -585,6 +729,7 @@ def _recurrent() -> Iterator[Refusal]:
 
 def refusals() -> list[Refusal]:
     families = (
-        _arguments, _moved, _computed, _convolutions, _indexed, _boxes, _regions, _random, _recurrent,
+        _arguments, _emulated, _misfits, _moved, _computed, _convolutions, _indexed, _boxes, _regions, _random,
+        _recurrent,
     )  # fmt: skip
     return [refusal for family in families for refusal in family()]

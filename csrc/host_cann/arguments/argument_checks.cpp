@@ -290,7 +290,7 @@ Checks& Checks::require(bool condition, const char* format, ...) {
   if (!ok() || condition) return *this;
   std::va_list values;
   va_start(values, format);
-  fail_with(ACLNN_ERR_PARAM_INVALID, format, values);
+  fail_with(failed_, format, values);
   va_end(values);
   return *this;
 }

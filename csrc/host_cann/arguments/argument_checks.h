@@ -42,8 +42,12 @@ struct Argument {
 // pointer that an earlier one found not to be null.
 class Checks {
  public:
-  explicit Checks(const char* api)
-      : api_(api), product_(current_product()), cann_release_(current_cann_release()) {}
+  // `failed` is the status of require() and of all checks that name no other.
+  explicit Checks(const char* api, aclnnStatus failed = ACLNN_ERR_PARAM_INVALID)
+      : api_(api),
+        failed_(failed),
+        product_(current_product()),
+        cann_release_(current_cann_release()) {}
 
   Checks& not_null(const char* name, const void* pointer);
   template <class NamedPointer>
@@ -75,7 +79,7 @@ class Checks {
   // ND only.
   Checks& format_nd(Argument argument);
   Checks& rank_at_most(Argument argument, uint64_t limit);
-  // Fails with 161002 unless `condition`; the rest is a printf format.
+  // Fails unless `condition`; the rest is a printf format.
   Checks& require(bool condition, const char* format, ...) __attribute__((format(printf, 3, 4)));
   // The same with 161001, for arguments that count as missing.
   Checks& require_present(bool condition, const char* format, ...)
@@ -102,6 +106,7 @@ class Checks {
   void fail_with(aclnnStatus status, const char* format, std::va_list values);
 
   const char* api_;
+  aclnnStatus failed_;
   Product product_;
   CannRelease cann_release_;
   aclnnStatus status_ = OK;

@@ -276,8 +276,12 @@ aclnnStatus stage1(const char* api, GivenArguments given, aclnnStatus (*body)(co
              "descriptors after the call",
              api, gone);
   } else {
-    status = guarded(api, aclnnStatus{ACLNN_ERR_INNER_CREATE_EXECUTOR},
-                     ACLNN_ERR_INNER_CREATE_EXECUTOR, [&] { return body(of); });
+    try {
+      status = body(of);
+    } catch (...) {  // no exception crosses the ABI
+      constexpr int kFailed = ACLNN_ERR_INNER_CREATE_EXECUTOR;
+      status = fail_with_exception({kFailed, kFailed, kFailed}, api);
+    }
   }
   if (begin != 0) [[unlikely]] {
     trace_stage1(api, begin, status, gone == nullptr ? given : GivenArguments());
@@ -322,10 +326,10 @@ bool is_on(ArgumentSide side, const TensorArgument& argument) {
          (side == ArgumentSide::kInput ? argument.is_input : argument.is_output);
 }
 
-// A tensor of the index-th argument on one side: the argument itself, if it is not a list, or an
-// element of a list. Null, with a message, if there is none.
-TensorView* find_tensor(const char* api, aclOpExecutor& executor, ArgumentSide side, size_t index,
-                        std::optional<size_t> relative) {
+// Finds a tensor of the index-th argument on one side: the argument itself, if it is not a list, or
+// an element of a list. Returns OK, or a status with a message if there is none.
+aclnnStatus find_tensor(const char* api, aclOpExecutor& executor, ArgumentSide side, size_t index,
+                        std::optional<size_t> relative, TensorView** found) {
   const TensorArguments tensors = executor.tensors();
   const SideNames names = names_of(side);
   size_t seen = 0;
@@ -339,26 +343,24 @@ TensorView* find_tensor(const char* api, aclOpExecutor& executor, ArgumentSide s
     if (is_on(side, argument) && seen++ == index) {
       const bool is_list = argument.list != 0;
       if (relative.has_value() != is_list) {
-        fail(ACLNN_ERR_PARAM_INVALID, "%s: %s %zu of %s is a %s, expected a %s; call %s", api,
-             names.argument, index, executor.api, is_list ? "list" : "tensor",
-             is_list ? "tensor" : "list", is_list ? names.of_lists : names.of_tensors);
-        return nullptr;
+        return fail(ACLNN_ERR_PARAM_INVALID, "%s: %s %zu of %s is a %s, expected a %s; call %s",
+                    api, names.argument, index, executor.api, is_list ? "list" : "tensor",
+                    is_list ? "tensor" : "list", is_list ? names.of_lists : names.of_tensors);
       }
       if (relative.value_or(0) >= count) {
-        fail(ACLNN_ERR_PARAM_INVALID,
-             "%s: relativeIndex is %zu, expected less than the size of the list that is %s %zu of "
-             "%s, %zu",
-             api, *relative, names.argument, index, executor.api, count);
-        return nullptr;
+        return fail(ACLNN_ERR_PARAM_INVALID,
+                    "%s: relativeIndex is %zu, expected less than the size of the list that is %s "
+                    "%zu of %s, %zu",
+                    api, *relative, names.argument, index, executor.api, count);
       }
-      return tensors.begin[i + relative.value_or(0)].view;
+      *found = tensors.begin[i + relative.value_or(0)].view;
+      return OK;
     }
     i += count;
   }
-  fail(ACLNN_ERR_PARAM_INVALID,
-       "%s: %s is %zu, expected less than the number of tensor %s of %s, %zu", api,
-       relative ? "irIndex" : "index", index, names.arguments, executor.api, seen);
-  return nullptr;
+  return fail(ACLNN_ERR_PARAM_INVALID,
+              "%s: %s is %zu, expected less than the number of tensor %s of %s, %zu", api,
+              relative ? "irIndex" : "index", index, names.arguments, executor.api, seen);
 }
 
 aclnnStatus set_address(const char* api, const aclOpExecutor* handle, ArgumentSide side,
@@ -372,8 +374,9 @@ aclnnStatus set_address(const char* api, const aclOpExecutor* handle, ArgumentSi
   }
   aclOpExecutor* const executor = find_executor(handle);
   if (executor == nullptr) return no_executor(api, handle, ACLNN_ERR_INNER);
-  TensorView* view = find_tensor(api, *executor, side, index, relative);
-  if (view == nullptr) return ACLNN_ERR_PARAM_INVALID;
+  TensorView* view = nullptr;
+  const aclnnStatus status = find_tensor(api, *executor, side, index, relative, &view);
+  if (status != OK) return status;
   view->point_at(addr);
   return OK;
 }

@@ -247,7 +247,7 @@ aclnnStatus check_inside_convolution_backward(const char* api, const BackwardTen
                                               const ConvolutionArguments& arguments,
                                               const aclBoolArray& output_mask) {
   const auto& [grad_output, input, weight, grad_input, grad_weight, grad_bias] = tensors;
-  Checks checks(api);
+  Checks checks(api, ACLNN_ERR_INNER_NULLPTR);
   require_few_groups(checks, arguments.groups);
   if (!is_empty(input.tensor->view) && !is_empty(weight.tensor->view)) {
     const Dims& kernel = weight.tensor->view.shape;
@@ -267,7 +267,7 @@ aclnnStatus check_inside_convolution_backward(const char* api, const BackwardTen
     }
     if (output_mask.values[1]) require_weight_gradient(checks, call);
   }
-  return checks.ok() ? OK : ACLNN_ERR_INNER_NULLPTR;
+  return checks.status();
 }
 
 }  // namespace aclnn_host

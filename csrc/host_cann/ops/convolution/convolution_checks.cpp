@@ -248,17 +248,16 @@ void check_convolution(Checks& checks, const ForwardTensors& tensors,
 aclnnStatus check_inside_convolution(const char* api, const ForwardTensors& tensors,
                                      const ConvolutionArguments& arguments) {
   const auto& [input, weight, bias, output] = tensors;
-  Checks padding(api);
+  Checks padding(api, ACLNN_ERR_RUNTIME_ERROR);
   require_at_least(padding, {"padding", arguments.padding}, 0);
-  if (!padding.ok()) return ACLNN_ERR_RUNTIME_ERROR;
+  if (!padding.ok()) return padding.status();
 
-  Checks checks(api);
+  Checks checks(api, arguments.transposed ? ACLNN_ERR_RUNTIME_ERROR : ACLNN_ERR_INNER_NULLPTR);
   require_few_groups(checks, arguments.groups);
   const bool is_launched = !is_empty(input.tensor->view) && !is_empty(weight.tensor->view) &&
                            !is_empty(output.tensor->view);
   if (is_launched) require_within_limits(checks, tensors, arguments);
-  if (checks.ok()) return OK;
-  return arguments.transposed ? ACLNN_ERR_RUNTIME_ERROR : ACLNN_ERR_INNER_NULLPTR;
+  return checks.status();
 }
 
 void check_memory(Checks& checks, std::initializer_list<Argument> tensors) {

@@ -13,6 +13,7 @@ from tests import source_mutants
 from tests.aten_ops.files import ROWS
 from tests.mutants import __main__
 from tests.mutants.__main__ import (
+    FEW,
     KINDS,
     OVERDUE,
     ROOT,
@@ -30,6 +31,7 @@ from tests.mutants.__main__ import (
     read_survivors,
     run,
     scores,
+    some_tests,
     untried,
 )
 from tests.source_mutants.__main__ import covering, ordered, parts_of, try_mutants
@@ -73,6 +75,13 @@ def test_a_failure_of_a_test_about_one_function_counts() -> None:
     assert detected_in("sign", every, spoilt, sound) == {"aclnnElu"}
     assert detected_in("sign", every - {"aclnnTopk"}, spoilt, sound) == {"aclnnElu", "aclnnSort"}
     assert detected_in("text", every, spoilt, sound) == set()
+
+
+def test_a_few_tests_come_from_all_that_have_one_function_alone() -> None:
+    subjects = {f"t.py::test_elu[{i}]": {"aclnnElu"} for i in range(FEW * 3)}
+    subjects |= {"t.py::test_pair": {"aclnnElu", "aclnnSort"}, "t.py::test_selu": {"aclnnSelu", "aclnnAdd"}}
+    few = {f"t.py::test_elu[{i * 3}]" for i in range(FEW)}
+    assert some_tests({"aclnnElu", "aclnnSort", "aclnnSelu"}, subjects) == few | {"t.py::test_selu"}
 
 
 def test_functions_of_one_test_are_in_different_groups() -> None:

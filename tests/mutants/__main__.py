@@ -42,6 +42,7 @@ VALUES = ("zeros", "constant", "input", "one", "exchange", "sign", "error", "tai
 REFUSALS = ("text", "status")
 KINDS = VALUES + REFUSALS
 SWEEP = 100  # refusals of one test
+FEW = 4  # tests that a mutant meets before it meets all
 # The tests that call the C interface and check the results.
 TESTS = ("tests/conformance", "tests/test_aten_*.py", "tests/test_named_operators.py", "tests/test_private_formats.py")
 TESTS += ("tests/test_runtime_refusals.py",)
@@ -171,6 +172,15 @@ def apart(names: Iterable[str], subjects: Iterable[Set[str]]) -> list[set[str]]:
     return groups
 
 
+def some_tests(names: Set[str], subjects: dict[str, set[str]]) -> set[str]:
+    """FEW tests for each of the functions or refusals, from all that have it and no other of them."""
+    own: dict[str, list[str]] = collections.defaultdict(list)
+    for test, of in subjects.items():
+        if len(found := of & names) == 1:
+            own[next(iter(found))].append(test)
+    return {tests[i * len(tests) // FEW] for tests in own.values() for i in range(FEW)}
+
+
 def mutants_of(kind: str, output: int, possible: set[str], sound: Run, limit: float) -> dict[Mutant, bool]:
     """The mutants of one kind, and whether a test detects them; no run takes longer than `limit` seconds."""
     if not possible:
@@ -178,9 +188,12 @@ def mutants_of(kind: str, output: int, possible: set[str], sound: Run, limit: fl
     subjects = sound.subjects(kind)
     found: dict[str, bool] = {}
 
-    def attempt(names: set[str]) -> set[str]:
-        """Changes these together; returns those of which nothing is known."""
-        tests = [test for test in sound.outcomes if names & subjects.get(test, set())]
+    def attempt(names: set[str], few: bool = False) -> set[str]:
+        """Changes these together, in a few tests or all; returns those of which nothing is known."""
+        chosen = some_tests(names, subjects) if few else {test for test, of in subjects.items() if names & of}
+        tests = [test for test in sound.outcomes if test in chosen]
+        if not tests:
+            return names
         spoilt = run(tests, Change(kind, output, frozenset(names)), limit)
         if spoilt is OVERDUE and len(names) == 1:
             found[next(iter(names))] = True  # a test that hangs detects it
@@ -191,7 +204,11 @@ def mutants_of(kind: str, output: int, possible: set[str], sound: Run, limit: fl
         # A test or a process may have ended before it came to the others.
         return names - reached
 
-    left = attempt(possible) | {name for name, is_killed in found.items() if not is_killed}
+    def remaining() -> set[str]:
+        return {name for name in possible if not found.get(name)}
+
+    attempt(possible, few=True)
+    left = attempt(remaining()) | remaining() & found.keys()
     for group in apart(left, subjects.values()):
         unknown = attempt(group)
         for name in sorted(unknown if len(group) > 1 else ()):

@@ -406,16 +406,18 @@ FAILED = {
 
 
 # Further calls, one per line: the values of the outputs, or the status of the refusal and a part of its text, which
-# names the reason. There is one file for each folder of csrc/cann/rows.
+# names the reason. Arguments that a line leaves out are those of the function's first sample. There is one file for
+# each folder of csrc/cann/rows.
 FILES = sorted((ROOT / "tests" / "aten_ops" / "values").glob("*.txt"))
 LINES = [line.split("\t") for file in FILES for line in file.read_text().splitlines()]
+LINES = [[line_of(call), *expected] for call, *expected in LINES]
 VALUES = {call: json.loads(expected) for call, expected, *_ in LINES}
 WORDS = {call: words for call, _, words in (line for line in LINES if len(line) == 3)}
 
 
 def test_the_files_of_values_are_those_of_the_rows() -> None:
     folders = {name: files[0].partition("/")[0] for name, files in row_files().items()}
-    lines = [(file.stem, line.split(" ", 1)[0]) for file in FILES for line in file.read_text().splitlines()]
+    lines = [(file.stem, line.split()[0]) for file in FILES for line in file.read_text().splitlines()]
     assert [(stem, name) for stem, name in lines if folders[name] != stem] == []
     assert len(VALUES) == len(LINES)
     assert {call for call, expected in VALUES.items() if isinstance(expected, int)} == WORDS.keys()

@@ -109,3 +109,25 @@ def test_rows_of_16_bits_are_computed_in_float_and_rounded_once(
         torch.testing.assert_close(
             result.cpu().double(), expected, rtol=0.51 * epsilon, atol=torch.finfo(dtype).tiny * epsilon
         )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dims", [(0,), (1,), (-1,), (0, 1), (2, 1), (0, 2), (0, 1, 2)])
+def test_sums_of_16_bits_over_any_dimensions_are_rounded_once(
+    dtype: torch.dtype, transposed: bool, dims: tuple[int, ...]
+) -> None:
+    """Sum and mean by their definitions; ATen itself rounds the sums of parts where the dimensions are apart."""
+    torch.manual_seed(0)
+    x = (torch.rand(40, 30, 50) + 0.5).to(dtype)
+    x = x.transpose(0, 1) if transposed else x
+    epsilon = torch.finfo(dtype).eps
+    for result, expected in (
+        (torch.sum(x.npu(), dims), x.double().sum(dims)),
+        (torch.sum(x.npu(), dims, keepdim=True), x.double().sum(dims, keepdim=True)),
+        (torch.sum(x.npu(), dims, dtype=torch.float32), x.double().sum(dims)),
+        (torch.mean(x.npu(), dims), x.double().mean(dims)),
+    ):
+        rounding = 0.51 * epsilon if result.dtype == dtype else 1e-6
+        assert result.shape == expected.shape
+        torch.testing.assert_close(result.cpu().double(), expected, rtol=rounding, atol=0)

@@ -13,6 +13,57 @@ at::OptionalIntArrayRef dims_of(at::OptionalIntArrayRef dims) {
   return dims && !dims->empty() ? dims : std::nullopt;
 }
 
+// The dimensions counted from the first one, in order; none if one does not exist.
+std::vector<int64_t> in_order(const at::Tensor& self, at::IntArrayRef dims) {
+  std::vector<int64_t> ordered;
+  for (const int64_t dim : dims) {
+    ordered.push_back(dim < 0 ? dim + self.dim() : dim);
+    if (ordered.back() < 0 || ordered.back() >= self.dim()) return {};
+  }
+  std::ranges::sort(ordered);
+  return ordered;
+}
+
+// The shape of a reduction.
+std::vector<int64_t> reduced(const at::Tensor& self, at::IntArrayRef dims, bool keep) {
+  std::vector<int64_t> shape;
+  for (int64_t dim = 0; dim < self.dim(); ++dim) {
+    const bool is_reduced = std::ranges::find(dims, dim) != dims.end();
+    if (keep || !is_reduced) shape.push_back(is_reduced ? 1 : self.size(dim));
+  }
+  return shape;
+}
+
+// Assigns a reduction of `self` in FLOAT at least. Rows of 16 bits are widened piece by piece.
+// reduction(tensor, dims, keep) computes it.
+template <class Reduction>
+void reduce(Output& out, const at::Tensor& self, at::IntArrayRef dims, bool keep,
+            Reduction reduction) {
+  if (dims.size() == 1 && has_rows_of_16_bits(self, dims[0])) {
+    const at::Tensor* const room = out.room(
+        out->scalar_type(), reduced(self, in_order(self, dims), keep), Output::Reads::kAnyElement);
+    if (room != nullptr && room->is_contiguous()) {
+      return write_in_pieces(self, *room, [&](const at::Tensor& rows) {
+        return reduction(wide(rows), at::IntArrayRef{1}, /*keep=*/true);
+      });
+    }
+  }
+  out = reduction(wide(self), dims_of(dims), keep);
+}
+
+// True if ATen adds numbers of 16 bits in FLOAT and rounds each sum once. It does where the
+// dimensions are one in memory, and there is more than one sum: threads round their parts of one.
+bool is_rounded_once(const at::Tensor& self, at::IntArrayRef dims) {
+  if (!at::isReducedFloatingType(self.scalar_type()) || dims.empty()) return false;
+  int64_t added = self.size(dims.back());
+  for (size_t i = 1; i < dims.size(); ++i) {
+    const int64_t size = self.size(dims[i]);
+    if (self.stride(dims[i - 1]) != self.stride(dims[i]) * size) return false;
+    added *= self.size(dims[i - 1]);
+  }
+  return self.numel() > added;
+}
+
 // The mean of integers is truncated.
 at::Tensor mean_of(const at::Tensor& self, at::OptionalIntArrayRef dims, bool keep) {
   const bool is_integer = at::isIntegralType(self.scalar_type(), /*includeBool=*/false) &&
@@ -72,20 +123,23 @@ void grouped_bias_add_grad(const at::Tensor& gradient, const std::optional<at::T
 }  // namespace
 
 ACLNN(ReduceSum, (In, self), (Ints, dims), (bool, keepDims), (aclDataType, dtype), (Out, out)) {
-  if (dims.size() == 1 && has_rows_of_16_bits(self, dims[0]) && wide(dtype) == at::kFloat) {
-    std::vector<int64_t> shape = self.sizes().vec();
-    keepDims ? void(shape.back() = 1) : shape.pop_back();
-    const at::Tensor* const room = out.room(out->scalar_type(), shape, Output::Reads::kAnyElement);
-    if (room != nullptr && room->is_contiguous()) {
-      return write_in_pieces(self, *room, [](const at::Tensor& rows) {
-        return at::sum(wide(rows), 1, /*keepdim=*/true);
-      });
-    }
+  const std::vector<int64_t> ordered = in_order(self, dims);
+  if (dtype == self.scalar_type() && dtype == out->scalar_type() &&
+      is_rounded_once(self, ordered)) {
+    return out.write(
+        dtype, reduced(self, ordered, keepDims), Output::Reads::kAnyElement,
+        [&] { return at::sum(self, dims, keepDims); },
+        [&](at::Tensor& result) { at::sum_out(result, self, dims, keepDims); });
   }
-  out = at::sum(wide(self), dims_of(dims), keepDims, wide(dtype));
+  reduce(out, self, dims, keepDims,
+         [&](const at::Tensor& x, at::OptionalIntArrayRef of, bool keep) {
+           return at::sum(x, of, keep, wide(dtype));
+         });
 }
 ACLNN(ReduceNansum, (In, self), (Ints, dim), (bool, keepDim), (aclDataType, dtype), (Out, out)) {
-  out = at::nansum(wide(self), dims_of(dim), keepDim, wide(dtype));
+  reduce(out, self, dim, keepDim, [&](const at::Tensor& x, at::OptionalIntArrayRef of, bool keep) {
+    return at::nansum(x, of, keep, wide(dtype));
+  });
 }
 // Behaviour of ReduceLogSum: Of data without elements the result is 0, not -inf.
 ACLNN(ReduceLogSum, (Floating<In>, data), (Ints, axes), (bool, keepDims), (bool, noopWithEmptyAxes),
@@ -101,7 +155,9 @@ ACLNN(LogSumExp, (In, self), (Ints, dim), (bool, keepDim), (Out, out)) {
   out = at::logsumexp(wide(self), dim, keepDim);
 }
 ACLNN(Mean, (In, self), (Ints, dim), (bool, keepDim), (aclDataType, dtype), (Out, out)) {
-  out = at::mean(wide(self), dims_of(dim), keepDim, wide(dtype));
+  reduce(out, self, dim, keepDim, [&](const at::Tensor& x, at::OptionalIntArrayRef of, bool keep) {
+    return at::mean(x, of, keep, wide(dtype));
+  });
 }
 // Behaviour of MeanV2: Integers have their exact sum in INT64, divided and truncated.
 ACLNN(MeanV2, (In, self), (Ints, dim), (bool, keepDim), (bool, noopWithEmptyAxes),

@@ -93,7 +93,7 @@ def test_reduction(case: Case) -> None:
 def test_rows_of_16_bits_are_computed_in_float_and_rounded_once(
     dtype: torch.dtype, shape: tuple[int, ...], dim: int
 ) -> None:
-    """Sum and softmax by their definitions, of as many rows as are computed at a time, fewer, more, and of columns."""
+    """Sum, softmax and its logarithm by their definitions, of as many rows as are computed at a time, fewer, more, and of columns."""
     torch.manual_seed(0)
     x = (torch.rand(shape) + 0.5).to(dtype)
     wide = x.double()
@@ -103,6 +103,7 @@ def test_rows_of_16_bits_are_computed_in_float_and_rounded_once(
         (torch.sum(x.npu(), dim), wide.sum(dim)),
         (torch.sum(x.npu(), dim, keepdim=True), wide.sum(dim, keepdim=True)),
         (torch.softmax(x.npu(), dim), exponentials / exponentials.sum(dim, keepdim=True)),
+        (torch.log_softmax(x.npu(), dim), torch.log_softmax(wide, dim)),
     ):
         assert result.dtype == dtype and result.shape == expected.shape
         # Half a unit in the last place, and what FLOAT adds; those below the normal numbers of FLOAT16 are coarser.

@@ -26,18 +26,26 @@ at::Tensor expanded(const at::Tensor& mask, const char* name, const at::Tensor& 
       Output::Reads::kAnyElement, [&] { return function(of, __VA_ARGS__); }, \
       [&](at::Tensor& result) { function##_out(result, of, __VA_ARGS__); })
 
+void write_log_softmax(const at::Tensor& self, int64_t dim, Output& out) {
+  if (has_rows_of_16_bits(self, dim)) {
+    const at::Tensor* const room =
+        out.room(out->scalar_type(), self.sizes(), Output::Reads::kAnyElement);
+    if (room != nullptr && room->is_contiguous()) {
+      return write_in_pieces(self, *room, [](const at::Tensor& rows) {
+        return at::_log_softmax(wide(rows), 1, false);
+      });
+    }
+  }
+  WRITE_ROWS(out, at::_log_softmax, wide(self), dim, false);
+}
+
 }  // namespace
 
 ACLNN(Softmax, (Floating<In>, self), (int64_t, dim), (Out, out)) {
-  if (has_rows_of_16_bits(self, dim)) {
-    const at::Tensor* const room =
-        out.room(self.scalar_type(), self.sizes(), Output::Reads::kAnyElement);
-    if (room != nullptr && room->is_contiguous()) {
-      return write_in_pieces(
-          self, *room, [](const at::Tensor& rows) { return at::_softmax(wide(rows), 1, false); });
-    }
-  }
-  WRITE_ROWS(out, at::_softmax, wide(self), dim, false);
+  // Of rows of 16 bits ATen rounds the result alone, of columns what it computes on the way, too.
+  const bool is_rounded_once =
+      has_rows_of_16_bits(self, dim) && out->scalar_type() == self.scalar_type();
+  WRITE_ROWS(out, at::_softmax, is_rounded_once ? self : wide(self), dim, false);
 }
 ACLNN(SoftmaxBackward, (Floating<In>, gradOutput), (SameShape<Floating<In>>, output, "gradOutput"),
       (int64_t, dim), (Out, gradInput)) {
@@ -51,10 +59,10 @@ ACLNN(SoftmaxGrad, (Floating<In>, y), (Like<Floating<In>>, dy, "y"), (Like<Out>,
   dx = wide(y) * (wide(dy) - share);
 }
 ACLNN(LogSoftmax, (Floating<In>, self), (int64_t, dim), (Out, out)) {
-  WRITE_ROWS(out, at::_log_softmax, wide(self), dim, false);
+  write_log_softmax(self, dim, out);
 }
 ACLNN(LogSoftmaxV2, (Floating<In>, self), (int64_t, dim), (Out, out)) {
-  WRITE_ROWS(out, at::_log_softmax, wide(self), dim, false);
+  write_log_softmax(self, dim, out);
 }
 ACLNN(LogSoftmaxBackward, (Floating<In>, gradOutput),
       (SameShape<Floating<In>>, output, "gradOutput"), (int64_t, dim), (Out, out)) {

@@ -1,10 +1,14 @@
-# Writes a source file that defines the functions of LIBRARY as stubs with the same names.
+# Writes a source file that defines the functions of LIBRARY whose names match NAMES as stubs with the same names. By
+# default, these are all but those of C++.
+if(NOT NAMES)
+  set(NAMES "^([^_]|_[^Z])")
+endif()
 execute_process(COMMAND "${NM}" -D --defined-only "${LIBRARY}" OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
 string(REGEX MATCHALL "[^ \n]+\n" names "${lines}")
 set(text "")
 foreach(name IN LISTS names)
   string(STRIP "${name}" name)
-  if(NOT name MATCHES "^_Z")  # C++
+  if(name MATCHES "${NAMES}")
     string(APPEND text "asm(\".globl ${name}; .type ${name}, %function; ${name}:\");\n")
   endif()
 endforeach()

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CSRC = ROOT / "csrc"
 # The folders of csrc from the lowest on, and the folders that each includes; a file belongs to the innermost one.
 # Published headers include only one another, and all folders may include them.
-PUBLISHED = ("host_cann/include", "cann/prefix/include")
+PUBLISHED = ("host_cann/include", "cann/prefix/include", "cann/atb/include")
 FOLDERS = {
     **dict.fromkeys(PUBLISHED, ""),
     "host_cann/runtime": "",
@@ -39,6 +39,7 @@ FOLDERS = {
     "cann/rows/engine": "host_cann/runtime host_cann/descriptors host_cann/arguments",
     "cann/rows": "host_cann/runtime host_cann/kernels host_cann/descriptors host_cann/arguments cann/rows/engine",
     "cann/named_ops": "host_cann/runtime host_cann/descriptors cann/rows/engine cann/rows",
+    "cann/atb": "host_cann/runtime host_cann/descriptors host_cann/arguments cann/rows/engine cann/rows",
     "cann/prefix": "host_cann/runtime",
     "client": "",
     "cmake": "",

@@ -75,7 +75,7 @@ def replayed(call: Callable[[], Any], *changed: torch.Tensor) -> None:
     graph = torch.npu.NPUGraph()
     with torch.npu.graph(graph):
         call()
-    for x, value in zip(changed, before):
+    for x, value in zip(changed, before, strict=True):
         x.copy_(value)
     graph.replay()
     torch.npu.synchronize()
@@ -164,6 +164,28 @@ def test_paged_attention_with_a_workspace() -> None:
     assert_rounded(out[:1], attend(query[:1].cpu(), *paged.key_value(0), 0.25))
 
 
+def test_a_captured_call_gets_other_lengths() -> None:
+    """As vllm-ascend updates its graphs: lengths are on the CPU, and belong to the captured call."""
+    paged = Paged(torch.float16)
+    query, out = random(2, 4, 32), torch.zeros(2, 4, 32, dtype=torch.float16).npu()
+    given = (query.npu(), paged.keys.npu(), paged.values.npu(), 2, 4, 0.25, paged.table.npu())
+    workspace = torch_npu._npu_paged_attention_get_workspace(*given, integers(*paged.lengths), out)
+    graph, stream, updating = torch.npu.NPUGraph(), torch.npu.Stream(), torch.npu.Stream()
+    with torch.npu.graph(graph, stream=stream):
+        torch.npu.graph_task_group_begin(stream)
+        torch_npu._npu_paged_attention(*given, integers(*paged.lengths), out, workspace=workspace)
+        group = torch.npu.graph_task_group_end(stream)
+    paged.lengths = (32, 3)
+    with torch.npu.stream(updating):
+        torch.npu.graph_task_update_begin(updating, group)
+        torch_npu._npu_paged_attention(*given, integers(*paged.lengths), out, workspace=workspace)
+        torch.npu.graph_task_update_end(updating)
+    torch.npu.synchronize()
+    graph.replay()
+    for i in range(2):
+        assert_rounded(out[i : i + 1], attend(query[i : i + 1], *paged.key_value(i), 0.25))
+
+
 def test_a_sequence_without_keys_leaves_its_output() -> None:
     paged = Paged(torch.float16, (21, 0))
     query, out = random(2, 4, 32), torch.full((2, 4, 32), 7.0, dtype=torch.float16).npu()
@@ -196,7 +218,7 @@ def test_paged_attention_of_several_queries(dtype: torch.dtype) -> None:
     query = random(4, 4, 32, dtype=dtype)
     mask = torch.full((4, 21), -10000.0, dtype=dtype)
     start = 0
-    for count, length in zip(queries, paged.lengths):
+    for count, length in zip(queries, paged.lengths, strict=True):
         mask[start : start + count, :length] = causal(count, length).clamp(min=-10000)
         start += count
     out = torch.zeros(4, 4, 32, dtype=dtype).npu()
@@ -261,9 +283,7 @@ def test_flash_attention(dtype: torch.dtype) -> None:
     query, key, value, out = packed(dtype)
     hidden = torch.ones(6, 6).triu(1)
     mask = (hidden * -10000.0 if dtype == torch.float16 else hidden).to(dtype)
-    torch_npu._npu_flash_attention(
-        query.npu(), key.npu(), value.npu(), mask.npu(), integers(*LENGTHS), 0.25, 4, 2, out
-    )
+    torch_npu._npu_flash_attention(query.npu(), key.npu(), value.npu(), mask.npu(), integers(*LENGTHS), 0.25, 4, 2, out)
     assert_packed(out, query, key, value, lambda i, length: causal(length, length))
 
 
@@ -303,6 +323,17 @@ def test_flash_attention_with_an_alibi_mask(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+def test_flash_attention_with_a_compressed_mask(dtype: torch.dtype) -> None:
+    """A corner of the causal mask stands for all of it."""
+    query, key, value, out = packed(dtype)
+    corner = torch.ones(128, 128, dtype=dtype).triu(1)
+    torch_npu._npu_flash_attention_v3(
+        query.npu(), key.npu(), value.npu(), corner.npu(), integers(*LENGTHS), 0.25, 4, 2, out=out
+    )
+    assert_packed(out, query, key, value, lambda i, length: causal(length, length))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_flash_attention_of_continued_sequences(dtype: torch.dtype) -> None:
     """Queries are the last tokens of sequences whose keys are in blocks, and see no later key."""
     paged, queries = Paged(dtype), (3, 2)
@@ -317,6 +348,26 @@ def test_flash_attention_of_continued_sequences(dtype: torch.dtype) -> None:
         part = slice(start, start + count)
         expected = attend(query[part], *paged.key_value(i), 0.25, causal(count, paged.lengths[i]))
         assert_rounded(out[part], expected)
+        start += count
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_flash_attention_of_continued_sequences_with_slopes(dtype: torch.dtype) -> None:
+    """As above, with the bias slope * (key - query)."""
+    paged, queries, slopes = Paged(dtype), (3, 2), torch.tensor([0.5, 0.25, 0.125, 1.0])
+    query, out = random(5, 4, 32, dtype=dtype), torch.zeros(5, 4, 32, dtype=dtype).npu()
+    torch_npu.atb._npu_flash_attention_prefix_v2(
+        query.npu(), paged.keys.npu(), paged.values.npu(), paged.table.npu(),
+        torch.zeros(256, 256, dtype=dtype).npu(), list(queries), list(paged.lengths), slopes=slopes.npu(),
+        kernel_type=1, mask_type=4, num_kv_heads=2, num_heads=4, scale_value=0.25, out=out,
+    )  # fmt: skip
+    start = 0
+    for i, count in enumerate(queries):
+        part, length = slice(start, start + count), paged.lengths[i]
+        places = torch.arange(length).double()
+        distance = places - (torch.arange(count) + length - count).unsqueeze(1)
+        bias = slopes.view(4, 1, 1).double() * distance + causal(count, length)
+        assert_rounded(out[part], attend(query[part], *paged.key_value(i), 0.25, bias))
         start += count
 
 
@@ -401,4 +452,3 @@ def test_the_stream_keeps_the_order() -> None:
         torch_npu._npu_reshape_and_cache_siso(torch.full((1, 1, 64), i, dtype=torch.float16).npu(), cache, slots)
         cache += 1
     assert torch.equal(cache.cpu()[0, :, 0, 0], torch.tensor([50, 50, 50, 50], dtype=torch.float16))
-

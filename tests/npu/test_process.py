@@ -139,3 +139,43 @@ except RuntimeError as error:
 """
     result = run(code, TASK_QUEUE_ENABLE="2")
     assert "aclnnSilentCheck" in result.output, result
+
+
+# A call that ATB refuses, whose status torch_npu drops: in each mode, the text reaches the caller by another way.
+REFUSED_BY_ATB = """
+import torch, torch_npu
+
+x = torch.zeros(3, 64, dtype=torch.bfloat16).npu()
+table = torch.zeros(16, 32).npu()  # of float32, which ATB does not take with bfloat16
+positions = torch.arange(3).npu()
+try:
+    torch_npu._npu_rotary_embedding(positions, x, x.clone(), 32, table, True)
+    torch.npu.synchronize()
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("task_queue", ("0", "1", "2"))
+def test_a_call_that_atb_refuses_has_a_text(task_queue: str) -> None:
+    result = run(REFUSED_BY_ATB, TASK_QUEUE_ENABLE=task_queue)
+    assert result.status == 0, result.errors
+    assert "RopeOperation: the dtypes are query BFLOAT16, key BFLOAT16, cos FLOAT, sin FLOAT, " in result.output
+
+
+def test_an_index_that_atb_would_write_outside_the_cache_is_refused() -> None:
+    """Where a device writes to other memory."""
+    code = """
+import torch, torch_npu
+
+cache = torch.zeros(2, 4, 1, 64, dtype=torch.float16).npu()
+slots = torch.tensor([8], dtype=torch.int32).npu()
+torch_npu._npu_reshape_and_cache_siso(torch.ones(1, 1, 64, dtype=torch.float16).npu(), cache, slots)
+try:
+    torch.npu.synchronize()
+except RuntimeError as error:
+    print(error)
+"""
+    result = run(code)
+    assert result.status == 0, result.errors
+    assert "slotMapping has 8, expected less than 8" in result.output

@@ -121,34 +121,6 @@ def test_a_missing_operator_is_named_and_nothing_else_happens(function: str) -> 
     torch.testing.assert_close(torch.nn.functional.elu(y).cpu(), x)
 
 
-# The published signatures of torch_npu's operators of ATB; each library function that they reach first.
-OF_ATB = {
-    "_npu_reshape_and_cache": lambda x: torch_npu._npu_reshape_and_cache(
-        x, x, x.unsqueeze(0), x.unsqueeze(0), torch.zeros(2, dtype=torch.int32).npu()
-    ),
-    "_npu_group_topk": lambda x: torch_npu._npu_group_topk(x[0], 1, 1, 1),
-}
-
-
-@pytest.mark.parametrize("name", OF_ATB)
-def test_an_operator_of_atb_says_that_the_library_is_missing(name: str) -> None:
-    """Immediately, again at the second call, and other work continues."""
-    x = torch.zeros(2, 2, 16, dtype=torch.float16).npu()
-    for _ in range(2):
-        with pytest.raises(RuntimeError, match=r"^the host CANN has no libatb.so, .* which the package NNAL brings; "):
-            OF_ATB[name](x)
-    torch.npu.synchronize()
-    assert torch.equal((x + 1).cpu(), torch.ones(2, 2, 16, dtype=torch.float16))
-
-
-def test_an_operator_of_atb_that_is_found_by_name_is_named() -> None:
-    x = torch.zeros(4, 16, dtype=torch.float16).npu()
-    with pytest.raises(RuntimeError, match="AtbFusedAddTopkDiv"):
-        torch_npu.atb.npu_fused_add_topk_div(x, x[0])
-    torch.npu.synchronize()
-    assert torch.equal((x + 1).cpu(), torch.ones(4, 16, dtype=torch.float16))
-
-
 def test_all_that_torch_npu_takes_of_atb_is_there() -> None:
     def symbols(path: Path, option: str) -> set[str]:
         command = ["nm", "--dynamic", "--format=posix", option, path]

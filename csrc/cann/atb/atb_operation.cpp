@@ -3,7 +3,6 @@
 #include "cann/atb/atb_operation.h"
 
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <new>
 
@@ -113,9 +112,9 @@ atb::Status guarded_call(const char* name, const Body& body) noexcept {
   } catch (const AtbRefusal& refusal) {
     return fail(refusal.status, "%s: %s", name, refusal.what());
   } catch (...) {
-    return fail_with_exception({atb::ERROR_OUT_OF_HOST_MEMORY, atb::ERROR_INTERNAL_ERROR,
-                                atb::ERROR_INTERNAL_ERROR},
-                               name);
+    return fail_with_exception(
+        {atb::ERROR_OUT_OF_HOST_MEMORY, atb::ERROR_INTERNAL_ERROR, atb::ERROR_INTERNAL_ERROR},
+        name);
   }
 }
 
@@ -226,7 +225,8 @@ class HostOperation final : public atb::Operation {
  public:
   explicit HostOperation(std::shared_ptr<const AtbKernel> kernel) : kernel_(std::move(kernel)) {}
 
-  std::string GetName() const override { return kernel_->name; }
+  // After a refused Setup, with its reason: torch_npu's message has the name and no status.
+  std::string GetName() const override { return kernel_->name + reason_; }
   uint32_t GetInputNum() const override { return static_cast<uint32_t>(kernel_->inputs.size()); }
   uint32_t GetOutputNum() const override { return static_cast<uint32_t>(kernel_->outputs.size()); }
 
@@ -243,9 +243,15 @@ class HostOperation final : public atb::Operation {
 
   atb::Status Setup(const atb::VariantPack& pack, uint64_t& workspace_size,
                     atb::Context* context) override {
+    reason_.clear();
     return guarded_call(kernel_->name, [&] {
-      EXPECT_OR(ERROR_INVALID_PARAM, context != nullptr, "context is null");
-      checked(pack);
+      try {
+        EXPECT_OR(ERROR_INVALID_PARAM, context != nullptr, "context is null");
+        checked(pack);
+      } catch (const AtbRefusal& refusal) {
+        reason_ = std::string(": ") + refusal.what() + ";";
+        throw;
+      }
       workspace_size = 0;
       is_set_up_ = true;
       return atb::NO_ERROR;
@@ -306,7 +312,8 @@ class HostOperation final : public atb::Operation {
   }
 
   std::shared_ptr<const AtbKernel> kernel_;
-  std::atomic<bool> is_set_up_ = false;
+  std::string reason_;
+  bool is_set_up_ = false;
 };
 
 }  // namespace

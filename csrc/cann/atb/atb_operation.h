@@ -123,21 +123,21 @@ atb::Status create_operation(const char* name, MakeKernel make, const void* para
 
 // Defines CreateOperation for the parameters of a kernel, a class with a constructor that takes
 // them.
-#define ATB_OPERATION(Parameters, Kernel, name)                                                  \
-  template <>                                                                                    \
-  atb::Status atb::CreateOperation(const Parameters& parameters, atb::Operation** operation) {   \
-    return ::aclnn_host::create_operation(                                                       \
-        name,                                                                                    \
-        [](const void* given) -> std::shared_ptr<const ::aclnn_host::AtbKernel> {                \
-          return std::make_shared<const Kernel>(*static_cast<const Parameters*>(given));         \
-        },                                                                                       \
-        &parameters, parameters.rsv, operation);                                                 \
+#define ATB_OPERATION(Parameters, Kernel, name)                                                \
+  template <>                                                                                  \
+  atb::Status atb::CreateOperation(const Parameters& parameters, atb::Operation** operation) { \
+    return ::aclnn_host::create_operation(                                                     \
+        name,                                                                                  \
+        [](const void* given) -> std::shared_ptr<const ::aclnn_host::AtbKernel> {              \
+          return std::make_shared<const Kernel>(*static_cast<const Parameters*>(given));       \
+        },                                                                                     \
+        &parameters, parameters.rsv, operation);                                               \
   }
 
 // Refuses a call with a status of ATB if the condition does not hold; see EXPECT.
-#define EXPECT_OR(status, condition, ...)                      \
-  do {                                                         \
-    if (!(condition)) [[unlikely]] {                           \
-      ::aclnn_host::refuse_as(atb::status, {__VA_ARGS__});     \
-    }                                                          \
+#define EXPECT_OR(status, condition, ...)                  \
+  do {                                                     \
+    if (!(condition)) [[unlikely]] {                       \
+      ::aclnn_host::refuse_as(atb::status, {__VA_ARGS__}); \
+    }                                                      \
   } while (false)

@@ -60,7 +60,7 @@ class HostContext final : public atb::Context {
 
 using namespace aclnn_host;
 
-namespace atb __attribute__((visibility("default"))) {
+namespace atb {
 
 Status CreateContext(Context** context) {
   if (context == nullptr) return invalid("CreateContext", "context is null");

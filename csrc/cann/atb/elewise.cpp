@@ -60,9 +60,7 @@ class Elewise final : public AtbKernel {
         }
         out.dtype = ACL_INT8;
         break;
-      case ELEWISE_LOGICAL_NOT:
-        expect_dtypes(in, {{ACL_BOOL}, {ACL_INT8}});
-        break;
+      case ELEWISE_LOGICAL_NOT: expect_dtypes(in, {{ACL_BOOL}, {ACL_INT8}}); break;
       case ELEWISE_LOGICAL_AND:
       case ELEWISE_LOGICAL_OR:
         expect_dtypes(in, {{ACL_BOOL, ACL_BOOL}, {ACL_INT8, ACL_INT8}});
@@ -89,9 +87,10 @@ class Elewise final : public AtbKernel {
   void compute(const AtbTensors& tensors) const override {
     const at::Tensor& out = tensors.outputs[0];
     const at::Tensor x = wide(tensors["x"]);
-    const at::Tensor y = param_.elewiseType != ELEWISE_QUANT_PER_CHANNEL && tensors.inputs.size() > 1
-                             ? wide(tensors["y"])
-                             : at::Tensor();
+    const at::Tensor y =
+        param_.elewiseType != ELEWISE_QUANT_PER_CHANNEL && tensors.inputs.size() > 1
+            ? wide(tensors["y"])
+            : at::Tensor();
     switch (param_.elewiseType) {
       case ELEWISE_MULS: out.copy_(x * c10::Scalar(param_.mulsParam.varAttr)); break;
       case ELEWISE_COS: out.copy_(x.cos()); break;

@@ -41,11 +41,10 @@ class GroupTopk final : public AtbKernel {
     const int64_t groups = param_.groupNum;
     const at::Tensor by_group = token.view({token.size(0), groups, token.size(1) / groups});
     const at::Tensor values = wide(by_group);
-    const at::Tensor score = adds() ? std::get<0>(values.topk(param_.n, -1)).sum(-1)
-                                    : values.amax(-1);
+    const at::Tensor score =
+        adds() ? std::get<0>(values.topk(param_.n, -1)).sum(-1) : values.amax(-1);
     constexpr std::optional<bool> kStable = true;
-    const at::Tensor order =
-        std::get<1>(at::sort(score, kStable, /*dim=*/-1, /*descending=*/true));
+    const at::Tensor order = std::get<1>(at::sort(score, kStable, /*dim=*/-1, /*descending=*/true));
     const at::Tensor is_left =
         at::ones_like(score, at::kBool).scatter(-1, order.narrow(-1, 0, param_.k), 0);
     tensors.outputs[0].copy_(by_group.masked_fill(is_left.unsqueeze(-1), 0).view(token.sizes()));

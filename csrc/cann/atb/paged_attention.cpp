@@ -34,16 +34,15 @@ class PagedAttention final : public AtbKernel {
               !has_queries() || is_mla() || type == PagedAttentionParam::MASK_TYPE_NORM ||
                   type == PagedAttentionParam::MASK_TYPE_SPEC,
               "maskType is ", type, " and calcType is 1, expected a maskType of 1 or 3");
-    EXPECT_OR(ERROR_INVALID_PARAM, type != PagedAttentionParam::MASK_TYPE_NORM_COMPRESS &&
-                                       type != PagedAttentionParam::MASK_TYPE_MASK_FREE,
-              "maskType is ", type, ", which only Atlas inference products have");
     EXPECT_OR(ERROR_INVALID_PARAM,
-              !is_bnsd() || (!has_queries() && !is_mla()),
+              type != PagedAttentionParam::MASK_TYPE_NORM_COMPRESS &&
+                  type != PagedAttentionParam::MASK_TYPE_MASK_FREE,
+              "maskType is ", type, ", which only Atlas inference products have");
+    EXPECT_OR(ERROR_INVALID_PARAM, !is_bnsd() || (!has_queries() && !is_mla()),
               "inputLayout is TYPE_BNSD, expected a calcType and an mlaVHeadSize of 0");
     EXPECT_OR(ERROR_INVALID_PARAM, !is_mla() || key_heads_ == 1, "mlaVHeadSize is ",
               param.mlaVHeadSize, " and kvHeadNum is ", key_heads_, ", expected a kvHeadNum of 1");
-    EXPECT_OR(ERROR_INVALID_PARAM,
-              !is_mla() || type != PagedAttentionParam::MASK_TYPE_ALIBI,
+    EXPECT_OR(ERROR_INVALID_PARAM, !is_mla() || type != PagedAttentionParam::MASK_TYPE_ALIBI,
               "mlaVHeadSize is ", param.mlaVHeadSize, " and maskType is 2, expected another one");
     EXPECT_OR(ERROR_INVALID_PARAM, param.mlaVHeadSize <= 576, "mlaVHeadSize is ",
               param.mlaVHeadSize, ", expected at most 576");
@@ -181,9 +180,10 @@ class PagedAttention final : public AtbKernel {
     for (size_t i = 0; i + 2 < mask.size(); ++i) expect_size(in, "mask", i, 1, "for all heads");
     const bool is_by_token = param_.maskType == PagedAttentionParam::MASK_TYPE_SPEC;
     const int64_t rows = is_by_token ? in.shape("query")[0] : longest;
-    EXPECT_OR(ERROR_INVALID_TENSOR_DIM, mask[mask.size() - 2] >= rows, "mask has shape ", mask,
-              ", expected ", rows, is_by_token ? " rows, one for each token of query"
-                                               : " rows, the longest of contextLens");
+    EXPECT_OR(
+        ERROR_INVALID_TENSOR_DIM, mask[mask.size() - 2] >= rows, "mask has shape ", mask,
+        ", expected ", rows,
+        is_by_token ? " rows, one for each token of query" : " rows, the longest of contextLens");
   }
 
   at::Tensor bias_of(const at::Tensor& mask, int64_t sequence, int64_t start, int64_t queries,

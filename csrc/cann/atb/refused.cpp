@@ -2,16 +2,17 @@
 // program starts, and a call says which operation is missing.
 #include "cann/atb/atb_operation.h"
 
-#define ATB_REFUSED_OF(space, Name)                                               \
-  namespace atb __attribute__((visibility("default"))) {                          \
-    namespace space {                                                             \
-    struct Name##Param;                                                           \
-    }                                                                             \
-    template <>                                                                   \
-    Status CreateOperation(const space::Name##Param&, Operation**) {              \
-      ::aclnn_host::refuse_parameters("atb::CreateOperation",                     \
-                                      {"the operation is " #Name});               \
-    }                                                                             \
+#pragma GCC visibility push(default)
+
+#define ATB_REFUSED_OF(space, Name)                                                       \
+  namespace atb {                                                                         \
+  namespace space {                                                                       \
+  struct Name##Param;                                                                     \
+  }                                                                                       \
+  template <>                                                                             \
+  Status CreateOperation(const space::Name##Param&, Operation**) {                        \
+    ::aclnn_host::refuse_parameters("atb::CreateOperation", {"the operation is " #Name}); \
+  }                                                                                       \
   }
 #define ATB_REFUSED(Name) ATB_REFUSED_OF(infer, Name)
 #define ATB_REFUSED_TRAINING(Name) ATB_REFUSED_OF(train, Name)
@@ -94,7 +95,7 @@ ATB_REFUSED_TRAINING(RopeGrad)
 ATB_REFUSED_TRAINING(StridedBatchMatmul)
 ATB_REFUSED_TRAINING(UnpadWithHiddenState)
 
-namespace atb __attribute__((visibility("default"))) {
+namespace atb {
 
 struct GraphParam;
 template <>
@@ -103,3 +104,5 @@ Status CreateOperation(const GraphParam&, Operation**) {
 }
 
 }  // namespace atb
+
+#pragma GCC visibility pop

@@ -61,12 +61,12 @@ class ReshapeAndCache final : public AtbKernel {
     expect_size(in, "valueCache", 0, in.shape("keyCache")[0], "as many blocks as keyCache has");
     expect_size(in, "valueCache", block, in.shape("keyCache")[block], "the block of keyCache");
     if (in_pieces()) {
-      expect_dtypes(in, {row(ACL_INT8, ACL_FLOAT16), row(ACL_INT8, ACL_BF16),
-                         row(ACL_FLOAT16, ACL_FLOAT16), row(ACL_BF16, ACL_BF16),
-                         row(ACL_FLOAT16, ACL_BF16), row(ACL_BF16, ACL_FLOAT16)});
+      expect_dtypes(
+          in, {row(ACL_INT8, ACL_FLOAT16), row(ACL_INT8, ACL_BF16), row(ACL_FLOAT16, ACL_FLOAT16),
+               row(ACL_BF16, ACL_BF16), row(ACL_FLOAT16, ACL_BF16), row(ACL_BF16, ACL_FLOAT16)});
     } else {
-      expect_dtypes(in, {row(ACL_FLOAT16, ACL_FLOAT16), row(ACL_INT8, ACL_INT8),
-                         row(ACL_BF16, ACL_BF16)});
+      expect_dtypes(
+          in, {row(ACL_FLOAT16, ACL_FLOAT16), row(ACL_INT8, ACL_INT8), row(ACL_BF16, ACL_BF16)});
     }
     return {in["keyCache"], in["valueCache"]};
   }
@@ -114,8 +114,7 @@ class ReshapeAndCache final : public AtbKernel {
     EXPECT(last < all, "slotMapping has ", last, ", expected less than ", all,
            ", or a negative number for a token that is not written");
     const at::Tensor& tokens = tensors[name];
-    write_tokens(blocks, slots,
-                 tokens.reshape({tokens.size(0), blocks.size(2), blocks.size(3)}));
+    write_tokens(blocks, slots, tokens.reshape({tokens.size(0), blocks.size(2), blocks.size(3)}));
   }
 
   ReshapeAndCacheParam param_;

@@ -13,8 +13,7 @@ struct RmsNormTensors {
 
 bool is_quantised(const RmsNormParam& param) {
   switch (param.layerType) {
-    case RmsNormParam::RMS_NORM_NORM:
-      return param.normParam.quantType == atb::infer::QUANT_INT8;
+    case RmsNormParam::RMS_NORM_NORM: return param.normParam.quantType == atb::infer::QUANT_INT8;
     case RmsNormParam::RMS_NORM_PRENORM:
       return param.preNormParam.quantType == atb::infer::QUANT_INT8;
     default: return param.postNormParam.quantType == atb::infer::QUANT_INT8;
@@ -139,8 +138,8 @@ class RmsNorm final : public AtbKernel {
   // Requires the elements of the last dimension of x, in any number of dimensions of 1 before it.
   static void check_last(const AtbInputs& in, const char* name) {
     const c10::IntArrayRef x = in.shape("x"), other = in.shape(name);
-    const bool is_row = std::all_of(other.begin(), other.end() - 1,
-                                    [](int64_t size) { return size == 1; });
+    const bool is_row =
+        std::all_of(other.begin(), other.end() - 1, [](int64_t size) { return size == 1; });
     EXPECT_OR(ERROR_INVALID_TENSOR_DIM, is_row && other.back() == x.back(), name, " has shape ",
               other, ", expected ", x.back(), " elements, as x has in the last dimension");
   }

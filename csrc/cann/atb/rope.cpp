@@ -74,16 +74,16 @@ class Rope final : public AtbKernel {
   }
 
   at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) const {
-    const int64_t head = cos.size(1), heads = x.dim() == 4 ? x.size(2) * x.size(3) / head
-                                                           : x.size(1) / head;
+    const int64_t head = cos.size(1),
+                  heads = x.dim() == 4 ? x.size(2) * x.size(3) / head : x.size(1) / head;
     const at::Tensor by_head = wide(x).view({-1, heads, head});
     const int64_t tokens = by_head.size(0);
     const auto angles = [&](const at::Tensor& of) {
       return wide(of).narrow(0, 0, tokens).unsqueeze(1);
     };
-    const at::Tensor turned =
-        turned_halves(by_head.unflatten(-1, {param_.rotaryCoeff / 2, 2 * head / param_.rotaryCoeff}))
-            .flatten(-2);
+    const at::Tensor turned = turned_halves(by_head.unflatten(-1, {param_.rotaryCoeff / 2,
+                                                                   2 * head / param_.rotaryCoeff}))
+                                  .flatten(-2);
     return by_head * angles(cos) + turned * angles(sin);
   }
 

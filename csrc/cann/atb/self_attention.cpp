@@ -63,9 +63,9 @@ class SelfAttention final : public AtbKernel {
     EXPECT_OR(ERROR_INVALID_TENSOR_DIM, head_size(in, "key", key_heads_) == size, "key has shape ",
               in.shape("key"), ", expected heads of ", size, " elements, as query has");
     const int64_t values = is_mla() ? param_.mlaVHeadSize : head_size(in, last, key_heads_);
-    EXPECT_OR(ERROR_INVALID_TENSOR_DIM, values <= (is_mla() ? size : kMostElements) &&
-                                            size <= kMostElements,
-              last, " has heads of ", values, " elements, and query of ", size, ", expected at most ",
+    EXPECT_OR(ERROR_INVALID_TENSOR_DIM,
+              values <= (is_mla() ? size : kMostElements) && size <= kMostElements, last,
+              " has heads of ", values, " elements, and query of ", size, ", expected at most ",
               is_mla() ? size : kMostElements);
     EXPECT_OR(ERROR_INVALID_TENSOR_DIM, !has_slopes(param_) || std::max(size, values) <= 128,
               "query has heads of ", size, " elements, expected at most 128 with slopes");
@@ -91,9 +91,10 @@ class SelfAttention final : public AtbKernel {
       const auto sequence = static_cast<int64_t>(i);
       if (count > 0 && key_count > 0) {
         const auto part = [&](const at::Tensor& all) {
-          return is_prefix(param_) ? tokens_of("blockTables", all,
-                                               tensors["blockTables"].select(0, sequence), key_count)
-                                   : all.narrow(0, key_start, key_count);
+          return is_prefix(param_)
+                     ? tokens_of("blockTables", all, tensors["blockTables"].select(0, sequence),
+                                 key_count)
+                     : all.narrow(0, key_start, key_count);
         };
         AttentionOfOne how{.scale = static_cast<double>(param_.qkScale) * param_.qScale,
                            .bias = bias_of(tensors, sequence, count, key_count)};
@@ -141,8 +142,7 @@ class SelfAttention final : public AtbKernel {
               p.calcType != SelfAttentionParam::PA_ENCODER ||
                   p.kvcacheCfg == SelfAttentionParam::K_CACHE_V_CACHE,
               "kvcacheCfg is ", p.kvcacheCfg, ", expected 0 for PA_ENCODER");
-    EXPECT_OR(ERROR_INVALID_PARAM,
-              p.kernelType != SelfAttentionParam::KERNELTYPE_EXP_M8V2,
+    EXPECT_OR(ERROR_INVALID_PARAM, p.kernelType != SelfAttentionParam::KERNELTYPE_EXP_M8V2,
               "kernelType is KERNELTYPE_EXP_M8V2, which only Atlas inference products have");
     EXPECT_OR(ERROR_INVALID_PARAM,
               p.mlaVHeadSize == 0 || (p.calcType == SelfAttentionParam::PA_ENCODER &&
@@ -268,8 +268,8 @@ class SelfAttention final : public AtbKernel {
     EXPECT_OR(ERROR_INVALID_TENSOR_DIM, sum <= tokens, "query has ", tokens, " tokens, expected ",
               sum, ", the sum of seqLen");
     const char* const of_keys = is_prefix(param_) ? "kvSeqLen" : "seqLen";
-    const int64_t most = is_prefix(param_) ? in.shape("blockTables")[1] * in.shape("key")[1]
-                                           : in.shape("key")[0];
+    const int64_t most =
+        is_prefix(param_) ? in.shape("blockTables")[1] * in.shape("key")[1] : in.shape("key")[0];
     const int64_t keys = checked_lengths(of_keys, lengths.keys, 0, most);
     EXPECT_OR(ERROR_INVALID_TENSOR_DIM, is_prefix(param_) || keys <= most, "key has ", most,
               " tokens, expected ", keys, ", the sum of seqLen");
@@ -328,8 +328,8 @@ class SelfAttention final : public AtbKernel {
     return is_of_ones && is_norm ? mask * c10::Scalar(kOfOne) : mask;
   }
 
-  // The bias of alibi: slope * (key - query), its square root, or slope * key; with isTriuMask, -inf
-  // for later keys.
+  // The bias of alibi: slope * (key - query), its square root, or slope * key; with isTriuMask,
+  // -inf for later keys.
   at::Tensor slope_bias(const at::Tensor& slopes, int64_t queries, int64_t keys) const {
     const at::Tensor key = at::arange(keys, at::kFloat);
     at::Tensor distance =

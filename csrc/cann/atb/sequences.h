@@ -20,8 +20,7 @@ inline at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const a
   const int64_t queries = query.size(0), heads = query.size(1), keys = key.size(0),
                 key_heads = key.size(1);
   const int64_t rows = heads / key_heads * queries;
-  const at::Tensor grouped =
-      wide(query).transpose(0, 1).reshape({key_heads, rows, query.size(2)});
+  const at::Tensor grouped = wide(query).transpose(0, 1).reshape({key_heads, rows, query.size(2)});
   at::Tensor scores = at::bmm(grouped, wide(key).permute({1, 2, 0})) * c10::Scalar(how.scale);
   scores = scores.view({heads, queries, keys});
   if (how.clamp) scores = scores.clamp(how.clamp->first, how.clamp->second);
@@ -44,9 +43,8 @@ inline at::Tensor tokens_of(const char* name, const at::Tensor& cache, const at:
 // -inf for the keys that a causal query does not see: those after its own position, if queries and
 // keys end together.
 inline at::Tensor causal_bias(int64_t queries, int64_t keys) {
-  const at::Tensor ahead =
-      at::arange(keys, at::kLong) -
-      (at::arange(queries, at::kLong) + (keys - queries)).unsqueeze(1);
+  const at::Tensor ahead = at::arange(keys, at::kLong) -
+                           (at::arange(queries, at::kLong) + (keys - queries)).unsqueeze(1);
   return at::zeros({queries, keys}, at::kFloat)
       .masked_fill_(ahead > 0, -std::numeric_limits<float>::infinity());
 }

@@ -10,7 +10,8 @@
 
 #include "atb/types.h"
 
-namespace atb __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace atb {
 
 enum ExecuteType : int { EXECUTE_NORMAL = 0, EXECUTE_PRELAUNCH, EXECUTE_LAUNCH };
 enum LaunchMode : int { KERNEL_LAUNCH_MODE = 0, GRAPH_LAUNCH_MODE };
@@ -39,3 +40,4 @@ Status CreateContext(Context** context, uint32_t hostTilingBlockNum, uint32_t de
 Status DestroyContext(Context* context);
 
 }  // namespace atb
+#pragma GCC visibility pop

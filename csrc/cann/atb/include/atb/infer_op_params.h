@@ -6,7 +6,8 @@
 
 #include <acl/acl.h>
 
-namespace atb __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace atb {
 namespace infer {
 
 enum InputLayout : int { TYPE_BSND = 0, TYPE_BNSD };
@@ -146,11 +147,7 @@ struct RopeParam {
 // Attention of sequences that stand one after the other, or with keys in blocks.
 struct SelfAttentionParam {
   enum CalcType : int { UNDEFINED = 0, ENCODER, DECODER, PA_ENCODER, PREFIX_ENCODER };
-  enum KernelType : int {
-    KERNELTYPE_DEFAULT = 0,
-    KERNELTYPE_HIGH_PRECISION,
-    KERNELTYPE_EXP_M8V2
-  };
+  enum KernelType : int { KERNELTYPE_DEFAULT = 0, KERNELTYPE_HIGH_PRECISION, KERNELTYPE_EXP_M8V2 };
   enum ClampType : int { CLAMP_TYPE_UNDEFINED = 0, CLAMP_TYPE_MIN_MAX };
   enum MaskType : int {
     MASK_TYPE_UNDEFINED = 0,
@@ -251,3 +248,4 @@ struct GroupTopkParam {
 
 }  // namespace infer
 }  // namespace atb
+#pragma GCC visibility pop

@@ -9,7 +9,8 @@
 #include "atb/svector.h"
 #include "atb/types.h"
 
-namespace atb __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace atb {
 
 class Operation {
  public:
@@ -34,3 +35,4 @@ Status CreateOperation(const OpParam& opParam, Operation** operation);
 Status DestroyOperation(Operation* operation);
 
 }  // namespace atb
+#pragma GCC visibility pop

@@ -6,7 +6,8 @@
 
 #include "atb/types.h"
 
-namespace atb __attribute__((visibility("default"))) {
+#pragma GCC visibility push(default)
+namespace atb {
 
 class Utils {
  public:
@@ -24,3 +25,4 @@ class Utils {
 };
 
 }  // namespace atb
+#pragma GCC visibility pop

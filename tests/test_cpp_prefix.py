@@ -334,6 +334,64 @@ def test_set_env_serves_a_cann_build_script(shell: str, prefix: Path, tmp_path: 
     assert path == f"{installed}/lib64:/somewhere/else"
 
 
+# A sum by ATB, NNAL's library of operations.
+ATB_PROGRAM = """
+#include <cstdio>
+#include "acl/acl.h"
+#include "atb/atb_infer.h"
+
+int main() {
+  aclInit(nullptr);
+  aclrtSetDevice(0);
+  atb::infer::ElewiseParam param;
+  param.elewiseType = atb::infer::ElewiseParam::ELEWISE_ADD;
+  atb::Operation* operation = nullptr;
+  atb::Context* context = nullptr;
+  aclrtStream stream = nullptr;
+  aclrtCreateStream(&stream);
+  int status = atb::CreateOperation(param, &operation) + atb::CreateContext(&context);
+  status += context->SetExecuteStream(stream);
+  const float values[] = {1, 2, 3};
+  atb::Tensor x;
+  x.desc.dtype = ACL_FLOAT;
+  x.desc.format = ACL_FORMAT_ND;
+  x.desc.shape.dimNum = 1;
+  x.desc.shape.dims[0] = 3;
+  x.dataSize = atb::Utils::GetTensorSize(x);
+  aclrtMalloc(&x.deviceData, x.dataSize, ACL_MEM_MALLOC_HUGE_FIRST);
+  aclrtMemcpy(x.deviceData, x.dataSize, values, sizeof values, ACL_MEMCPY_HOST_TO_DEVICE);
+  atb::VariantPack pack;
+  pack.inTensors = {x, x};
+  pack.outTensors = {x};
+  uint64_t size = 0;
+  status += operation->Setup(pack, size, context) + operation->Execute(pack, nullptr, size, context);
+  aclrtSynchronizeStream(stream);
+  float sums[3];
+  aclrtMemcpy(sums, sizeof sums, x.deviceData, x.dataSize, ACL_MEMCPY_DEVICE_TO_HOST);
+  std::printf("%d %g %g %g\\n", status, sums[0], sums[1], sums[2]);
+  atb::DestroyOperation(operation);
+  atb::DestroyContext(context);
+  aclrtDestroyStream(stream);
+  aclrtFree(x.deviceData);
+  aclFinalize();
+}
+"""
+
+
+@pytest.mark.parametrize("standard", ["c++14", "c++20"])
+def test_set_env_serves_a_program_for_atb(standard: str, prefix: Path, tmp_path: Path) -> None:
+    """As the scripts of ATB's samples build them, with NNAL's variable."""
+    (tmp_path / "sum.cpp").write_text(ATB_PROGRAM)
+    script = """
+        set -eu
+        . "$1/set_env.sh"; cd "$2"
+        g++ -std=$3 -Wall -Werror -I "$ATB_HOME_PATH/include" -I "$ASCEND_HOME_PATH/include" \\
+            -L "$ATB_HOME_PATH/lib" -L "$ASCEND_HOME_PATH/lib64" sum.cpp -l atb -l ascendcl -o sum
+        ./sum
+    """
+    assert run([need("bash"), "-c", script, "bash", prefix, tmp_path, standard]) == "0 2 4 6\n"
+
+
 @pytest.mark.parametrize(
     ("variables", "product", "devices"),
     [({}, "910B2", 1), ({"ACLNN_TORCH_PRODUCT": "Ascend310P", "ACLNN_TORCH_DEVICES": "3"}, "310P3", 3)],

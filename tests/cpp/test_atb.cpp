@@ -805,14 +805,68 @@ TEST(products_of_matrices) {
     check_numbers(out, {1, 2, 3});
     plain.refuses({x, weight}, {out}, atb::ERROR_INVALID_TENSOR_DIM,
                   "weight has shape [3, 2], expected a depth of 2 as x has, whose shape is [1, 2]");
-    atb::Tensor blocked = weight;
+    // A weight of 16 rows and 32 columns in FRACTAL_NZ: blocks of 16 columns.
+    std::vector<float> blocks(512);
+    for (size_t i = 0; i < 512; ++i) blocks[i] = static_cast<float>(i);
+    std::vector<float> one(16, 0), row(32);
+    one[2] = 1;
+    for (size_t i = 0; i < 32; ++i) row[i] = blocks[i / 16 * 256 + 2 * 16 + i % 16];
+    const atb::Tensor picked = tensors.halves({1, 32}, std::vector<float>(32, 0));
+    atb::Tensor blocked = tensors.halves({16, 32}, blocks);
     blocked.desc.format = ACL_FORMAT_FRACTAL_NZ;
-    plain.refuses({x, blocked}, {out}, atb::ERROR_INVALID_TENSOR_FORMAT,
-                  "weight has the format FRACTAL_NZ, which the host CANN does not compute here");
+    plain.runs({tensors.halves({1, 16}, one), blocked}, {picked});
+    check_numbers(picked, row);
+    blocked = tensors.halves({1, 2, 16, 16}, blocks);
+    blocked.desc.format = ACL_FORMAT_FRACTAL_NZ;
+    const atb::Tensor again = tensors.halves({1, 32}, std::vector<float>(32, 0));
+    plain.runs({tensors.halves({1, 16}, one), blocked}, {again});
+    check_numbers(again, row);
+    blocked = tensors.halves({2, 3}, {1, 0, 1, 0, 1, 1});
+    blocked.desc.format = ACL_FORMAT_FRACTAL_NZ;
+    plain.refuses({x, blocked}, {out}, atb::ERROR_INVALID_TENSOR_DIM,
+                  "weight has shape [2, 3] in FRACTAL_NZ, expected multiples of 16");
     // A bias for each matrix of a batch.
+    const atb::Tensor batch = tensors.halves({2, 1, 1}, {0, 0});
     with_bias.runs({tensors.halves({2, 1, 1}, {1, 2}), tensors.halves({2, 1, 1}, {3, 4}),
                     tensors.floats({2, 1}, {10, 20})},
-                   {tensors.halves({2, 1, 1}, {0, 0})});
+                   {batch});
+    check_numbers(batch, {13, 28});
+  });
+}
+
+// Blocks of 16 rows and 16 columns, padded with zeros.
+TEST(matrices_in_blocks) {
+  on_device([] {
+    Tensors tensors;
+    TransdataParam param;
+    param.transdataType = TransdataParam::ND_TO_FRACTAL_NZ;
+    std::vector<float> matrix(2 * 18), blocks(2 * 16 * 16, 0);
+    for (size_t row = 0; row < 2; ++row) {
+      for (size_t column = 0; column < 18; ++column) {
+        const auto value = static_cast<float>(row * 18 + column + 1);
+        matrix[row * 18 + column] = value;
+        blocks[column / 16 * 256 + row * 16 + column % 16] = value;
+      }
+    }
+    const atb::Tensor in = tensors.halves({2, 18}, matrix);
+    const atb::Tensor out = tensors.halves({1, 2, 16, 16}, std::vector<float>(512, 7));
+    Call(param).runs({in}, {out});
+    check_numbers(out, blocks);
+    param.transdataType = TransdataParam::FRACTAL_NZ_TO_ND;
+    param.outCrops = {2, 18};
+    const atb::Tensor back = tensors.halves({1, 2, 18}, std::vector<float>(36, 0));
+    Call(param).runs({out}, {back});
+    check_numbers(back, matrix);
+    param.outCrops = {17, 18};
+    Call(param).refuses(
+        {out}, {back}, atb::ERROR_INVALID_PARAM,
+        "outCrops is [17, 18], expected numbers that fill blocks of 16 rows and 32");
+    param.outCrops = {2};
+    Call(param).refuses({out}, {back}, atb::ERROR_INVALID_PARAM,
+                        "outCrops has 1 numbers, expected rows and columns");
+    param.transdataType = TransdataParam::UNDEFINED;
+    Call(param).refuses({out}, {back}, atb::ERROR_INVALID_PARAM,
+                        "transdataType is 0, expected 1 or 2");
   });
 }
 

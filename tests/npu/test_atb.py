@@ -290,9 +290,9 @@ def test_flash_attention(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("mask_type", (4, 5, 6))
 def test_flash_attention_with_slopes(dtype: torch.dtype, mask_type: int) -> None:
-    """The bias of a head is slope * (key - query), its root, or slope * key; later keys are hidden."""
+    """The bias of a head is slope * (query - key), its root, or slope * key; later keys are hidden."""
     query, key, value, out = packed(dtype)
-    slopes = torch.tensor([0.5, 0.25, 0.125, 1.0])
+    slopes = -torch.tensor([0.5, 0.25, 0.125, 1.0])
     torch_npu.atb._npu_flash_attention_v2(
         query.npu(), key.npu(), value.npu(), list(LENGTHS), mask=torch.zeros(256, 256, dtype=dtype).npu(),
         slopes=slopes.npu(), kernel_type=1, mask_type=mask_type, scale_value=0.25, num_heads=4, num_kv_heads=2, out=out,
@@ -300,9 +300,9 @@ def test_flash_attention_with_slopes(dtype: torch.dtype, mask_type: int) -> None
 
     def bias_of(i: int, length: int) -> torch.Tensor:
         places = torch.arange(length).double()
-        distance = places - places.unsqueeze(1)
+        distance = (places.unsqueeze(1) - places).clamp(min=0)
         if mask_type == 5:
-            distance = distance.abs().sqrt() * distance.sign()
+            distance = distance.sqrt()
         elif mask_type == 6:
             distance = places.expand(length, length)
         return slopes.view(4, 1, 1).double() * distance + causal(length, length)
@@ -353,8 +353,8 @@ def test_flash_attention_of_continued_sequences(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_flash_attention_of_continued_sequences_with_slopes(dtype: torch.dtype) -> None:
-    """As above, with the bias slope * (key - query)."""
-    paged, queries, slopes = Paged(dtype), (3, 2), torch.tensor([0.5, 0.25, 0.125, 1.0])
+    """As above, with the bias slope * (query - key)."""
+    paged, queries, slopes = Paged(dtype), (3, 2), -torch.tensor([0.5, 0.25, 0.125, 1.0])
     query, out = random(5, 4, 32, dtype=dtype), torch.zeros(5, 4, 32, dtype=dtype).npu()
     torch_npu.atb._npu_flash_attention_prefix_v2(
         query.npu(), paged.keys.npu(), paged.values.npu(), paged.table.npu(),
@@ -365,7 +365,7 @@ def test_flash_attention_of_continued_sequences_with_slopes(dtype: torch.dtype) 
     for i, count in enumerate(queries):
         part, length = slice(start, start + count), paged.lengths[i]
         places = torch.arange(length).double()
-        distance = places - (torch.arange(count) + length - count).unsqueeze(1)
+        distance = (torch.arange(count) + length - count).unsqueeze(1) - places
         bias = slopes.view(4, 1, 1).double() * distance + causal(count, length)
         assert_rounded(out[part], attend(query[part], *paged.key_value(i), 0.25, bias))
         start += count

@@ -32,11 +32,13 @@ class Linear final : public AtbKernel {
 
   std::vector<AtbDesc> infer(const AtbInputs& in) const override {
     expect_rank(in, "x", {2, 3});
-    expect_rank(in, "weight", {2, 3});
-    EXPECT_OR(ERROR_INVALID_TENSOR_FORMAT, in["weight"].format != ACL_FORMAT_FRACTAL_NZ,
-              "weight has the format FRACTAL_NZ, which the host CANN does not compute here; cast "
-              "the tensor to ND");
-    const c10::IntArrayRef x = in.shape("x"), weight = in.shape("weight");
+    if (is_blocked(in["weight"])) {
+      expect_rank(in, "weight", {2, 3, 4});
+    } else {
+      expect_rank(in, "weight", {2, 3});
+    }
+    const std::vector<int64_t> of_weight = weight_shape(in["weight"]);
+    const c10::IntArrayRef x = in.shape("x"), weight = of_weight;
     const size_t rank = x.size();
     EXPECT_OR(ERROR_INVALID_TENSOR_DIM_NUM, weight.size() <= rank, "weight has ", weight.size(),
               " dimensions, expected at most those of x, ", rank);
@@ -75,12 +77,11 @@ class Linear final : public AtbKernel {
 
   // Everything is computed in FLOAT, and the result is rounded once.
   void compute(const AtbTensors& tensors) const override {
-    const auto side = [&](const char* of, bool is_transposed) {
-      const at::Tensor matrix = wide(tensors[of]);
-      return is_transposed ? matrix.transpose(-2, -1) : matrix;
+    const auto side = [&](const at::Tensor& matrix, bool is_transposed) {
+      return wide(is_transposed ? matrix.transpose(-2, -1) : matrix);
     };
-    at::Tensor product =
-        at::matmul(side("x", param_.transposeA), side("weight", param_.transposeB));
+    at::Tensor product = at::matmul(side(tensors["x"], param_.transposeA),
+                                    side(matrix_of(tensors), param_.transposeB));
     if (param_.hasBias) {
       const at::Tensor bias = wide(tensors["bias"]);
       product = product + (bias.dim() == 2 && product.dim() == 3 ? bias.unsqueeze(1) : bias);
@@ -90,6 +91,35 @@ class Linear final : public AtbKernel {
   }
 
  private:
+  // In FRACTAL_NZ, blocks of 16 columns: (columns / 16, rows, 16) for a matrix (rows, columns).
+  static constexpr int64_t kColumns = 16;
+  static bool is_blocked(const AtbDesc& desc) { return desc.format == ACL_FORMAT_FRACTAL_NZ; }
+
+  // The shape of the weight as a matrix, or as a batch of them. A weight in FRACTAL_NZ has it, or
+  // the shape of its blocks, with four dimensions.
+  static std::vector<int64_t> weight_shape(const AtbDesc& desc) {
+    const c10::IntArrayRef shape = shape_of(desc);
+    if (!is_blocked(desc)) return shape.vec();
+    if (shape.size() < 4) {
+      EXPECT_OR(ERROR_INVALID_TENSOR_DIM,
+                shape.back() % kColumns == 0 && shape[shape.size() - 2] % kColumns == 0,
+                "weight has shape ", shape, " in FRACTAL_NZ, expected multiples of ", kColumns);
+      return shape.vec();
+    }
+    EXPECT_OR(ERROR_INVALID_TENSOR_DIM, shape[3] == kColumns, "weight has shape ", shape,
+              " in FRACTAL_NZ, expected ", kColumns, " in dimension 3");
+    if (shape[0] == 1) return {shape[2], shape[1] * kColumns};
+    return {shape[0], shape[2], shape[1] * kColumns};
+  }
+  static at::Tensor matrix_of(const AtbTensors& tensors) {
+    const AtbDesc& desc = tensors.in["weight"];
+    const at::Tensor& weight = tensors["weight"];
+    if (!is_blocked(desc)) return weight;
+    const std::vector<int64_t> shape = weight_shape(desc);
+    const int64_t rows = shape[shape.size() - 2], columns = shape.back();
+    return weight.view({-1, columns / kColumns, rows, kColumns}).transpose(1, 2).reshape(shape);
+  }
+
   struct Sides {
     int64_t first;
     int64_t second;

@@ -328,19 +328,19 @@ class SelfAttention final : public AtbKernel {
     return is_of_ones && is_norm ? mask * c10::Scalar(kOfOne) : mask;
   }
 
-  // The bias of alibi: slope * (key - query), its square root, or slope * key; with isTriuMask,
-  // -inf for later keys.
+  // The bias of alibi: slope * (query - key), slope * sqrt(query - key), or slope * key. Later keys
+  // are hidden, as the corner of a mask says that ATB takes beside the slopes.
   at::Tensor slope_bias(const at::Tensor& slopes, int64_t queries, int64_t keys) const {
     const at::Tensor key = at::arange(keys, at::kFloat);
-    at::Tensor distance =
-        key - (at::arange(queries, at::kFloat) + static_cast<double>(keys - queries)).unsqueeze(1);
+    const at::Tensor query =
+        at::arange(queries, at::kFloat).unsqueeze(1) + static_cast<double>(keys - queries);
+    at::Tensor distance = (query - key).clamp_min(0);
     if (param_.maskType == SelfAttentionParam::MASK_TYPE_ALIBI_COMPRESS_SQRT) {
-      distance = distance.abs().sqrt() * distance.sign();
+      distance = distance.sqrt();
     } else if (param_.maskType == SelfAttentionParam::MASK_TYPE_ALIBI_COMPRESS_LEFT_ALIGN) {
       distance = key.expand({queries, keys});
     }
-    const at::Tensor bias = slopes.view({-1, 1, 1}) * distance;
-    return param_.isTriuMask == 1 ? bias + causal_bias(queries, keys) : bias;
+    return slopes.view({-1, 1, 1}) * distance + causal_bias(queries, keys);
   }
 
   SelfAttentionParam param_;

@@ -20,6 +20,7 @@ fi
 export ASCEND_HOME_PATH=$_aclnn_prefix
 export ASCEND_TOOLKIT_HOME=$_aclnn_prefix
 export ASCEND_OPP_PATH=$_aclnn_prefix/opp
+export ATB_HOME_PATH=$_aclnn_prefix
 export AclnnTorch_DIR=$_aclnn_prefix/share/cmake/AclnnTorch
 for _aclnn_bin in "$_aclnn_prefix/tools/profiler/bin" "$_aclnn_prefix/bin"; do
   case ":$PATH:" in

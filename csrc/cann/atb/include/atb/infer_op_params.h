@@ -6,6 +6,8 @@
 
 #include <acl/acl.h>
 
+#include "atb/svector.h"
+
 #pragma GCC visibility push(default)
 namespace atb {
 namespace infer {
@@ -234,6 +236,14 @@ struct PagedAttentionParam {
   uint32_t mlaVHeadSize = 0;
   float qScale = 0;
   uint8_t rsv[64] = {0};
+};
+
+// Converts between a matrix and its blocks of FRACTAL_NZ.
+struct TransdataParam {
+  enum TransdataType : int { UNDEFINED = 0, FRACTAL_NZ_TO_ND, ND_TO_FRACTAL_NZ };
+  TransdataType transdataType = UNDEFINED;
+  SVector<int64_t> outCrops = {0, 0};
+  uint8_t rsv[8] = {0};
 };
 
 // Keeps the values of the best groups of experts, and sets the others to 0.

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <exception>
 #include <initializer_list>
-#include <memory>
 #include <new>
 #include <ostream>
 #include <stdexcept>
@@ -44,7 +43,7 @@ class SVector {
   }
   ~SVector() {
     if (heap_ == nullptr) return;
-    std::destroy_n(heap_, capacity_);
+    for (std::size_t i = 0; i < capacity_; ++i) heap_[i].~T();
     std::free(heap_);
   }
 
@@ -103,7 +102,7 @@ class SVector {
     if (heap_ != nullptr || size <= DEFAULT_SVECTOR_SIZE) return;
     T* const heap = static_cast<T*>(std::malloc(MAX_SVECTOR_SIZE * sizeof(T)));
     if (heap == nullptr) throw std::bad_alloc();
-    std::uninitialized_value_construct_n(heap, MAX_SVECTOR_SIZE);
+    for (std::size_t i = 0; i < MAX_SVECTOR_SIZE; ++i) new (&heap[i]) T();
     std::copy_n(storage_, size_, heap);
     heap_ = heap;
     capacity_ = MAX_SVECTOR_SIZE;

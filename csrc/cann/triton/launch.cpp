@@ -1,0 +1,79 @@
+// The functions that the Python package aclnn_triton calls. They are not CANN's.
+#include <memory>
+
+#include "cann/triton/machine.h"
+#include "host_cann/runtime/acl_guard.h"
+#include "host_cann/runtime/task.h"
+
+#define ACLNN_TRITON_API extern "C" __attribute__((visibility("default")))
+
+namespace aclnn_host::triton {
+namespace {
+
+// A launch of a kernel, whose programs run one after another in the order of the stream.
+class KernelTask final : public Task {
+ public:
+  KernelTask(const Program& program, const int64_t* grid, std::vector<int64_t> arguments)
+      : program_(program), grid_{grid[0], grid[1], grid[2]}, arguments_(std::move(arguments)) {}
+
+  aclError run() noexcept override {
+    return guarded(program_.name.c_str(),
+                   [&] { return Machine(program_, arguments_, grid_).run(); });
+  }
+
+ private:
+  const Program& program_;
+  const int64_t grid_[3];
+  const std::vector<int64_t> arguments_;
+};
+
+}  // namespace
+}  // namespace aclnn_host::triton
+
+using namespace aclnn_host;
+using namespace aclnn_host::triton;
+
+// The names of the operations, in the order of their numbers, with a blank behind each.
+ACLNN_TRITON_API const char* aclHostTritonOperations() {
+  static const std::string names = [] {
+    std::string text;
+    for (const Operation& operation : operations()) text.append(operation.name).append(" ");
+    return text;
+  }();
+  return names.c_str();
+}
+
+// Makes a program, which lives to the end of the process, because captured models may keep it. Null
+// if there is no memory.
+ACLNN_TRITON_API const void* aclHostTritonLoad(const char* name, const int64_t* code, size_t words,
+                                               const char* const* places, size_t place_count,
+                                               const void* image, size_t image_bytes,
+                                               size_t bytes) {
+  const Program* result = nullptr;
+  guarded(name, [&] {
+    auto program = std::make_unique<Program>();
+    program->name = name;
+    program->code.assign(code, code + words);
+    program->places.assign(places, places + place_count);
+    const auto* const begin = static_cast<const std::byte*>(image);
+    program->image.assign(begin, begin + image_bytes);
+    program->bytes = bytes;
+    result = program.release();
+    return ACL_SUCCESS;
+  });
+  return result;
+}
+
+// Launches a program's grid on a stream as one task. An argument is a word, whose first bytes are
+// its value.
+ACLNN_TRITON_API aclError aclHostTritonLaunch(const void* program, const int64_t* grid,
+                                              const int64_t* arguments, size_t count,
+                                              aclrtStream stream) {
+  const auto& kernel = *static_cast<const Program*>(program);
+  const char* const name = kernel.name.c_str();
+  return guarded(name, [&] {
+    auto task = std::make_unique<KernelTask>(
+        kernel, grid, std::vector<int64_t>(arguments, arguments + count));
+    return submit(name, stream, std::move(task), TaskKind::kOperator);
+  });
+}

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "acl/acl_base.h"
+#include "host_cann/runtime/memory.h"
+
+namespace aclnn_host::triton {
+
+// The kinds of elements. kI1 is a byte that is 0 or 1; addresses are kI64.
+enum Kind : int64_t { kI1, kI8, kI16, kI32, kI64, kF16, kBF16, kF32, kF64 };
+
+inline bool is_float(int64_t kind) {
+  return kind >= kF16;
+}
+
+inline int64_t bytes_of(int64_t kind) {
+  constexpr int64_t kBytes[] = {1, 1, 2, 4, 8, 2, 2, 4, 8};
+  return kBytes[kind];
+}
+
+// A kernel as a list of operations on registers. aclnn_triton's lowering.py makes it from Triton's
+// intermediate representation; nothing else may, because its registers are not checked.
+struct Program {
+  std::string name;
+  std::vector<int64_t> code;
+  std::vector<std::string> places;  // lines of the source, which the code refers to
+  std::vector<std::byte> image;     // the first registers: arguments, then constants
+  size_t bytes = 0;                 // of all registers
+};
+
+// The device memory that a running kernel has touched. It stays in use until the kernel ends.
+class Memory {
+ public:
+  // True if the kernel may access the range; otherwise problem() says why not.
+  bool reaches(uintptr_t address, size_t count) {
+    return (address >= begin_ && address <= end_ && count <= end_ - address) || find(address, count);
+  }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  // A part of memory that the kernel may access.
+  struct Window {
+    uintptr_t begin;
+    uintptr_t end;
+  };
+
+  bool find(uintptr_t address, size_t count);
+
+  uintptr_t begin_ = 0;  // the window of the last access
+  uintptr_t end_ = 0;
+  std::vector<Window> windows_;
+  MemoryInUse in_use_;
+  std::string problem_;
+};
+
+// Runs a kernel's programs one after another. An operand is the offset of a register, doubled, plus
+// one if the register has a single element that stands for all.
+class Machine {
+ public:
+  Machine(const Program& program, std::span<const int64_t> arguments, const int64_t (&grid)[3]);
+
+  // Runs all programs of the grid. Returns a status, after fail(), which names the kernel, the
+  // program and the source's line.
+  aclError run();
+
+  template <class T>
+  T* at(int64_t offset) {
+    return reinterpret_cast<T*>(registers_.get() + offset);
+  }
+  // The single element of a register.
+  template <class T>
+  T scalar(int64_t offset) {
+    return *at<T>(offset);
+  }
+
+  int64_t program_id(int64_t axis) const { return id_[axis]; }
+  int64_t programs(int64_t axis) const { return grid_[axis]; }
+  const int64_t* begin() const { return program_.code.data(); }
+  const std::string& text(int64_t place) const { return program_.places[static_cast<size_t>(place)]; }
+
+  // Ends the kernel with an error of the operation; returns what the operation returns.
+  const int64_t* stop(const int64_t* words, const std::string& problem);
+
+  Memory memory;
+
+ private:
+  const Program& program_;
+  int64_t grid_[3];
+  int64_t id_[3] = {0, 0, 0};
+  const std::unique_ptr<std::byte[]> registers_;
+  aclError status_ = ACL_SUCCESS;
+};
+
+// An operation: its words are its number, the place in the source, and its operands. It returns the
+// next operation's words, or null at the program's end.
+struct Operation {
+  const char* name;
+  const int64_t* (*run)(Machine& machine, const int64_t* words);
+};
+
+// All operations; an operation's number is its position. elementwise_operations() and
+// block_operations() are parts.
+const std::vector<Operation>& operations();
+std::span<const Operation> elementwise_operations();
+std::span<const Operation> block_operations();
+std::span<const Operation> memory_operations();
+
+}  // namespace aclnn_host::triton

@@ -18,7 +18,7 @@ from triton.backends.driver import DriverBase
 
 PREFIX = Path(__file__).resolve().parents[3]
 FORMATS = {"fp32": "<f", "f32": "<f", "fp64": "<d", "fp16": "<e"}
-CUBE_CORES, VECTOR_CORES = 101, 102  # attributes of aclrtGetDeviceInfo
+CUBE_CORES, VECTOR_CORES = 102, 201  # attributes of aclrtGetDeviceInfo
 
 
 @functools.lru_cache(maxsize=1)

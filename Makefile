@@ -244,8 +244,8 @@ NPU_PACKAGES := expecttest scikit-learn matplotlib rich "transformers>=5,<6"
 $(NPU_VENV)/installed: Makefile $(call remake,$(NPU_VENV))
 	$(call make_npu_environment,$(NPU_VENV),$(NPU_PACKAGES))
 
-# timm needs torchvision, which must match torch; TORCH_INDEX has its builds for CPUs.
-CLIENTS_PACKAGES := accelerate peft timm torchvision "transformers>=5,<6" "torch==$(TORCH)" \
+# timm needs torchvision, which must match torch; TORCH_INDEX has its builds for CPUs. Those have no Triton.
+CLIENTS_PACKAGES := accelerate peft timm torchvision triton==3.7.1 "transformers>=5,<6" "torch==$(TORCH)" \
   $(if $(TORCH_INDEX),--retries 0 --extra-index-url "$(TORCH_INDEX)")
 $(CLIENTS_VENV)/installed: Makefile $(call remake,$(CLIENTS_VENV))
 	$(call make_npu_environment,$(CLIENTS_VENV),$(CLIENTS_PACKAGES))

@@ -36,6 +36,7 @@ FOLDERS = {
     "host_cann/ops": "host_cann/runtime host_cann/kernels host_cann/descriptors host_cann/arguments",
     "cann/hccl": "host_cann/runtime",
     "cann/profiling": "host_cann/runtime",
+    "cann/triton": "host_cann/runtime",
     "cann/rows/engine": "host_cann/runtime host_cann/descriptors host_cann/arguments",
     "cann/rows": "host_cann/runtime host_cann/kernels host_cann/descriptors host_cann/arguments cann/rows/engine",
     "cann/named_ops": "host_cann/runtime host_cann/descriptors cann/rows/engine cann/rows",

@@ -498,7 +498,9 @@ def test_an_access_outside_of_device_memory_names_line_and_program(strict: str) 
 
 def test_a_failed_assertion_names_line_and_program() -> None:
     text = failure("careful_kernel", "(5,)", "x")
-    assert f"careful_kernel: {HERE}:{line_of('careful')}, program (2, 0, 0): assertion failed: too many programs" in text
+    assert (
+        f"careful_kernel: {HERE}:{line_of('careful')}, program (2, 0, 0): assertion failed: too many programs" in text
+    )
 
 
 def test_a_slice_outside_of_its_tensor_names_line_and_program() -> None:

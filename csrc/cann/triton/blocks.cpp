@@ -104,8 +104,8 @@ void multiply(Machine& machine, const int64_t* words) {
   }
 }
 
-// Adds products of matrices to the destination: kind (kI32, kF32 or kF64), destination, left, right,
-// batches, rows, columns, depth.
+// Adds products of matrices to the destination: kind (kI32, kF32 or kF64), destination, left,
+// right, batches, rows, columns, depth.
 const int64_t* dot(Machine& machine, const int64_t* words) {
   switch (words[2]) {
     case kI32: multiply<uint32_t>(machine, words); break;
@@ -230,12 +230,18 @@ const int64_t* slice(Machine& machine, const int64_t* words) {
 }
 
 constexpr Operation kBlocks[] = {
-    {"move", move},         {"range", range},
-    {"program_id", program_id}, {"num_programs", num_programs},
-    {"dot", dot},           {"gather", gather},
-    {"histogram", histogram}, {"sort", sort},
-    {"jump", jump},         {"jump_unless", jump_unless},
-    {"end", end},           {"require", require},
+    {"move", move},
+    {"range", range},
+    {"program_id", program_id},
+    {"num_programs", num_programs},
+    {"dot", dot},
+    {"gather", gather},
+    {"histogram", histogram},
+    {"sort", sort},
+    {"jump", jump},
+    {"jump_unless", jump_unless},
+    {"end", end},
+    {"require", require},
     {"slice", slice},
 };
 

@@ -19,8 +19,7 @@ inline float float_of_f16(uint16_t bits) {
   // Below 2^-14 the value is a multiple of 2^-24; else the exponent moves by 127 - 15.
   const float small = static_cast<float>(magnitude) * 0x1p-24F;
   const uint32_t wide = (magnitude << 13) + (magnitude >= 0x7C00 ? 0x70000000U : 0x38000000U);
-  return std::bit_cast<float>(sign |
-                              (magnitude < 0x400 ? std::bit_cast<uint32_t>(small) : wide));
+  return std::bit_cast<float>(sign | (magnitude < 0x400 ? std::bit_cast<uint32_t>(small) : wide));
 }
 
 // Rounds to nearest, ties to even; NaN stays NaN.
@@ -98,9 +97,7 @@ class Output {
   Output(Machine& machine, int64_t kind, int64_t offset)
       : data_(machine.at<char>(offset)), kind_(kind) {}
 
-  V* begin(int64_t begin) {
-    return is_narrowed() ? buffer_ : reinterpret_cast<V*>(data_) + begin;
-  }
+  V* begin(int64_t begin) { return is_narrowed() ? buffer_ : reinterpret_cast<V*>(data_) + begin; }
 
   void end(int64_t begin, int64_t count) {
     if constexpr (std::is_same_v<V, float>) {

@@ -16,137 +16,6 @@ constexpr int64_t kFirstWord = 5;
 template <class V>
 using Signed = std::make_signed_t<V>;
 
-// Integers wrap around. What the hardware leaves open is a value here: x / 0 and x % 0 are 0, and
-// shifts by the width or more leave no bit.
-struct Add {
-  template <class V>
-  V operator()(V a, V b) const { return static_cast<V>(a + b); }
-};
-struct Sub {
-  template <class V>
-  V operator()(V a, V b) const { return static_cast<V>(a - b); }
-};
-struct Mul {
-  template <class V>
-  V operator()(V a, V b) const {
-    if constexpr (std::is_floating_point_v<V>) return a * b;
-    else return static_cast<V>(static_cast<uint64_t>(a) * b);
-  }
-};
-struct DivS {
-  template <class V>
-  V operator()(V a, V b) const {
-    const auto divisor = static_cast<Signed<V>>(b);
-    if (divisor == 0) return 0;
-    if (divisor == -1) return static_cast<V>(V(0) - a);
-    return static_cast<V>(static_cast<Signed<V>>(a) / divisor);
-  }
-};
-struct DivU {
-  template <class V>
-  V operator()(V a, V b) const { return b == 0 ? V(0) : static_cast<V>(a / b); }
-};
-struct RemS {
-  template <class V>
-  V operator()(V a, V b) const {
-    const auto divisor = static_cast<Signed<V>>(b);
-    if (divisor == 0 || divisor == -1) return 0;
-    return static_cast<V>(static_cast<Signed<V>>(a) % divisor);
-  }
-};
-struct RemU {
-  template <class V>
-  V operator()(V a, V b) const { return b == 0 ? V(0) : static_cast<V>(a % b); }
-};
-struct And {
-  template <class V>
-  V operator()(V a, V b) const { return static_cast<V>(a & b); }
-};
-struct Or {
-  template <class V>
-  V operator()(V a, V b) const { return static_cast<V>(a | b); }
-};
-struct Xor {
-  template <class V>
-  V operator()(V a, V b) const { return static_cast<V>(a ^ b); }
-};
-struct Shl {
-  template <class V>
-  V operator()(V a, V b) const {
-    return b < 8 * sizeof(V) ? static_cast<V>(static_cast<uint64_t>(a) << b) : V(0);
-  }
-};
-struct ShrU {
-  template <class V>
-  V operator()(V a, V b) const { return b < 8 * sizeof(V) ? static_cast<V>(a >> b) : V(0); }
-};
-struct ShrS {
-  template <class V>
-  V operator()(V a, V b) const {
-    const V last = 8 * sizeof(V) - 1;
-    return static_cast<V>(static_cast<Signed<V>>(a) >> (b < last ? b : last));
-  }
-};
-struct MinS {
-  template <class V>
-  V operator()(V a, V b) const {
-    return static_cast<Signed<V>>(a) < static_cast<Signed<V>>(b) ? a : b;
-  }
-};
-struct MaxS {
-  template <class V>
-  V operator()(V a, V b) const {
-    return static_cast<Signed<V>>(a) > static_cast<Signed<V>>(b) ? a : b;
-  }
-};
-struct MinU {
-  template <class V>
-  V operator()(V a, V b) const { return a < b ? a : b; }
-};
-struct MaxU {
-  template <class V>
-  V operator()(V a, V b) const { return a > b ? a : b; }
-};
-// The upper half of the product.
-struct MulHigh {
-  template <class V>
-  V operator()(V a, V b) const {
-    if constexpr (sizeof(V) == 8) {
-      __extension__ using Wide = unsigned __int128;
-      return static_cast<V>(static_cast<Wide>(a) * b >> 64);
-    } else {
-      return static_cast<V>(static_cast<uint64_t>(a) * b >> 8 * sizeof(V));
-    }
-  }
-};
-
-struct Div {
-  template <class V>
-  V operator()(V a, V b) const { return a / b; }
-};
-struct Rem {
-  template <class V>
-  V operator()(V a, V b) const { return std::fmod(a, b); }
-};
-// The number if the other one is NaN.
-struct MinNumber {
-  template <class V>
-  V operator()(V a, V b) const { return a < b || b != b ? a : b; }
-};
-struct MaxNumber {
-  template <class V>
-  V operator()(V a, V b) const { return a > b || b != b ? a : b; }
-};
-// NaN if one of them is.
-struct Minimum {
-  template <class V>
-  V operator()(V a, V b) const { return a < b || a != a ? a : b; }
-};
-struct Maximum {
-  template <class V>
-  V operator()(V a, V b) const { return a > b || a != a ? a : b; }
-};
-
 // Calls `f` with a value of an integer kind's unsigned type; f runs the operation.
 template <class F>
 void with_integer(int64_t kind, F f) {
@@ -164,118 +33,85 @@ void with_float(int64_t kind, F f) {
   f(float());
 }
 
-template <class F, class V>
+template <auto kFunction, class V>
 void map_two(Machine& machine, const int64_t* words) {
   const int64_t kind = words[kKindWord];
   const int64_t count = words[kCountWord];
   Input<V> a(machine, kind, words[kFirstWord], count);
   Input<V> b(machine, kind, words[kFirstWord + 1], count);
   Output<V> out(machine, kind, words[kToWord]);
-  map(count, out, F(), a, b);
+  map(count, out, kFunction, a, b);
 }
 
-template <class F>
+template <auto kFunction>
 const int64_t* integers(Machine& machine, const int64_t* words) {
-  with_integer(words[kKindWord], [&](auto value) { map_two<F, decltype(value)>(machine, words); });
+  with_integer(words[kKindWord],
+               [&](auto value) { map_two<kFunction, decltype(value)>(machine, words); });
   return words + kFirstWord + 2;
 }
 
-template <class F>
+template <auto kFunction>
 const int64_t* floats(Machine& machine, const int64_t* words) {
-  with_float(words[kKindWord], [&](auto value) { map_two<F, decltype(value)>(machine, words); });
+  with_float(words[kKindWord],
+             [&](auto value) { map_two<kFunction, decltype(value)>(machine, words); });
   return words + kFirstWord + 2;
 }
 
-// Comparisons. Unordered ones hold if an element is NaN.
-struct Eq {
-  template <class V>
-  bool operator()(V a, V b) const { return a == b; }
-};
-struct Ne {
-  template <class V>
-  bool operator()(V a, V b) const { return a < b || a > b; }
-};
-struct Lt {
-  template <class V>
-  bool operator()(V a, V b) const { return a < b; }
-};
-struct Le {
-  template <class V>
-  bool operator()(V a, V b) const { return a <= b; }
-};
-struct Ordered {
-  template <class V>
-  bool operator()(V a, V b) const { return a == a && b == b; }
-};
-template <class F>
-struct OrUnordered {
-  template <class V>
-  bool operator()(V a, V b) const { return F()(a, b) || a != a || b != b; }
-};
-template <class F>
-struct Not {
-  template <class V>
-  bool operator()(V a, V b) const { return !F()(a, b); }
-};
-
-template <class F, class V>
+template <auto kFunction, class V>
 void compare(Machine& machine, const int64_t* words) {
   const int64_t kind = words[kKindWord];
   const int64_t count = words[kCountWord];
   Input<V> a(machine, kind, words[kFirstWord], count);
   Input<V> b(machine, kind, words[kFirstWord + 1], count);
   Output<uint8_t> out(machine, kI1, words[kToWord]);
-  map(count, out, F(), a, b);
+  map(count, out, kFunction, a, b);
 }
 
-template <class F>
+template <auto kFunction>
 const int64_t* compare_unsigned(Machine& machine, const int64_t* words) {
-  with_integer(words[kKindWord], [&](auto value) { compare<F, decltype(value)>(machine, words); });
+  with_integer(words[kKindWord],
+               [&](auto value) { compare<kFunction, decltype(value)>(machine, words); });
   return words + kFirstWord + 2;
 }
 
-template <class F>
+template <auto kFunction>
 const int64_t* compare_signed(Machine& machine, const int64_t* words) {
   with_integer(words[kKindWord],
-               [&](auto value) { compare<F, Signed<decltype(value)>>(machine, words); });
+               [&](auto value) { compare<kFunction, Signed<decltype(value)>>(machine, words); });
   return words + kFirstWord + 2;
 }
 
-template <class F>
+template <auto kFunction>
 const int64_t* compare_floats(Machine& machine, const int64_t* words) {
-  with_float(words[kKindWord], [&](auto value) { compare<F, decltype(value)>(machine, words); });
+  with_float(words[kKindWord],
+             [&](auto value) { compare<kFunction, decltype(value)>(machine, words); });
   return words + kFirstWord + 2;
 }
 
 // Functions of one floating-point element.
-template <class F>
+template <auto kFunction>
 const int64_t* unary(Machine& machine, const int64_t* words) {
   with_float(words[kKindWord], [&](auto value) {
     using V = decltype(value);
     const int64_t count = words[kCountWord];
     Input<V> a(machine, words[kKindWord], words[kFirstWord], count);
     Output<V> out(machine, words[kKindWord], words[kToWord]);
-    map(count, out, F(), a);
+    map(count, out, kFunction, a);
   });
   return words + kFirstWord + 1;
 }
 
 // Questions about one floating-point element, whose answers are kI1.
-template <class F>
+template <auto kFunction>
 const int64_t* question(Machine& machine, const int64_t* words) {
   with_float(words[kKindWord], [&](auto value) {
     const int64_t count = words[kCountWord];
     Input<decltype(value)> a(machine, words[kKindWord], words[kFirstWord], count);
     Output<uint8_t> out(machine, kI1, words[kToWord]);
-    map(count, out, F(), a);
+    map(count, out, kFunction, a);
   });
   return words + kFirstWord + 1;
 }
-
-struct AbsInteger {
-  template <class V>
-  V operator()(V a) const { return static_cast<Signed<V>>(a) < 0 ? static_cast<V>(V(0) - a) : a; }
-};
 
 const int64_t* absolute_integer(Machine& machine, const int64_t* words) {
   with_integer(words[kKindWord], [&](auto value) {
@@ -283,85 +119,12 @@ const int64_t* absolute_integer(Machine& machine, const int64_t* words) {
     const int64_t count = words[kCountWord];
     Input<V> a(machine, words[kKindWord], words[kFirstWord], count);
     Output<V> out(machine, words[kKindWord], words[kToWord]);
-    map(count, out, AbsInteger(), a);
+    map(
+        count, out,
+        [](V x) { return static_cast<V>(static_cast<Signed<V>>(x) < 0 ? V(0) - x : x); }, a);
   });
   return words + kFirstWord + 1;
 }
-
-// Wraps a function of <cmath> as a type.
-#define FUNCTION(Name, expression)                    \
-  struct Name {                                       \
-    template <class V>                                \
-    V operator()(V x) const { return expression; }    \
-  }
-FUNCTION(Neg, -x);
-FUNCTION(Abs, std::fabs(x));
-FUNCTION(Exp, std::exp(x));
-FUNCTION(Exp2, std::exp2(x));
-FUNCTION(Expm1, std::expm1(x));
-FUNCTION(Log, std::log(x));
-FUNCTION(Log2, std::log2(x));
-FUNCTION(Log10, std::log10(x));
-FUNCTION(Log1p, std::log1p(x));
-FUNCTION(Sqrt, std::sqrt(x));
-FUNCTION(Rsqrt, V(1) / std::sqrt(x));
-FUNCTION(Reciprocal, V(1) / x);
-FUNCTION(Sin, std::sin(x));
-FUNCTION(Cos, std::cos(x));
-FUNCTION(Tan, std::tan(x));
-FUNCTION(Asin, std::asin(x));
-FUNCTION(Acos, std::acos(x));
-FUNCTION(Atan, std::atan(x));
-FUNCTION(Sinh, std::sinh(x));
-FUNCTION(Cosh, std::cosh(x));
-FUNCTION(Tanh, std::tanh(x));
-FUNCTION(Asinh, std::asinh(x));
-FUNCTION(Acosh, std::acosh(x));
-FUNCTION(Atanh, std::atanh(x));
-FUNCTION(Erf, std::erf(x));
-FUNCTION(Gamma, std::tgamma(x));
-FUNCTION(Lgamma, std::lgamma(x));
-FUNCTION(Floor, std::floor(x));
-FUNCTION(Ceil, std::ceil(x));
-FUNCTION(Trunc, std::trunc(x));
-FUNCTION(Round, std::round(x));
-FUNCTION(Nearbyint, std::nearbyint(x));
-FUNCTION(Relu, x > 0 || x != x ? x : V(0));
-#undef FUNCTION
-
-struct IsNan {
-  template <class V>
-  bool operator()(V x) const { return x != x; }
-};
-struct IsInf {
-  template <class V>
-  bool operator()(V x) const { return std::fabs(x) == std::numeric_limits<V>::infinity(); }
-};
-struct IsFinite {
-  template <class V>
-  bool operator()(V x) const { return std::fabs(x) < std::numeric_limits<V>::infinity(); }
-};
-struct SignBit {
-  template <class V>
-  bool operator()(V x) const { return std::signbit(x); }
-};
-
-struct Pow {
-  template <class V>
-  V operator()(V a, V b) const { return std::pow(a, b); }
-};
-struct Atan2 {
-  template <class V>
-  V operator()(V a, V b) const { return std::atan2(a, b); }
-};
-struct Hypot {
-  template <class V>
-  V operator()(V a, V b) const { return std::hypot(a, b); }
-};
-struct CopySign {
-  template <class V>
-  V operator()(V a, V b) const { return std::copysign(a, b); }
-};
 
 // a * b + c with one rounding.
 const int64_t* fused(Machine& machine, const int64_t* words) {
@@ -387,7 +150,8 @@ const int64_t* select(Machine& machine, const int64_t* words) {
     Input<V> a(machine, kI64, words[kFirstWord + 1], count);
     Input<V> b(machine, kI64, words[kFirstWord + 2], count);
     Output<V> out(machine, kI64, words[kToWord]);
-    map(count, out, [](uint8_t is_first, V x, V y) { return is_first != 0 ? x : y; }, condition, a,
+    map(
+        count, out, [](uint8_t is_first, V x, V y) { return is_first != 0 ? x : y; }, condition, a,
         b);
   };
   with_integer(words[kKindWord], as);
@@ -484,7 +248,8 @@ const int64_t* convert(Machine& machine, const int64_t* words) {
       } else {
         for (int64_t i = 0; i < size; ++i) {
           if (!is_signed && values[i] >= V(0x1p63)) {  // the upper half of 64 unsigned bits
-            integers[i] = values[i] >= limit ? -1 : static_cast<int64_t>(static_cast<uint64_t>(values[i]));
+            integers[i] =
+                values[i] >= limit ? -1 : static_cast<int64_t>(static_cast<uint64_t>(values[i]));
           } else {
             integers[i] = integer_of(values[i], least, limit < 0x1p63 ? limit - 1 : limit);
           }
@@ -496,7 +261,8 @@ const int64_t* convert(Machine& machine, const int64_t* words) {
   return next;
 }
 
-// Moves addresses by offsets of an integer kind: operands addresses and offsets, bytes of an element.
+// Moves addresses by offsets of an integer kind: operands addresses and offsets, bytes of an
+// element.
 const int64_t* move_addresses(Machine& machine, const int64_t* words) {
   with_integer(words[kKindWord], [&](auto value) {
     const int64_t count = words[kCountWord];
@@ -506,103 +272,148 @@ const int64_t* move_addresses(Machine& machine, const int64_t* words) {
     Output<int64_t> out(machine, kI64, words[kToWord]);
     map(
         count, out,
-        [bytes](int64_t address, auto offset) { return address + bytes * static_cast<int64_t>(offset); },
+        [bytes](int64_t address, auto offset) {
+          return address + bytes * static_cast<int64_t>(offset);
+        },
         addresses, offsets);
   });
   return words + kFirstWord + 3;
 }
 
+// Integers wrap around. What the hardware leaves open is a value here: x / 0 and x % 0 are 0, and
+// shifts by the width or more leave no bit. The type of `a` is unsigned.
+constexpr auto kDivSigned = [](auto a, auto b) {
+  using V = decltype(a);
+  const auto divisor = static_cast<Signed<V>>(b);
+  if (divisor == 0) return V(0);
+  if (divisor == -1) return static_cast<V>(V(0) - a);
+  return static_cast<V>(static_cast<Signed<V>>(a) / divisor);
+};
+constexpr auto kRemSigned = [](auto a, auto b) {
+  using V = decltype(a);
+  return static_cast<V>(a - static_cast<uint64_t>(b) * kDivSigned(a, b));
+};
+constexpr auto kShiftLeft = [](auto a, auto b) {
+  return b < 8 * sizeof(a) ? static_cast<uint64_t>(a) << b : 0;
+};
+constexpr auto kShiftSigned = [](auto a, auto b) {
+  using V = decltype(a);
+  const V last = 8 * sizeof(V) - 1;
+  return static_cast<V>(static_cast<Signed<V>>(a) >> (b < last ? b : last));
+};
+constexpr auto kIsLessSigned = [](auto a, auto b) {
+  return static_cast<Signed<decltype(a)>>(a) < static_cast<Signed<decltype(b)>>(b);
+};
+// The upper half of the product.
+constexpr auto kMulHigh = [](auto a, auto b) {
+  if constexpr (sizeof(a) == 8) {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<uint64_t>(static_cast<Wide>(a) * b >> 64);
+  } else {
+    return static_cast<uint64_t>(a) * b >> 8 * sizeof(a);
+  }
+};
+constexpr auto kIsUnordered = [](auto a, auto b) { return a != a || b != b; };
+
+// Functions of two operands, or one.
+#define OF_TWO(expression) ([](auto a, auto b) { return expression; })
+#define OF_ONE(expression) ([](auto x) { return expression; })
+
 constexpr Operation kElementwise[] = {
     {"move_addresses", move_addresses},
-    {"addi", integers<Add>},
-    {"subi", integers<Sub>},
-    {"muli", integers<Mul>},
-    {"divsi", integers<DivS>},
-    {"divui", integers<DivU>},
-    {"remsi", integers<RemS>},
-    {"remui", integers<RemU>},
-    {"andi", integers<And>},
-    {"ori", integers<Or>},
-    {"xori", integers<Xor>},
-    {"shli", integers<Shl>},
-    {"shrui", integers<ShrU>},
-    {"shrsi", integers<ShrS>},
-    {"minsi", integers<MinS>},
-    {"maxsi", integers<MaxS>},
-    {"minui", integers<MinU>},
-    {"maxui", integers<MaxU>},
-    {"mulhiui", integers<MulHigh>},
+    {"addi", integers<OF_TWO(a + b)>},
+    {"subi", integers<OF_TWO(a - b)>},
+    {"muli", integers<OF_TWO(static_cast<uint64_t>(a) * b)>},
+    {"divsi", integers<kDivSigned>},
+    {"divui", integers<OF_TWO(b == 0 ? b : a / b)>},
+    {"remsi", integers<OF_TWO(b == 0 ? b : kRemSigned(a, b))>},
+    {"remui", integers<OF_TWO(b == 0 ? b : a % b)>},
+    {"andi", integers<OF_TWO(a& b)>},
+    {"ori", integers<OF_TWO(a | b)>},
+    {"xori", integers<OF_TWO(a ^ b)>},
+    {"shli", integers<kShiftLeft>},
+    {"shrui", integers<OF_TWO(b < 8 * sizeof(a) ? a >> b : 0)>},
+    {"shrsi", integers<kShiftSigned>},
+    {"minsi", integers<OF_TWO(kIsLessSigned(a, b) ? a : b)>},
+    {"maxsi", integers<OF_TWO(kIsLessSigned(a, b) ? b : a)>},
+    {"minui", integers<OF_TWO(a < b ? a : b)>},
+    {"maxui", integers<OF_TWO(a < b ? b : a)>},
+    {"mulhiui", integers<kMulHigh>},
     {"absi", absolute_integer},
-    {"addf", floats<Add>},
-    {"subf", floats<Sub>},
-    {"mulf", floats<Mul>},
-    {"divf", floats<Div>},
-    {"remf", floats<Rem>},
-    {"minnumf", floats<MinNumber>},
-    {"maxnumf", floats<MaxNumber>},
-    {"minimumf", floats<Minimum>},
-    {"maximumf", floats<Maximum>},
-    {"pow", floats<Pow>},
-    {"atan2", floats<Atan2>},
-    {"hypot", floats<Hypot>},
-    {"copysign", floats<CopySign>},
+    {"addf", floats<OF_TWO(a + b)>},
+    {"subf", floats<OF_TWO(a - b)>},
+    {"mulf", floats<OF_TWO(a* b)>},
+    {"divf", floats<OF_TWO(a / b)>},
+    {"remf", floats<OF_TWO(std::fmod(a, b))>},
+    // The number if the other one is NaN.
+    {"minnumf", floats<OF_TWO(a < b || b != b ? a : b)>},
+    {"maxnumf", floats<OF_TWO(a > b || b != b ? a : b)>},
+    // NaN if one of them is.
+    {"minimumf", floats<OF_TWO(a < b || a != a ? a : b)>},
+    {"maximumf", floats<OF_TWO(a > b || a != a ? a : b)>},
+    {"pow", floats<OF_TWO(std::pow(a, b))>},
+    {"atan2", floats<OF_TWO(std::atan2(a, b))>},
+    {"hypot", floats<OF_TWO(std::hypot(a, b))>},
+    {"copysign", floats<OF_TWO(std::copysign(a, b))>},
     {"fma", fused},
-    {"negf", unary<Neg>},
-    {"absf", unary<Abs>},
-    {"exp", unary<Exp>},
-    {"exp2", unary<Exp2>},
-    {"expm1", unary<Expm1>},
-    {"log", unary<Log>},
-    {"log2", unary<Log2>},
-    {"log10", unary<Log10>},
-    {"log1p", unary<Log1p>},
-    {"sqrt", unary<Sqrt>},
-    {"rsqrt", unary<Rsqrt>},
-    {"reciprocal", unary<Reciprocal>},
-    {"sin", unary<Sin>},
-    {"cos", unary<Cos>},
-    {"tan", unary<Tan>},
-    {"asin", unary<Asin>},
-    {"acos", unary<Acos>},
-    {"atan", unary<Atan>},
-    {"sinh", unary<Sinh>},
-    {"cosh", unary<Cosh>},
-    {"tanh", unary<Tanh>},
-    {"asinh", unary<Asinh>},
-    {"acosh", unary<Acosh>},
-    {"atanh", unary<Atanh>},
-    {"erf", unary<Erf>},
-    {"gamma", unary<Gamma>},
-    {"lgamma", unary<Lgamma>},
-    {"floor", unary<Floor>},
-    {"ceil", unary<Ceil>},
-    {"trunc", unary<Trunc>},
-    {"round", unary<Round>},
-    {"nearbyint", unary<Nearbyint>},
-    {"relu", unary<Relu>},
-    {"isnan", question<IsNan>},
-    {"isinf", question<IsInf>},
-    {"isfinite", question<IsFinite>},
-    {"signbit", question<SignBit>},
-    {"cmpi_eq", compare_unsigned<Eq>},
-    {"cmpi_ne", compare_unsigned<Not<Eq>>},
-    {"cmpi_slt", compare_signed<Lt>},
-    {"cmpi_sle", compare_signed<Le>},
-    {"cmpi_ult", compare_unsigned<Lt>},
-    {"cmpi_ule", compare_unsigned<Le>},
-    {"cmpf_oeq", compare_floats<Eq>},
-    {"cmpf_one", compare_floats<Ne>},
-    {"cmpf_olt", compare_floats<Lt>},
-    {"cmpf_ole", compare_floats<Le>},
-    {"cmpf_ord", compare_floats<Ordered>},
-    {"cmpf_ueq", compare_floats<OrUnordered<Eq>>},
-    {"cmpf_une", compare_floats<Not<Eq>>},
-    {"cmpf_ult", compare_floats<OrUnordered<Lt>>},
-    {"cmpf_ule", compare_floats<OrUnordered<Le>>},
-    {"cmpf_uno", compare_floats<Not<Ordered>>},
+    {"negf", unary<OF_ONE(-x)>},
+    {"absf", unary<OF_ONE(std::fabs(x))>},
+    {"exp", unary<OF_ONE(std::exp(x))>},
+    {"exp2", unary<OF_ONE(std::exp2(x))>},
+    {"expm1", unary<OF_ONE(std::expm1(x))>},
+    {"log", unary<OF_ONE(std::log(x))>},
+    {"log2", unary<OF_ONE(std::log2(x))>},
+    {"log10", unary<OF_ONE(std::log10(x))>},
+    {"log1p", unary<OF_ONE(std::log1p(x))>},
+    {"sqrt", unary<OF_ONE(std::sqrt(x))>},
+    {"rsqrt", unary<OF_ONE(1 / std::sqrt(x))>},
+    {"reciprocal", unary<OF_ONE(1 / x)>},
+    {"sin", unary<OF_ONE(std::sin(x))>},
+    {"cos", unary<OF_ONE(std::cos(x))>},
+    {"tan", unary<OF_ONE(std::tan(x))>},
+    {"asin", unary<OF_ONE(std::asin(x))>},
+    {"acos", unary<OF_ONE(std::acos(x))>},
+    {"atan", unary<OF_ONE(std::atan(x))>},
+    {"sinh", unary<OF_ONE(std::sinh(x))>},
+    {"cosh", unary<OF_ONE(std::cosh(x))>},
+    {"tanh", unary<OF_ONE(std::tanh(x))>},
+    {"asinh", unary<OF_ONE(std::asinh(x))>},
+    {"acosh", unary<OF_ONE(std::acosh(x))>},
+    {"atanh", unary<OF_ONE(std::atanh(x))>},
+    {"erf", unary<OF_ONE(std::erf(x))>},
+    {"gamma", unary<OF_ONE(std::tgamma(x))>},
+    {"lgamma", unary<OF_ONE(std::lgamma(x))>},
+    {"floor", unary<OF_ONE(std::floor(x))>},
+    {"ceil", unary<OF_ONE(std::ceil(x))>},
+    {"trunc", unary<OF_ONE(std::trunc(x))>},
+    {"round", unary<OF_ONE(std::round(x))>},
+    {"nearbyint", unary<OF_ONE(std::nearbyint(x))>},
+    {"relu", unary<OF_ONE(x > 0 || x != x ? x : decltype(x)(0))>},
+    {"isnan", question<OF_ONE(x != x)>},
+    {"isinf", question<OF_ONE(std::isinf(x))>},
+    {"isfinite", question<OF_ONE(std::isfinite(x))>},
+    {"signbit", question<OF_ONE(std::signbit(x))>},
+    {"cmpi_eq", compare_unsigned<OF_TWO(a == b)>},
+    {"cmpi_ne", compare_unsigned<OF_TWO(a != b)>},
+    {"cmpi_slt", compare_signed<OF_TWO(a < b)>},
+    {"cmpi_sle", compare_signed<OF_TWO(a <= b)>},
+    {"cmpi_ult", compare_unsigned<OF_TWO(a < b)>},
+    {"cmpi_ule", compare_unsigned<OF_TWO(a <= b)>},
+    {"cmpf_oeq", compare_floats<OF_TWO(a == b)>},
+    {"cmpf_one", compare_floats<OF_TWO(a<b || a> b)>},
+    {"cmpf_olt", compare_floats<OF_TWO(a < b)>},
+    {"cmpf_ole", compare_floats<OF_TWO(a <= b)>},
+    {"cmpf_ord", compare_floats<OF_TWO(!kIsUnordered(a, b))>},
+    {"cmpf_ueq", compare_floats<OF_TWO(a == b || kIsUnordered(a, b))>},
+    {"cmpf_une", compare_floats<OF_TWO(a != b)>},
+    {"cmpf_ult", compare_floats<OF_TWO(!(a >= b))>},
+    {"cmpf_ule", compare_floats<OF_TWO(!(a > b))>},
+    {"cmpf_uno", compare_floats<kIsUnordered>},
     {"select", select},
     {"convert", convert},
 };
+#undef OF_ONE
+#undef OF_TWO
 
 }  // namespace
 

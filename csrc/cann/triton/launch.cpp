@@ -72,8 +72,8 @@ ACLNN_TRITON_API aclError aclHostTritonLaunch(const void* program, const int64_t
   const auto& kernel = *static_cast<const Program*>(program);
   const char* const name = kernel.name.c_str();
   return guarded(name, [&] {
-    auto task = std::make_unique<KernelTask>(
-        kernel, grid, std::vector<int64_t>(arguments, arguments + count));
+    auto task = std::make_unique<KernelTask>(kernel, grid,
+                                             std::vector<int64_t>(arguments, arguments + count));
     return submit(name, stream, std::move(task), TaskKind::kOperator);
   });
 }

@@ -42,7 +42,9 @@ bool Memory::find(uintptr_t address, size_t count) {
 
 Machine::Machine(const Program& program, std::span<const int64_t> arguments,
                  const int64_t (&grid)[3])
-    : program_(program), grid_{grid[0], grid[1], grid[2]}, registers_(new std::byte[program.bytes]) {
+    : program_(program),
+      grid_{grid[0], grid[1], grid[2]},
+      registers_(new std::byte[program.bytes]) {
   std::copy(program.image.begin(), program.image.end(), registers_.get());
   if (!arguments.empty()) {
     std::memcpy(registers_.get(), arguments.data(), arguments.size_bytes());
@@ -73,8 +75,7 @@ const int64_t* Machine::stop(const int64_t* words, const std::string& problem) {
 const std::vector<Operation>& operations() {
   static const std::vector<Operation> all = [] {
     std::vector<Operation> list;
-    for (const auto part :
-         {elementwise_operations(), block_operations(), memory_operations()}) {
+    for (const auto part : {elementwise_operations(), block_operations(), memory_operations()}) {
       list.insert(list.end(), part.begin(), part.end());
     }
     return list;

@@ -39,7 +39,8 @@ class Memory {
  public:
   // True if the kernel may access the range; otherwise problem() says why not.
   bool reaches(uintptr_t address, size_t count) {
-    return (address >= begin_ && address <= end_ && count <= end_ - address) || find(address, count);
+    return (address >= begin_ && address <= end_ && count <= end_ - address) ||
+           find(address, count);
   }
   const std::string& problem() const { return problem_; }
 
@@ -82,7 +83,9 @@ class Machine {
   int64_t program_id(int64_t axis) const { return id_[axis]; }
   int64_t programs(int64_t axis) const { return grid_[axis]; }
   const int64_t* begin() const { return program_.code.data(); }
-  const std::string& text(int64_t place) const { return program_.places[static_cast<size_t>(place)]; }
+  const std::string& text(int64_t place) const {
+    return program_.places[static_cast<size_t>(place)];
+  }
 
   // Ends the kernel with an error of the operation; returns what the operation returns.
   const int64_t* stop(const int64_t* words, const std::string& problem);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "cann/triton/elements.h"
@@ -16,7 +17,7 @@ std::string hexadecimal(uintptr_t address) {
 
 // Stops a kernel that accesses memory that it may not.
 const int64_t* refuse(Machine& machine, const int64_t* words, const char* what, uintptr_t address,
-                      int64_t bytes) {
+                      size_t bytes) {
   return machine.stop(words, std::string(what) + " " + std::to_string(bytes) + " bytes at " +
                                  hexadecimal(address) + ", " + machine.memory.problem());
 }
@@ -57,6 +58,15 @@ const int64_t* with_bytes(int64_t bytes, F f) {
   }
 }
 
+// The position behind the elements from `begin` on that the mask lets through and that follow one
+// another in memory.
+int64_t end_of_run(const Elements<uintptr_t>& addresses, const Mask& mask, int64_t begin,
+                   int64_t count, uintptr_t bytes) {
+  int64_t end = begin + 1;
+  while (end < count && mask[end] && addresses[end] == addresses[end - 1] + bytes) ++end;
+  return end;
+}
+
 // Reads from addresses: bytes of an element, count, destination, and the operands addresses, mask
 // (-1 for none) and the values where the mask is false (-1 for zeros).
 const int64_t* load(Machine& machine, const int64_t* words) {
@@ -68,16 +78,20 @@ const int64_t* load(Machine& machine, const int64_t* words) {
     const Mask mask(machine, words[6]);
     const bool has_other = words[7] >= 0;
     const Elements<T> other(machine, has_other ? words[7] : 0);
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; i < count;) {
       if (!mask[i]) {
         to[i] = has_other ? other[i] : T(0);
+        ++i;
         continue;
       }
       const uintptr_t address = addresses[i];
-      if (!machine.memory.reaches(address, sizeof(T))) {
-        return refuse(machine, words, "reads", address, sizeof(T));
+      const int64_t end = end_of_run(addresses, mask, i, count, sizeof(T));
+      const size_t bytes = static_cast<size_t>(end - i) * sizeof(T);
+      if (!machine.memory.reaches(address, bytes)) {
+        return refuse(machine, words, "reads", address, bytes);
       }
-      std::memcpy(&to[i], reinterpret_cast<const void*>(address), sizeof(T));
+      std::memcpy(&to[i], reinterpret_cast<const void*>(address), bytes);
+      i = end;
     }
     return words + 8;
   });
@@ -92,14 +106,21 @@ const int64_t* store(Machine& machine, const int64_t* words) {
     const Elements<uintptr_t> addresses(machine, words[4]);
     const Elements<T> values(machine, words[5]);
     const Mask mask(machine, words[6]);
-    for (int64_t i = 0; i < count; ++i) {
-      if (!mask[i]) continue;
-      const uintptr_t address = addresses[i];
-      if (!machine.memory.reaches(address, sizeof(T))) {
-        return refuse(machine, words, "writes", address, sizeof(T));
+    for (int64_t i = 0; i < count;) {
+      if (!mask[i]) {
+        ++i;
+        continue;
       }
-      const T element = values[i];
-      std::memcpy(reinterpret_cast<void*>(address), &element, sizeof(T));
+      const uintptr_t address = addresses[i];
+      const int64_t end = end_of_run(addresses, mask, i, count, sizeof(T));
+      const size_t bytes = static_cast<size_t>(end - i) * sizeof(T);
+      if (!machine.memory.reaches(address, bytes)) {
+        return refuse(machine, words, "writes", address, bytes);
+      }
+      for (auto* to = reinterpret_cast<char*>(address); i < end; ++i, to += sizeof(T)) {
+        const T element = values[i];
+        std::memcpy(to, &element, sizeof(T));
+      }
     }
     return words + 7;
   });
@@ -115,25 +136,36 @@ struct Extent {
   int64_t is_checked;
 };
 
-// Calls visit(address, position in the block) for the block's elements inside the tensor, and
-// pad(position, count) for the others. Ends with null as soon as a visit fails.
+// Calls visit(address, position in the block, count) for the block's elements inside the tensor,
+// of which those of a call follow one another in memory, and pad(position, count) for the others.
+// Ends with false as soon as a visit fails.
 template <class Visit, class Pad>
 bool walk(Machine& machine, const Extent* extents, int64_t rank, uintptr_t address, int64_t bytes,
           int64_t position, Visit& visit, Pad& pad) {
-  if (rank == 0) return visit(address, position);
   int64_t behind = 1;
   for (int64_t i = 1; i < rank; ++i) behind *= extents[i].size;
   const int64_t stride = machine.scalar<int64_t>(extents->stride);
   const int64_t offset = machine.scalar<int64_t>(extents->offset);
   const int64_t bound = machine.scalar<int64_t>(extents->bound);
-  for (int64_t i = 0; i < extents->size; ++i) {
-    const int64_t at = offset + i;
+  const int64_t size = extents->size;
+  int64_t first = 0;
+  int64_t last = size;
+  if (extents->is_checked != 0) {
+    first = std::clamp<int64_t>(-offset, 0, size);
+    last = std::clamp<int64_t>(bound - offset, first, size);
+    pad(position, first * behind);
+    pad(position + last * behind, (size - last) * behind);
+  }
+  const auto at = [&](int64_t i) {
+    return address + static_cast<uintptr_t>((offset + i) * stride * bytes);
+  };
+  if (rank == 1 && stride == 1) {
+    return first == last || visit(at(first), position + first, last - first);
+  }
+  for (int64_t i = first; i < last; ++i) {
     const int64_t next = position + i * behind;
-    if (extents->is_checked != 0 && (at < 0 || at >= bound)) {
-      pad(next, behind);
-    } else if (!walk(machine, extents + 1, rank - 1,
-                     address + static_cast<uintptr_t>(at * stride * bytes), bytes, next, visit,
-                     pad)) {
+    if (!(rank == 1 ? visit(at(i), next, 1)
+                    : walk(machine, extents + 1, rank - 1, at(i), bytes, next, visit, pad))) {
       return false;
     }
   }
@@ -149,16 +181,18 @@ const int64_t* load_block(Machine& machine, const int64_t* words) {
     const T outside = static_cast<T>(words[5]);
     const int64_t rank = words[6];
     uintptr_t wrong = 0;
-    auto visit = [&](uintptr_t address, int64_t position) {
+    size_t size = 0;
+    auto visit = [&](uintptr_t address, int64_t position, int64_t count) {
       wrong = address;
-      if (!machine.memory.reaches(address, sizeof(T))) return false;
-      std::memcpy(&to[position], reinterpret_cast<const void*>(address), sizeof(T));
+      size = static_cast<size_t>(count) * sizeof(T);
+      if (!machine.memory.reaches(address, size)) return false;
+      std::memcpy(&to[position], reinterpret_cast<const void*>(address), size);
       return true;
     };
     auto pad = [&](int64_t position, int64_t count) { std::fill_n(to + position, count, outside); };
     if (!walk(machine, reinterpret_cast<const Extent*>(words + 7), rank,
               machine.scalar<uintptr_t>(words[4]), sizeof(T), 0, visit, pad)) {
-      return refuse(machine, words, "reads", wrong, sizeof(T));
+      return refuse(machine, words, "reads", wrong, size);
     }
     return words + 7 + 5 * rank;
   });
@@ -172,24 +206,40 @@ const int64_t* store_block(Machine& machine, const int64_t* words) {
     const Elements<T> values(machine, words[3]);
     const int64_t rank = words[5];
     uintptr_t wrong = 0;
-    auto visit = [&](uintptr_t address, int64_t position) {
+    size_t size = 0;
+    auto visit = [&](uintptr_t address, int64_t position, int64_t count) {
       wrong = address;
-      if (!machine.memory.reaches(address, sizeof(T))) return false;
-      const T element = values[position];
-      std::memcpy(reinterpret_cast<void*>(address), &element, sizeof(T));
+      size = static_cast<size_t>(count) * sizeof(T);
+      if (!machine.memory.reaches(address, size)) return false;
+      auto* to = reinterpret_cast<char*>(address);
+      for (int64_t i = 0; i < count; ++i, to += sizeof(T)) {
+        const T element = values[position + i];
+        std::memcpy(to, &element, sizeof(T));
+      }
       return true;
     };
     auto pad = [](int64_t, int64_t) {};
     if (!walk(machine, reinterpret_cast<const Extent*>(words + 6), rank,
               machine.scalar<uintptr_t>(words[4]), sizeof(T), 0, visit, pad)) {
-      return refuse(machine, words, "writes", wrong, sizeof(T));
+      return refuse(machine, words, "writes", wrong, size);
     }
     return words + 6 + 5 * rank;
   });
 }
 
 // What an atomic operation does to the element in memory, as Triton numbers it.
-enum Change : int64_t { kAnd = 1, kOr, kXor, kAddInteger, kAddFloat, kMax, kMin, kMaxU, kMinU, kExchange };
+enum Change : int64_t {
+  kAnd = 1,
+  kOr,
+  kXor,
+  kAddInteger,
+  kAddFloat,
+  kMax,
+  kMin,
+  kMaxU,
+  kMinU,
+  kExchange
+};
 
 uint64_t changed_integer(int64_t change, int64_t kind, uint64_t old, uint64_t value) {
   const int shift = static_cast<int>(64 - 8 * bytes_of(kind));
@@ -222,7 +272,8 @@ uint64_t changed(int64_t change, int64_t kind, uint64_t old, uint64_t value) {
   const auto half = [](uint64_t bits) { return static_cast<uint16_t>(bits); };
   switch (kind) {
     case kF16:
-      return f16_of_float(changed_float(change, float_of_f16(half(old)), float_of_f16(half(value))));
+      return f16_of_float(
+          changed_float(change, float_of_f16(half(old)), float_of_f16(half(value))));
     case kBF16:
       return bf16_of_float(
           changed_float(change, float_of_bf16(half(old)), float_of_bf16(half(value))));

@@ -50,17 +50,23 @@ class Options:
         return hashlib.sha256(repr(sorted(self.__dict__.items())).encode()).hexdigest()
 
 
-# Options of triton-ascend's kernels: how its compiler arranges buffers, pipelines and synchronisation.
-OF_ASCEND = """
-    multibuffer enable_auto_bind_sub_block set_workspace_multibuffer tile_mix_vector_loop tile_mix_cube_loop
-    limit_auto_multi_buffer_only_for_local_buffer limit_auto_multi_buffer_of_local_buffer unit_flag
-    enable_hivm_auto_cv_balance sync_solver inject_barrier_all inject_block_all disable_auto_inject_block_sync
-    parallel_mode force_simt_only force_simt_template enable_ubuf_saving enable_select_analysis optimize_epilogue
-    enable_nd2nz_on_vector enable_persistent auto_tile_and_bind_subblock vf_merge_level enable_sync_block_lock
-    enable_linearize shared_mem_dynamic_size auto_blockify_size enable_mixed_cv compile_on_910_95
-    enable_auto_vectorize_v2 enable_flatten enable_drop_unit_dims optimize_dynamic_offset enable_vf_fusion
-    add_auto_scheduling enable_mask_fallback_conversion simt_stack_limit waves_per_eu matrix_instr_nonkdim
-""".split()
+# Options of triton-ascend's kernels, which tell its compiler how to arrange buffers, pipelines and synchronisation.
+NAMES_OF_ASCEND = """
+    add_auto_scheduling auto_blockify_size auto_tile_and_bind_subblock auto_vectorize_v2_max_fused_ops_num
+    bisheng_options cluster_dims compile_mode compile_on_910_95 disable_auto_inject_block_sync disable_fma
+    disable_size_align_for_cast disable_tightly_coupled_buffer_reuse enable_auto_bind_sub_block
+    enable_auto_vectorize_v2 enable_bishengir_simt_optimization enable_cce_vf_auto_sync enable_cce_vf_remove_membar
+    enable_drop_unit_dims enable_flatten enable_hivm_auto_cv_balance enable_linearize
+    enable_mask_fallback_conversion enable_mixed_cv enable_nd2nz_on_vector enable_persistent enable_select_analysis
+    enable_simt_reorder_instruction enable_sync_block_lock enable_ubuf_saving enable_vf_fusion
+    enable_warp_specialization force_simt_only force_simt_template hfusion_enable_multiple_consumer_fusion
+    inject_barrier_all inject_block_all kernel_name limit_auto_multi_buffer_of_local_buffer
+    limit_auto_multi_buffer_only_for_local_buffer llvm_version mix_mode multibuffer num_buffers_warp_spec
+    num_consumer_groups optimize_dynamic_offset optimize_epilogue parallel_mode prevec_max_fused_ops_num
+    reg_dec_producer reg_inc_consumer set_workspace_multibuffer shared_mem_dynamic_size simt_stack_limit sync_solver
+    tile_mix_cube_loop tile_mix_vector_loop unit_flag use_bytecode vf_merge_level
+"""
+OF_ASCEND = NAMES_OF_ASCEND.split()
 
 
 class SimulatedNpuBackend(BaseBackend):  # type: ignore[misc]

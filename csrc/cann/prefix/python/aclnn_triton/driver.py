@@ -149,12 +149,10 @@ class Launcher:
             if isinstance(argument, int):
                 return argument
             where = getattr(argument, "device", None)
-            if where is not None and (where.type not in ("npu", "privateuseone") or where.index != device):
-                is_pinned = where.type == "cpu" and argument.is_pinned()
-                if not is_pinned:
-                    raise ValueError(
-                        f"{self.name}: argument {name} is on {where}, but the kernel runs on npu:{device}; move it there"
-                    )
+            is_here = where is None or (where.type == "npu" and where.index == device)
+            if not is_here and (where.type != "cpu" or not argument.is_pinned()):
+                target = f"the kernel runs on npu:{device}; move it there"
+                raise ValueError(f"{self.name}: argument {name} is on {where}, but {target}")
             return int(argument.data_ptr())
         if kind in FORMATS:
             return int.from_bytes(struct.pack(FORMATS[kind], argument), "little")

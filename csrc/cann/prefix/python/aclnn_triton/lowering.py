@@ -1,8 +1,7 @@
 """Makes code for libaclnn_triton.so of a kernel in TTIR.
 
-A value is a register: bytes at a fixed offset, in the order of its elements. A register may stand for more elements than
-it has: one element for all of them, which a splat or a constant is. csrc/cann/triton says what the operations' words
-mean.
+A value is a register: bytes at a fixed offset, in the order of its elements. A register with one element may stand for
+many, as that of a splat or a constant does. csrc/cann/triton says what the operations' words mean.
 """
 
 from __future__ import annotations
@@ -23,20 +22,15 @@ BYTES = (1, 1, 2, 4, 8, 2, 2, 4, 8)
 I1, I8, I16, I32, I64, F16, BF16, F32, F64 = range(9)
 
 # Operations of two operands and one kind, and of one.
-BINARY = {
-    **{
-        f"arith.{name}": name
-        for name in """addi subi muli divsi divui remsi remui andi ori xori shli shrsi shrui minsi maxsi minui maxui
-        addf subf mulf divf remf minnumf maxnumf minimumf maximumf""".split()
-    },
-    "tt.mulhiui": "mulhiui",
-    "tt.precise_divf": "divf",
-}
-UNARY = {
-    **{f"math.{name}": name for name in "exp exp2 log log2 sin cos sqrt rsqrt absf absi floor ceil erf tanh".split()},
-    "arith.negf": "negf",
-    "tt.precise_sqrt": "sqrt",
-}
+ARITHMETIC = """
+    addi subi muli divsi divui remsi remui andi ori xori shli shrsi shrui minsi maxsi minui maxui
+    addf subf mulf divf remf minnumf maxnumf minimumf maximumf
+"""
+MATHEMATICS = "exp exp2 log log2 sin cos sqrt rsqrt absf absi floor ceil erf tanh"
+BINARY = {f"arith.{name}": name for name in ARITHMETIC.split()}
+BINARY |= {"tt.mulhiui": "mulhiui", "tt.precise_divf": "divf"}
+UNARY = {f"math.{name}": name for name in MATHEMATICS.split()}
+UNARY |= {"arith.negf": "negf", "tt.precise_sqrt": "sqrt"}
 # On truth values, whose arithmetic is modulo two.
 OF_TRUTH = {"addi": "xori", "subi": "xori", "muli": "andi"}
 SIGNED = {"arith.extsi", "arith.sitofp", "arith.fptosi", "arith.index_cast"}
@@ -276,7 +270,7 @@ class Lowering:
         return number
 
     def shape(self, kind: Type) -> tuple[int, ...]:
-        """The shape of a value; in the function of a reduction, a scalar has as many elements as are reduced at once."""
+        """The shape of a value. In the function of a reduction, a scalar stands for the elements reduced at once."""
         if kind.shape is not None:
             return kind.shape
         return () if self.lanes is None else (self.lanes,)
@@ -511,7 +505,13 @@ class Lowering:
                 self.mark(otherwise)
         self.settle([otherwise])
 
-    def region(self, blocks: Sequence[Block], inputs: Sequence[AnyValue], env: dict[str, AnyValue], end: Callable[[Operation, list[AnyValue]], None]) -> None:
+    def region(
+        self,
+        blocks: Sequence[Block],
+        inputs: Sequence[AnyValue],
+        env: dict[str, AnyValue],
+        end: Callable[[Operation, list[AnyValue]], None],
+    ) -> None:
         """Makes code of a region of one block; ``end`` gets its last operation with the operands."""
         (block,) = blocks
         inner = dict(env)
@@ -527,9 +527,7 @@ class Lowering:
 
     # Control flow.
 
-    def scf_if(
-        self, operation: Operation, inputs: Sequence[AnyValue], env: dict[str, AnyValue]
-    ) -> Sequence[AnyValue]:
+    def scf_if(self, operation: Operation, inputs: Sequence[AnyValue], env: dict[str, AnyValue]) -> Sequence[AnyValue]:
         """``scf.if``."""
         if self.lanes is not None:
             raise self.unsupported("an if statement in the function of a reduction or scan; use tl.where")
@@ -553,9 +551,7 @@ class Lowering:
         self.settle([otherwise, leave])
         return results
 
-    def scf_for(
-        self, operation: Operation, inputs: Sequence[AnyValue], env: dict[str, AnyValue]
-    ) -> Sequence[AnyValue]:
+    def scf_for(self, operation: Operation, inputs: Sequence[AnyValue], env: dict[str, AnyValue]) -> Sequence[AnyValue]:
         """``scf.for``: begin, end and step, then the values that the loop carries."""
         begin, bound, step, *first = inputs
         assert isinstance(begin, Value) and isinstance(bound, Value) and isinstance(step, Value)
@@ -919,7 +915,9 @@ class Lowering:
         self.emit("load", BYTES[to.kind], to.count, to.offset, *words)
         return [to]
 
-    def tt_store(self, operation: Operation, address: AnyValue, value: Value, mask: Value | None = None) -> Sequence[AnyValue]:
+    def tt_store(
+        self, operation: Operation, address: AnyValue, value: Value, mask: Value | None = None
+    ) -> Sequence[AnyValue]:
         """``tt.store``."""
         if isinstance(address, BlockPointer):
             self.store_block(address, address.of(2), integers(operation.attributes["boundaryCheck"]), value)
@@ -969,19 +967,27 @@ class Lowering:
             self.elementwise("addi", I64, [offset, self.convert(step, I64)], ())
             for offset, step in zip(block.of(2), steps, strict=True)
         ]
-        return [block._replace(parts=(*block.parts[: -len(offsets)], *(value._replace(is_splat=False) for value in offsets)))]
+        return [
+            block._replace(
+                parts=(*block.parts[: -len(offsets)], *(value._replace(is_splat=False) for value in offsets))
+            )
+        ]
 
     def tt_descriptor_load(self, operation: Operation, block: BlockPointer, *offsets: Value) -> Sequence[AnyValue]:
         """``tt.descriptor_load``."""
         value = self.load_block(block, [self.convert(offset, I64) for offset in offsets], range(len(offsets)), False)
         return [value._replace(shape=self.shape(operation.result_types[0]))]
 
-    def tt_descriptor_store(self, operation: Operation, block: BlockPointer, value: Value, *offsets: Value) -> Sequence[AnyValue]:
+    def tt_descriptor_store(
+        self, operation: Operation, block: BlockPointer, value: Value, *offsets: Value
+    ) -> Sequence[AnyValue]:
         """``tt.descriptor_store``."""
         self.store_block(block, [self.convert(offset, I64) for offset in offsets], range(len(offsets)), value)
         return []
 
-    def tt_atomic_rmw(self, operation: Operation, address: Value, value: Value, mask: Value | None = None) -> Sequence[AnyValue]:
+    def tt_atomic_rmw(
+        self, operation: Operation, address: Value, value: Value, mask: Value | None = None
+    ) -> Sequence[AnyValue]:
         """``tt.atomic_rmw``."""
         (change,) = integers(operation.attributes["atomic_rmw_op"])
         to = self.new(value.kind, self.shape(operation.result_types[0]))
@@ -1019,12 +1025,14 @@ class Lowering:
         if extension is not None:
             return [extension(inputs, *numbers)]
         kind, shape = inputs[0].kind, self.shape(result)
-        if kind == BF16 or kind == F16:
+        if kind in (BF16, F16):
             inputs = tuple(self.convert(value, F32) for value in inputs)
         answer = self.elementwise(name, inputs[0].kind, inputs, shape, I1 if result.element == "i1" else None)
         return [self.convert(answer, self.kind(result))]
 
-    def slice_of(self, whole: Value, offsets: Sequence[Value], sizes: Sequence[int], steps: Sequence[int]) -> tuple[int, list[int]]:
+    def slice_of(
+        self, whole: Value, offsets: Sequence[Value], sizes: Sequence[int], steps: Sequence[int]
+    ) -> tuple[int, list[int]]:
         """The register with the distance at which a slice begins, and its strides in the whole."""
         to = self.new(I64, ())
         words: list[int] = []

@@ -6,7 +6,7 @@ import functools
 import importlib
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
@@ -20,9 +20,7 @@ class _Finder:
     """Lets ``triton.language.extra`` find the package ``cann`` beside its own packages, ``cuda`` and ``hip``."""
 
     @staticmethod
-    def find_spec(
-        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """Triton's own module, with one folder more."""
         if name != EXTRA:
             return None
@@ -44,7 +42,10 @@ def install() -> None:
 
 @functools.lru_cache(maxsize=1)
 def extend() -> None:
-    """Lifts restrictions of upstream's Triton that NPUs do not have: sizes that are powers of two."""
+    """Lets upstream's Triton take what triton-ascend takes.
+
+    These are sizes that are no powers of two, numbers as conditions of ``and`` and ``or``, ``care_padding``, HF32.
+    """
     import triton.language as tl
     from triton import _utils
     from triton._C.libtriton import ir
@@ -75,6 +76,22 @@ def extend() -> None:
     # MLIR's check of the sizes. lowering.py refuses what it does not know.
     for part in (ir.module, ir.OpState):
         part.verify = lambda self: True
+
+    def truth(method: Callable[..., Any]) -> Callable[..., Any]:
+        def logical(self: Any, input: Any, other: Any) -> Any:
+            return method(self, *(x if x.type.scalar.is_int1() else self.not_equal(x, 0) for x in (input, other)))
+
+        return logical
+
+    for name in ("logical_and", "logical_or"):
+        setattr(semantic.TritonSemantic, name, truth(getattr(semantic.TritonSemantic, name)))
+
+    precision = semantic.TritonSemantic._str_to_dot_input_precision
+
+    def precision_of(self: Any, name: str) -> Any:
+        return precision(self, "ieee" if name.lower() == "hf32" else name)
+
+    semantic.TritonSemantic._str_to_dot_input_precision = precision_of
 
     load = tl.load
 

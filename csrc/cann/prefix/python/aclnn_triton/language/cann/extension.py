@@ -36,7 +36,9 @@ def _text(numbers: Sequence[int]) -> str:
 def _check(name: str, shape: Sequence[int], **lists: Sequence[Any]) -> None:
     for what, values in lists.items():
         if len(values) != len(shape):
-            raise ValueError(f"{name}: {what} has {len(values)} numbers, expected one for each of {len(shape)} dimensions")
+            raise ValueError(
+                f"{name}: {what} has {len(values)} numbers, expected one for each of {len(shape)} dimensions"
+            )
 
 
 @core.builtin
@@ -85,7 +87,14 @@ def sort(ptr: Any, dim: Any = -1, descending: Any = False, _semantic: Any = None
 
 
 @core.builtin
-def cast(input: Any, dtype: Any, fp_downcast_rounding: Any = None, bitcast: Any = False, overflow_mode: Any = None, _semantic: Any = None) -> Any:
+def cast(
+    input: Any,
+    dtype: Any,
+    fp_downcast_rounding: Any = None,
+    bitcast: Any = False,
+    overflow_mode: Any = None,
+    _semantic: Any = None,
+) -> Any:
     """``tl.cast``; values out of range become the nearest, in every overflow mode."""
     return core.cast(input, dtype, fp_downcast_rounding, bitcast, _semantic=_semantic)
 

@@ -31,9 +31,7 @@ FLOATS = ("fp16", "bf16", "fp32", "fp64")
 
 def _function(name: str, operands: int = 1, result: str | None = None) -> Callable[..., Any]:
     """A function that the library of simulated NPUs computes."""
-    kinds = {
-        (core.dtype(kind),) * operands: (name, core.dtype(result or kind)) for kind in FLOATS
-    }
+    kinds = {(core.dtype(kind),) * operands: (name, core.dtype(result or kind)) for kind in FLOATS}
 
     def function(*arguments: Any, _semantic: Any = None) -> Any:
         if len(arguments) != operands:

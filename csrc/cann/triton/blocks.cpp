@@ -81,26 +81,79 @@ const int64_t* num_programs(Machine& machine, const int64_t* words) {
   return words + 4;
 }
 
+// Adds rows of a product of matrices to a third one. Each element's terms are added one after
+// another, so that its bits do not depend on how many are computed at once.
+template <int64_t kRows, class T>
+inline __attribute__((always_inline)) void add_rows(T* to, const T* a, const T* b, int64_t columns,
+                                                    int64_t depth) {
+  using Vector __attribute__((vector_size(64))) = T;
+  constexpr int64_t kLanes = sizeof(Vector) / sizeof(T);
+  int64_t i = 0;
+  for (; i + kLanes <= columns; i += kLanes) {
+    Vector sums[kRows];
+    for (int64_t row = 0; row < kRows; ++row) {
+      std::memcpy(&sums[row], to + row * columns + i, sizeof(Vector));
+    }
+    for (int64_t k = 0; k < depth; ++k) {
+      Vector line;
+      std::memcpy(&line, b + k * columns + i, sizeof(Vector));
+      for (int64_t row = 0; row < kRows; ++row) sums[row] += a[row * depth + k] * line;
+    }
+    for (int64_t row = 0; row < kRows; ++row) {
+      std::memcpy(to + row * columns + i, &sums[row], sizeof(Vector));
+    }
+  }
+  for (; i < columns; ++i) {
+    for (int64_t row = 0; row < kRows; ++row) {
+      T& sum = to[row * columns + i];
+      for (int64_t k = 0; k < depth; ++k) sum += a[row * depth + k] * b[k * columns + i];
+    }
+  }
+}
+
 template <class T>
-void multiply(Machine& machine, const int64_t* words) {
-  const int64_t batches = words[6];
+inline __attribute__((always_inline)) void add_product(T* to, const T* a, const T* b, int64_t rows,
+                                                       int64_t columns, int64_t depth) {
+  int64_t row = 0;
+  for (; row + 4 <= rows; row += 4) {
+    add_rows<4>(to + row * columns, a + row * depth, b, columns, depth);
+  }
+  for (; row < rows; ++row) add_rows<1>(to + row * columns, a + row * depth, b, columns, depth);
+}
+
+// On x86-64 the processor's wider vectors are used where it has them, with the same results.
+#ifdef __x86_64__
+#define ACLNN_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define ACLNN_WIDE
+#endif
+
+ACLNN_WIDE void add_product_f32(float* to, const float* a, const float* b, int64_t rows,
+                                int64_t columns, int64_t depth) {
+  add_product(to, a, b, rows, columns, depth);
+}
+
+ACLNN_WIDE void add_product_f64(double* to, const double* a, const double* b, int64_t rows,
+                                int64_t columns, int64_t depth) {
+  add_product(to, a, b, rows, columns, depth);
+}
+
+ACLNN_WIDE void add_product_i32(uint32_t* to, const uint32_t* a, const uint32_t* b, int64_t rows,
+                                int64_t columns, int64_t depth) {
+  add_product(to, a, b, rows, columns, depth);
+}
+#undef ACLNN_WIDE
+
+template <class T>
+void multiply(Machine& machine, const int64_t* words,
+              void (*add)(T*, const T*, const T*, int64_t, int64_t, int64_t)) {
   const int64_t rows = words[7];
   const int64_t columns = words[8];
   const int64_t depth = words[9];
-  T* to = machine.at<T>(words[3]);
-  const T* a = machine.at<T>(words[4]);
-  const T* b = machine.at<T>(words[5]);
-  for (int64_t batch = 0; batch < batches; ++batch) {
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t k = 0; k < depth; ++k) {
-        const T factor = a[row * depth + k];
-        const T* const line = b + k * columns;
-        for (int64_t column = 0; column < columns; ++column) to[column] += factor * line[column];
-      }
-      to += columns;
-    }
-    a += rows * depth;
-    b += depth * columns;
+  for (int64_t batch = 0; batch < words[6]; ++batch) {
+    add(machine.at<T>(words[3]) + batch * rows * columns,
+        machine.at<T>(words[4]) + batch * rows * depth,
+        machine.at<T>(words[5]) + batch * depth * columns, rows, columns, depth);
   }
 }
 
@@ -108,9 +161,9 @@ void multiply(Machine& machine, const int64_t* words) {
 // right, batches, rows, columns, depth.
 const int64_t* dot(Machine& machine, const int64_t* words) {
   switch (words[2]) {
-    case kI32: multiply<uint32_t>(machine, words); break;
-    case kF32: multiply<float>(machine, words); break;
-    default: multiply<double>(machine, words);
+    case kI32: multiply(machine, words, add_product_i32); break;
+    case kF32: multiply(machine, words, add_product_f32); break;
+    default: multiply(machine, words, add_product_f64);
   }
   return words + 10;
 }

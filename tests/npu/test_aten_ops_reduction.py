@@ -118,7 +118,7 @@ def test_rows_of_16_bits_are_computed_in_float_and_rounded_once(
 def test_sums_of_16_bits_over_any_dimensions_are_rounded_once(
     dtype: torch.dtype, transposed: bool, dims: tuple[int, ...]
 ) -> None:
-    """Sum and mean by their definitions; ATen itself rounds the sums of parts where the dimensions are apart."""
+    """Sum and mean by their definitions, in the type of the elements and in FLOAT."""
     torch.manual_seed(0)
     x = (torch.rand(40, 30, 50) + 0.5).to(dtype)
     x = x.transpose(0, 1) if transposed else x

@@ -51,8 +51,9 @@ void reduce(Output& out, const at::Tensor& self, at::IntArrayRef dims, bool keep
   out = reduction(wide(self), dims_of(dims), keep);
 }
 
-// True if ATen adds numbers of 16 bits in FLOAT and rounds each sum once. It does where the
-// dimensions are one in memory, and there is more than one sum: threads round their parts of one.
+// True if ATen certainly adds numbers of 16 bits in FLOAT and rounds each sum once: where the
+// dimensions are one in memory, and there is more than one sum. Otherwise its loops, or its
+// threads, may add to a sum that is already rounded.
 bool is_rounded_once(const at::Tensor& self, at::IntArrayRef dims) {
   if (!at::isReducedFloatingType(self.scalar_type()) || dims.empty()) return false;
   int64_t added = self.size(dims.back());

@@ -87,6 +87,25 @@ def test_formula(line: str) -> None:
     computes_its_formula(line)
 
 
+# Optimizers that compute large tensors piece by piece, in a type that all their tensors may have.
+IN_PIECES = {
+    "FLOAT": ("Adadelta", "Adam", "AdamD", "AdamW", "Adamax", "Ftrl", "FusedEmaAdam", "GradientDescent"),
+    "BFLOAT16": ("AdamD", "AdamW", "FusedEmaAdam", "GradientDescent"),
+}
+
+
+@pytest.mark.parametrize(("dtype", "name"), [(dtype, name) for dtype, names in IN_PIECES.items() for name in names])
+def test_optimizers_of_large_tensors(dtype: str, name: str) -> None:
+    """The formula of more elements than a piece has, whose number no piece divides; they repeat after 61."""
+    line = next(line for line in LINES if line.startswith(f"aclnnApply{name} "))
+    shape = next(each.shape for each in parse(line)[1].values() if isinstance(each, Tensor))
+    of_shape = "FLOAT[" + ",".join(map(str, shape)) + "]"
+    values = (",".join(str((i * step % 61 + 1) / 32) for i in range(61)) for step in (7, 11, 13, 17, 19, 23, 29))
+    *pieces, end = line.split(of_shape)
+    grown = "".join(f"{piece}FLOAT[40009]:{value}" for piece, value in zip(pieces, values, strict=False)) + end
+    computes_its_formula(grown.replace("FLOAT", dtype))
+
+
 # Functions of which a made-up call may have several right results, or an error that its sizes do not bound.
 NOT_MADE_UP = {
     "the indices of equal elements are open": ("Cummax", "Cummin", "Kthvalue", "LightningIndexer", "Sort"),

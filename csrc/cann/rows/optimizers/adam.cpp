@@ -4,6 +4,7 @@
 #include "cann/rows/optimizers/lists.h"
 #include "cann/rows/quantized/type_checks.h"
 #include "cann/rows/row.h"
+#include "cann/rows/rows_in_pieces.h"
 
 namespace aclnn_host::optimizers_adam_rows {
 
@@ -139,17 +140,20 @@ ACLNN(ApplyAdamW, (Floating<InOut>, varRef), (Like<Floating<InOut>>, mRef, "varR
   const at::Tensor rate = setting("lr", lr), decay = setting("weightDecay", weightDecay);
   const at::Tensor power1 = setting("beta1Power", beta1Power) * first;
   const at::Tensor power2 = setting("beta2Power", beta2Power) * second;
-  const at::Tensor gradient = maximize ? -wide(grad) : wide(grad);
-  const at::Tensor mean = wide(mRef) * first + gradient * (1 - first);
-  at::Tensor square = wide(vRef) * second + gradient.square() * (1 - second);
-  if (amsgrad) square = at::maximum(square, wide(*maxGradNormOptional));
-  const at::Tensor deviation = (square / (1 - power2)).sqrt() + setting("eps", eps);
-  const at::Tensor variable = wide(varRef);
-  const at::Tensor result =
-      variable - rate * (mean / (1 - power1)) / deviation - rate * decay * variable;
-  varRef = result;
-  mRef = mean;
-  vRef = square;
+  const at::Tensor epsilon = setting("eps", eps);
+  const at::Tensor largest = amsgrad ? *maxGradNormOptional : at::Tensor();
+  update_elements<3, 5>(
+      {&varRef, &mRef, &vRef}, {varRef, mRef, vRef, grad, largest},
+      [&](const std::array<at::Tensor, 5>& of) -> std::array<at::Tensor, 3> {
+        const at::Tensor variable = wide(of[0]);
+        const at::Tensor gradient = maximize ? -wide(of[3]) : wide(of[3]);
+        const at::Tensor mean = wide(of[1]) * first + gradient * (1 - first);
+        at::Tensor square = wide(of[2]) * second + gradient.square() * (1 - second);
+        if (amsgrad) square = at::maximum(square, wide(of[4]));
+        const at::Tensor deviation = (square / (1 - power2)).sqrt() + epsilon;
+        return {variable - rate * (mean / (1 - power1)) / deviation - rate * decay * variable, mean,
+                square};
+      });
 }
 ACLNN(ApplyAdamWV2, (Floating<InOut>, varRef), (SameShape<Floating<InOut>>, mRef, "varRef"),
       (SameShape<Floating<InOut>>, vRef, "varRef"), (Optional<InOut>, maxGradNormOptionalRef),
@@ -204,11 +208,16 @@ ACLNN(ApplyAdam, (Floating<InOut>, varRef), (Like<In>, m, "varRef"), (Like<In>, 
   const at::Tensor second = number("beta2", beta2);
   const at::Tensor rate = number("lr", lr) * (1 - number("beta2Power", beta2Power)).sqrt() /
                           (1 - number("beta1Power", beta1Power));
-  const at::Tensor gradient = wide(grad);
-  const at::Tensor mean = first * wide(m) + (1 - first) * gradient;
-  const at::Tensor square = second * wide(v) + (1 - second) * gradient.square();
-  const at::Tensor direction = useNesterov ? first * mean + (1 - first) * gradient : mean;
-  varRef = wide(varRef) - rate * (direction / (square.sqrt() + number("epsilon", epsilon)));
+  const auto small = number("epsilon", epsilon);
+  update_elements<1, 4>(
+      {&varRef}, {varRef, m, v, grad},
+      [&](const std::array<at::Tensor, 4>& of) -> std::array<at::Tensor, 1> {
+        const at::Tensor gradient = wide(of[3]);
+        const at::Tensor mean = first * wide(of[1]) + (1 - first) * gradient;
+        const at::Tensor square = second * wide(of[2]) + (1 - second) * gradient.square();
+        const at::Tensor direction = useNesterov ? first * mean + (1 - first) * gradient : mean;
+        return {wide(of[0]) - rate * (direction / (square.sqrt() + small))};
+      });
 }
 
 // stateSteps is the number of steps before this one, as in aclnnFusedAdam. grads are not changed.
@@ -260,20 +269,21 @@ ACLNN(ApplyFusedEmaAdam, (Floating<In>, grad), (Like<InOut>, varRef, "grad"),
   const at::Tensor count = step.flatten().select(0, 0).to(at::kDouble);
   const auto correction = [&](double beta) { return 1 - at::pow(c10::Scalar(beta), count); };
   const double decay = weightDecay.value(), first = beta1.value(), second = beta2.value();
-  const at::Tensor variable = wide(varRef);
-  const at::Tensor gradient = mode == 0 ? wide(grad) + variable * decay : wide(grad);
-  const at::Tensor mean = wide(mRef) * first + gradient * (1 - first);
-  const at::Tensor square = wide(vRef) * second + gradient.square() * (1 - second);
-  const at::Tensor corrected_mean = biasCorrection ? mean / correction(first) : mean;
-  const at::Tensor corrected = biasCorrection ? square / correction(second) : square;
-  at::Tensor update = corrected_mean / (corrected.sqrt() + eps.value());
-  if (mode == 1) update = update + variable * decay;
-  const at::Tensor result = variable - update * lr.value();
-  const at::Tensor average = wide(sRef) * emaDecay.value() + result * (1 - emaDecay.value());
-  varRef = result;
-  mRef = mean;
-  vRef = square;
-  sRef = average;
+  update_elements<4, 5>(
+      {&varRef, &mRef, &vRef, &sRef}, {varRef, mRef, vRef, sRef, grad},
+      [&](const std::array<at::Tensor, 5>& of) -> std::array<at::Tensor, 4> {
+        const at::Tensor variable = wide(of[0]);
+        const at::Tensor gradient = mode == 0 ? wide(of[4]) + variable * decay : wide(of[4]);
+        const at::Tensor mean = wide(of[1]) * first + gradient * (1 - first);
+        const at::Tensor square = wide(of[2]) * second + gradient.square() * (1 - second);
+        const at::Tensor corrected_mean = biasCorrection ? mean / correction(first) : mean;
+        const at::Tensor corrected = biasCorrection ? square / correction(second) : square;
+        at::Tensor update = corrected_mean / (corrected.sqrt() + eps.value());
+        if (mode == 1) update = update + variable * decay;
+        const at::Tensor result = variable - update * lr.value();
+        const at::Tensor average = wide(of[3]) * emaDecay.value() + result * (1 - emaDecay.value());
+        return {result, mean, square, average};
+      });
 }
 
 // step is the number of steps before this one, as in aclnnApplyAdamWV2.

@@ -3,6 +3,7 @@
 #include "cann/rows/foreach/foreach.h"
 #include "cann/rows/optimizers/lists.h"
 #include "cann/rows/row.h"
+#include "cann/rows/rows_in_pieces.h"
 
 namespace aclnn_host::optimizers_gradient_descent_rows {
 
@@ -51,15 +52,16 @@ ACLNN(ApplyAdadelta, (Floating<In>, var), (Like<Floating<In>>, accum, "var"),
   EXPECT(epsilon.toDouble() > 0, "epsilon is ", epsilon.toDouble(), ", expected more than 0");
   check_rate("rho", rho);
   const double decay = rho.toDouble();
-  const at::Tensor gradient = wide(grad);
-  const at::Tensor squares = decay * wide(accum) + (1 - decay) * gradient.square();
-  const at::Tensor update =
-      at::sqrt(wide(accumUpdate) + epsilon) / at::sqrt(squares + epsilon) * gradient;
-  const at::Tensor updates = decay * wide(accumUpdate) + (1 - decay) * update.square();
-  const at::Tensor result = wide(var) - lr * update;
-  varOut = result;
-  accumOut = squares;
-  accumUpdateOut = updates;
+  update_elements<3, 4>(
+      {&varOut, &accumOut, &accumUpdateOut}, {var, accum, accumUpdate, grad},
+      [&](const std::array<at::Tensor, 4>& of) -> std::array<at::Tensor, 3> {
+        const at::Tensor gradient = wide(of[3]);
+        const at::Tensor squares = decay * wide(of[1]) + (1 - decay) * gradient.square();
+        const at::Tensor update =
+            at::sqrt(wide(of[2]) + epsilon) / at::sqrt(squares + epsilon) * gradient;
+        const at::Tensor updates = decay * wide(of[2]) + (1 - decay) * update.square();
+        return {wide(of[0]) - lr * update, squares, updates};
+      });
 }
 
 // beta1Power and beta2Power are those of this step. useLocking does not influence the result.
@@ -75,15 +77,16 @@ ACLNN(ApplyAdamD, (Floating<In>, var), (Like<Floating<In>>, m, "var"),
   const at::Tensor first = setting("beta1", beta1);
   const at::Tensor second = setting("beta2", beta2);
   const at::Tensor rate = setting("lr", lr) * at::sqrt(1 - power2) / (1 - power1);
-  const at::Tensor gradient = wide(grad);
-  const at::Tensor mean = first * wide(m) + (1 - first) * gradient;
-  const at::Tensor square = second * wide(v) + (1 - second) * gradient * gradient;
-  const at::Tensor direction = useNesterov ? mean * first + (1 - first) * gradient : mean;
-  const at::Tensor result =
-      wide(var) - rate * direction / (setting("epsilon", epsilon) + at::sqrt(square));
-  varOut = result;
-  mOut = mean;
-  vOut = square;
+  const at::Tensor small = setting("epsilon", epsilon);
+  update_elements<3, 4>(
+      {&varOut, &mOut, &vOut}, {var, m, v, grad},
+      [&](const std::array<at::Tensor, 4>& of) -> std::array<at::Tensor, 3> {
+        const at::Tensor gradient = wide(of[3]);
+        const at::Tensor mean = first * wide(of[1]) + (1 - first) * gradient;
+        const at::Tensor square = second * wide(of[2]) + (1 - second) * gradient * gradient;
+        const at::Tensor direction = useNesterov ? mean * first + (1 - first) * gradient : mean;
+        return {wide(of[0]) - rate * direction / (small + at::sqrt(square)), mean, square};
+      });
 }
 
 ACLNN(ApplyAdamax, (Floating<In>, var), (Like<Floating<In>>, m, "var"),
@@ -96,13 +99,14 @@ ACLNN(ApplyAdamax, (Floating<In>, var), (Like<Floating<In>>, m, "var"),
   check_rate("beta2", beta2);
   EXPECT(epsilon.toDouble() >= 0, "epsilon is ", epsilon.toDouble(), ", expected at least 0");
   const double first = beta1.toDouble();
-  const at::Tensor mean = first * wide(m) + (1 - first) * wide(grad);
-  const at::Tensor largest = at::maximum(wide(v) * beta2, at::abs(wide(grad)));
   const double rate = lr.toDouble() / (1 - beta1Power.toDouble());
-  const at::Tensor result = wide(var) - rate * (mean / (largest + epsilon));
-  varOut = result;
-  mOut = mean;
-  vOut = largest;
+  update_elements<3, 4>({&varOut, &mOut, &vOut}, {var, m, v, grad},
+                        [&](const std::array<at::Tensor, 4>& of) -> std::array<at::Tensor, 3> {
+                          const at::Tensor mean = first * wide(of[1]) + (1 - first) * wide(of[3]);
+                          const at::Tensor largest =
+                              at::maximum(wide(of[2]) * beta2, at::abs(wide(of[3])));
+                          return {wide(of[0]) - rate * (mean / (largest + epsilon)), mean, largest};
+                        });
 }
 
 // Behaviour of ApplyFtrl: var is 0 where the new linear is not above l1, NaN included.
@@ -114,25 +118,32 @@ ACLNN(ApplyFtrl, (Floating<InOut>, varRef), (Like<Floating<InOut>>, accumRef, "v
   EXPECT(!useLocking, "useLocking is true, expected false");
   const at::Tensor rate = setting("lr", lr);
   const at::Tensor power = -setting("lrPower", lrPower);
-  const at::Tensor threshold = setting("l1", l1);
-  const at::Tensor gradient = wide(grad);
-  const at::Tensor squares = wide(accumRef) + gradient * gradient;
-  const at::Tensor scale = at::pow(squares, power);
-  const at::Tensor linear =
-      wide(linearRef) + gradient - (scale - at::pow(wide(accumRef), power)) / rate * wide(varRef);
-  const at::Tensor quadratic = scale / rate + 2 * setting("l2", l2);
-  // The result is 0 where linear is NaN, because the kernel selects elements above the threshold.
-  const at::Tensor result = at::where(at::abs(linear) > threshold,
-                                      (at::sign(linear) * threshold - linear) / quadratic, 0);
-  varRef = result;
-  accumRef = squares;
-  linearRef = linear;
+  const at::Tensor threshold = setting("l1", l1), twice = 2 * setting("l2", l2);
+  update_elements<3, 4>(
+      {&varRef, &accumRef, &linearRef}, {varRef, accumRef, linearRef, grad},
+      [&](const std::array<at::Tensor, 4>& of) -> std::array<at::Tensor, 3> {
+        const at::Tensor gradient = wide(of[3]);
+        const at::Tensor squares = wide(of[1]) + gradient * gradient;
+        const at::Tensor scale = at::pow(squares, power);
+        const at::Tensor linear =
+            wide(of[2]) + gradient - (scale - at::pow(wide(of[1]), power)) / rate * wide(of[0]);
+        // The result is 0 where linear is NaN, because the kernel selects elements above the
+        // threshold.
+        const at::Tensor result =
+            at::where(at::abs(linear) > threshold,
+                      (at::sign(linear) * threshold - linear) / (scale / rate + twice), 0);
+        return {result, squares, linear};
+      });
 }
 
 ACLNN(ApplyGradientDescent, (Floating<InOut>, var), (SameDtype<Floating<In>>, alpha, "var"),
       (Like<Floating<In>>, delta, "var")) {
   check_dims(var);
-  var = wide(var) - setting("alpha", alpha) * wide(delta);
+  const at::Tensor rate = setting("alpha", alpha);
+  update_elements<1, 2>({&var}, {var, delta},
+                        [&](const std::array<at::Tensor, 2>& of) -> std::array<at::Tensor, 1> {
+                          return {wide(of[0]) - rate * wide(of[1])};
+                        });
 }
 
 }  // namespace aclnn_host::optimizers_gradient_descent_rows

@@ -401,11 +401,10 @@ ACLNN(QkvRmsNormRopeCache, (Floating<In>, qkv), (SameDtype<Floating<In>>, qGamma
 // product with rotationOptional, as in CANN's kernel; everything else is computed in FLOAT. A head
 // of zeros has the scale 0 and NaN.
 ACLNN_STRUCT(QkvRmsNormRopeCacheWithKScale, (Floating<In>, qkv), (In, qGamma), (In, kGamma),
-             (In, cosSin), (In, slotMapping), (Stored<InOut>, kCacheRef),
-             (Stored<InOut>, vCacheRef), (InOut, kScaleCacheRef), (In, queryStartLoc),
-             (In, seqLens), (In, rotationOptional), (In, vScaleOptional), (Ints, headNums),
-             (char*, layoutQkv), (char*, layoutQOut), (float, epsilon), (Stored<Out>, qOut),
-             (Out, qScale)) {
+             (In, cosSin), (In, slotMapping), (EncodedInOut, kCacheRef), (EncodedInOut, vCacheRef),
+             (InOut, kScaleCacheRef), (In, queryStartLoc), (In, seqLens), (In, rotationOptional),
+             (In, vScaleOptional), (Ints, headNums), (char*, layoutQkv), (char*, layoutQOut),
+             (float, epsilon), (Stored<Out>, qOut), (Out, qScale)) {
   expect_text("layoutQkv", layoutQkv, {"TND", "NTD", ""});
   expect_text("layoutQOut", layoutQOut, {"TND", "NTD", ""});
   const bool heads_first = layoutQkv == "NTD", is_out_by_token = layoutQOut == "TND";
@@ -441,8 +440,8 @@ ACLNN_STRUCT(QkvRmsNormRopeCacheWithKScale, (Floating<In>, qkv), (In, qGamma), (
   const auto in_layout = [&](const at::Tensor& of_tokens) {
     return is_out_by_token ? of_tokens : of_tokens.transpose(0, 1);
   };
-  const at::Tensor new_keys = in_cache(kCacheRef, key / key_scale),
-                   new_values = in_cache(vCacheRef, value),
+  const at::Tensor new_keys = in_cache(kCacheRef, kCacheRef.encoded(key / key_scale)),
+                   new_values = in_cache(vCacheRef, vCacheRef.encoded(value)),
                    new_scales = in_cache(kScaleCacheRef, key_scale);
   kCacheRef = new_keys;
   vCacheRef = new_values;

@@ -143,7 +143,7 @@ ACLNN(KvCompressEpilog, (InOut, cacheRef), (In, x), (In, slotMapping),
 // the maximum, and are not divided by the scale.
 // Limit of IndexerQuantCache: Caches of UINT8, whose elements are HIFLOAT8, and of FLOAT4_E1M2 are
 // refused with 161002, because the host CANN does not emulate these types.
-ACLNN(IndexerQuantCache, (Stored<InOut>, cacheRef), (Stored<InOut>, cacheScaleRef), (In, x),
+ACLNN(IndexerQuantCache, (EncodedInOut, cacheRef), (EncodedInOut, cacheScaleRef), (In, x),
       (In, slotMapping), (int64_t, quantMode), (bool, roundScale),
       (Unused<float>, xScale, "counts in quantMode 2 only")) {
   constexpr int64_t kMostSize = 8192;
@@ -162,19 +162,20 @@ ACLNN(IndexerQuantCache, (Stored<InOut>, cacheRef), (Stored<InOut>, cacheScaleRe
   const int64_t size = x.size(-1);
   EXPECT(size > 0 && size % kMxBlock == 0 && size <= kMostSize, "x has shape ", x.sizes(),
          ", expected a multiple of ", kMxBlock, " elements up to ", kMostSize);
-  expect_cache("cacheRef", cacheRef, size);
+  const at::Tensor elements = cacheRef.elements();
+  expect_cache("cacheRef", elements, size);
   expect_cache("cacheScaleRef", cacheScaleRef, has_blocks ? size / kMxBlock : 1);
-  EXPECT(cacheScaleRef->size(0) == cacheRef->size(0) && cacheScaleRef->size(1) == cacheRef->size(1),
+  EXPECT(cacheScaleRef->sizes().slice(0, 2) == elements.sizes().slice(0, 2),
          "cacheScaleRef has shape ", cacheScaleRef->sizes(), ", expected the pages of cacheRef, ",
-         cacheRef->sizes());
-  const at::Tensor slots = checked_slots(x, slotMapping, cacheRef);
+         elements.sizes());
+  const at::Tensor slots = checked_slots(x, slotMapping, elements);
 
   const at::Tensor rows = x.reshape({-1, size}).to(at::kFloat);
   const Quantized tokens = quantMode == 0   ? in_float8_blocks(rows, cacheRef.dtype())
                            : quantMode == 1 ? by_rows(rows, cacheRef.dtype(), roundScale)
                                             : in_float4_blocks(rows);
-  const at::Tensor cache = with_tokens(cacheRef, slots, tokens.elements);
-  const at::Tensor scales = with_tokens(cacheScaleRef, slots, tokens.scales);
+  const at::Tensor cache = with_tokens(cacheRef, slots, cacheRef.encoded(tokens.elements));
+  const at::Tensor scales = with_tokens(cacheScaleRef, slots, cacheScaleRef.encoded(tokens.scales));
   cacheRef = cache;
   cacheScaleRef = scales;
 }

@@ -19,6 +19,7 @@
 #include "cann/rows/engine/outputs.h"
 #include "cann/rows/engine/preparation.h"
 #include "cann/rows/engine/refusal.h"
+#include "cann/rows/engine/stored.h"
 
 namespace aclnn_host {
 
@@ -173,6 +174,18 @@ struct Stored : Base {
       return {Output(frame.names[i], frame.tensors[t], frame.writes, tensors), view.dtype,
               view.format};
     }
+  }
+};
+
+// An argument of which a row changes some elements, in a type that ATen may lack.
+struct EncodedInOut : InOut {
+  using Value = EncodedOutput;
+  static void add(Preparation& stage, const char* name, C tensor) {
+    InOut::add(stage, name, tensor);
+    stage.allow(Preparation::Allowed::kTypesInBytes);
+  }
+  static Value get(const Frame& frame, size_t i) {
+    return {frame.output(i), frame.views[frame.range(i)->first]};
   }
 };
 

@@ -143,7 +143,8 @@ struct Preparation::State {
     const Argument& argument = tensors[i];
     const Types expected = types[i];
     TensorView& view = call.views[i];
-    const at::ScalarType type = allowed[i] == Allowed::kFormatsAndTypes
+    const bool may_be_encoded = allowed[i] == Allowed::kTypesInBytes;
+    const at::ScalarType type = may_be_encoded || allowed[i] == Allowed::kFormatsAndTypes
                                     ? type_of_elements(view.dtype)
                                     : aten_type(view.dtype);
     checks.require(type != at::ScalarType::Undefined,
@@ -151,7 +152,8 @@ struct Preparation::State {
                    "tensor",
                    argument.name, dtype_name(view.dtype), static_cast<int>(view.dtype));
     if (!checks.ok()) return;
-    const bool may_be_blocked = allowed[i] != Allowed::kNone && is_private(view.format);
+    const bool may_be_blocked =
+        !may_be_encoded && allowed[i] != Allowed::kNone && is_private(view.format);
     // A tensor whose view shape is already that of the blocks is read without reordering.
     const bool is_blocked =
         may_be_blocked && (view.format != ACL_FORMAT_NC1HWC0 || view.shape.size() != 5);
@@ -184,6 +186,13 @@ struct Preparation::State {
                  "contiguous",
                  argument.name)
         .addressable(argument, view);
+    if (may_be_encoded && is_stored_apart(view)) {
+      checks.require(has_whole_bytes(view),
+                     "%s has elements of 4 bits in parts of bytes, expected a last dimension of an "
+                     "even size without gaps, and an even offset and other strides",
+                     argument.name);
+      call.in_bytes.push_back(i);
+    }
     if (view.shape.size() > kMostDimensions && !takes_more_dimensions(api)) {
       checks.rank_at_most(argument, kMostDimensions);
     }

@@ -44,9 +44,9 @@ class Preparation {
   // Requires that these tensors have the dtype, the shape or both of the argument `other`.
   enum class Same { kDtype, kShape, kDtypeAndShape };
   void expect_same(Same same, const char* other);
-  // Allows the tensors of the last argument to have private formats, or private formats and types
-  // that ATen lacks (see stored.h).
-  enum class Allowed { kNone, kFormats, kFormatsAndTypes };
+  // Allows the tensors of the last argument to have private formats, private formats and types that
+  // ATen lacks, or such types, which the row sees as bytes (see stored.h).
+  enum class Allowed { kNone, kFormats, kFormatsAndTypes, kTypesInBytes };
   void allow(Allowed allowed);
   // States that the FRACTAL_NZ blocks of the tensor added last, if any, are those of its transpose,
   // as strides of 1 and the number of rows would indicate.

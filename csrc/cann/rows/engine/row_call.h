@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -21,6 +22,7 @@ struct Call {
   std::vector<TensorView> views;
   std::vector<TensorArgument> arguments;          // point_at_views() sets their views
   std::vector<std::shared_ptr<Dims>> shapes;      // of the SizedOutputs, by tensor
+  std::vector<size_t> in_bytes;                   // the tensors that the row sees as bytes
   std::vector<std::shared_ptr<const void>> kept;  // memory of tensors that nothing else keeps alive
 
   void point_at_views() {
@@ -34,15 +36,20 @@ struct Call {
     const AtenScope scope;
     std::vector<at::Tensor> tensors;
     tensors.reserve(views.size());
-    for (const TensorView& view : views) tensors.push_back(tensor_of(view));
+    for (size_t i = 0; i < views.size(); ++i) {
+      tensors.push_back(is_in_bytes(i) ? tensor_of(view_of_bytes(views[i])) : tensor_of(views[i]));
+    }
     row({slots, names, tensors, views, shapes, writes});
     if (writes) store_outputs(tensors);
   }
 
  private:
+  bool is_in_bytes(size_t i) const { return std::ranges::find(in_bytes, i) != in_bytes.end(); }
   void store_outputs(const std::vector<at::Tensor>& tensors) const {
     for (size_t i = 0; i < views.size(); ++i) {
-      if (arguments[i].is_output && is_stored_apart(views[i])) store(tensors[i], views[i]);
+      if (arguments[i].is_output && is_stored_apart(views[i]) && !is_in_bytes(i)) {
+        store(tensors[i], views[i]);
+      }
     }
   }
 };

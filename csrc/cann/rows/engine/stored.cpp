@@ -1,6 +1,8 @@
 #include "cann/rows/engine/stored.h"
 
+#include <algorithm>
 #include <limits>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/bucketize.h>
@@ -69,30 +71,35 @@ at::Tensor decode(const TensorView& view, int64_t count) {
   return bytes.view(aten_type(view.dtype));
 }
 
+// The elements in their type, or as signed integers in a type of 4 bits.
+at::Tensor in_stored_type(const at::Tensor& elements, aclDataType dtype) {
+  if (dtype == ACL_INT4) return elements;
+  if (dtype == ACL_FLOAT4_E2M1) return float4_bits(elements);
+  const at::ScalarType float8 = float8_type(dtype);
+  if (float8 == at::kFloat8_e4m3fn) {
+    // Versions of ATen differ for numbers that round beyond 448.
+    const float beyond = std::numeric_limits<float>::quiet_NaN();
+    return elements.masked_fill(elements.abs() > 464, beyond).to(float8);
+  }
+  return elements.to(float8 != at::ScalarType::Undefined ? float8 : aten_type(dtype));
+}
+
 void encode(const at::Tensor& elements, const TensorView& view) {
   const int64_t count = elements.numel();
   if (count == 0) return;
   const int64_t bits = element_bits(view.dtype);
-  at::Tensor bytes = memory_of(view, (count * bits + 7) / 8);
+  const at::Tensor bytes = memory_of(view, (count * bits + 7) / 8);
+  const at::Tensor stored = in_stored_type(elements, view.dtype);
   if (bits == 4) {
-    const at::Tensor nibbles = view.dtype == ACL_INT4 ? elements : float4_bits(elements);
     // The upper half of the last byte may belong to another tensor.
     const at::Tensor whole =
         count % 2 == 0
-            ? nibbles
-            : at::constant_pad_nd(nibbles, {0, 1}, unpack_int4(bytes).select(0, -1).item());
+            ? stored
+            : at::constant_pad_nd(stored, {0, 1}, unpack_int4(bytes).select(0, -1).item());
     bytes.copy_(pack_int4(whole));
-    return;
+  } else {
+    bytes.view(stored.scalar_type()).copy_(stored);
   }
-  const at::ScalarType float8 = float8_type(view.dtype);
-  const at::ScalarType type = float8 != at::ScalarType::Undefined ? float8 : aten_type(view.dtype);
-  if (type == at::kFloat8_e4m3fn) {
-    // Versions of ATen differ for numbers that round beyond 448.
-    const float beyond = std::numeric_limits<float>::quiet_NaN();
-    bytes.view(type).copy_(elements.masked_fill(elements.abs() > 464, beyond));
-    return;
-  }
-  bytes.view(type).copy_(elements);
 }
 
 Dims dims_of(at::IntArrayRef sizes) {
@@ -140,6 +147,45 @@ TensorView view_of_elements(const TensorView& view) {
   elements.offset = 0;
   set_contiguous_strides(view.shape, elements.strides);
   return elements;
+}
+
+bool has_whole_bytes(const TensorView& view) {
+  if (element_bits(view.dtype) >= 8) return true;
+  const uint64_t rank = view.shape.size();
+  if (rank == 0 || view.shape[rank - 1] % 2 != 0 || view.strides[rank - 1] != 1) return false;
+  const auto is_even = [](int64_t stride) { return stride % 2 == 0; };
+  return view.offset % 2 == 0 &&
+         std::all_of(view.strides.begin(), view.strides.begin() + rank - 1, is_even);
+}
+
+TensorView view_of_bytes(const TensorView& view) {
+  TensorView bytes = view;
+  bytes.dtype = ACL_UINT8;
+  if (element_bits(view.dtype) == 4) {
+    const uint64_t last = view.shape.size() - 1;
+    bytes.shape.begin()[last] /= 2;
+    for (uint64_t dim = 0; dim < last; ++dim) bytes.strides.begin()[dim] /= 2;
+    bytes.offset /= 2;
+  }
+  return bytes;
+}
+
+at::Tensor EncodedOutput::elements() const {
+  const TensorView view = view_of_elements(view_);
+  return at::empty({view.shape.begin(), view.shape.size()},
+                   at::TensorOptions(aten_type(view.dtype)).device(at::kMeta));
+}
+
+at::Tensor EncodedOutput::encoded(const at::Tensor& elements) const {
+  if (!is_stored_apart(view_)) return elements;
+  const bool is_packed = element_bits(view_.dtype) == 4;
+  std::vector<int64_t> sizes = elements.sizes().vec();
+  if (is_packed) sizes.back() /= 2;
+  if (!elements.is_cpu() || elements.numel() == 0) {
+    return at::empty(sizes, elements.options().dtype(at::kByte));
+  }
+  const at::Tensor stored = in_stored_type(elements, view_.dtype);
+  return is_packed ? pack_int4(stored).view(sizes) : stored.view(at::kByte);
 }
 
 at::Tensor load(const TensorView& view) {

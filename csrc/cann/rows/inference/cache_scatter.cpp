@@ -78,9 +78,10 @@ at::Tensor quantised(const at::Tensor& updates, const at::Tensor& scales,
 }
 
 // Writes the update of each sequence to the position in its index.
-void scatter_quantised(StoredOutput& cache, const at::Tensor& indices, const at::Tensor& updates,
+void scatter_quantised(EncodedOutput& cache, const at::Tensor& indices, const at::Tensor& updates,
                        const at::Tensor& values, int64_t dim) {
   const at::Tensor& before = cache;
+  const at::Tensor encoded = cache.encoded(values);
   expect_updates(updates, before.sizes(), dim, indices.size(0));
   EXPECT(updates.size(0) <= before.size(0), "updates has shape ", updates.sizes(),
          ", expected at most ", before.size(0), " as its first dimension");
@@ -97,11 +98,11 @@ void scatter_quantised(StoredOutput& cache, const at::Tensor& indices, const at:
     const int64_t sequence = sequence_of(i);
     EXPECT(sequence >= 0 && sequence < before.size(0), "indices has the sequence ", sequence,
            ", expected 0 to ", before.size(0) - 1);
-    check_piece("indices", before, values, destination(i));
+    check_piece("indices", before, encoded, destination(i));
   }
   const at::Tensor result = cache.editable();
   for (size_t i = 0; i * each < starts.size(); ++i) {
-    write_piece(result.narrow(0, sequence_of(i), 1), values.narrow(0, static_cast<int64_t>(i), 1),
+    write_piece(result.narrow(0, sequence_of(i), 1), encoded.narrow(0, static_cast<int64_t>(i), 1),
                 destination(i));
   }
   cache = result;
@@ -158,7 +159,7 @@ ACLNN(ScatterList, (SameDtype<InOuts>, varRef, "updates"), (IndexIn, indice), (I
   }
 }
 
-ACLNN(InplaceQuantScatter, (Stored<InOut>, selfRef), (IndexIn, indices), (In, updates),
+ACLNN(InplaceQuantScatter, (EncodedInOut, selfRef), (IndexIn, indices), (In, updates),
       (In, quantScales), (Optional<In>, quantZeroPoints), (int64_t, axis), (int64_t, quantAxis),
       (int64_t, reduction)) {
   EXPECT(selfRef.dtype() == ACL_INT8, "selfRef has dtype ", dtype_name(selfRef.dtype()),
@@ -174,7 +175,7 @@ ACLNN(InplaceQuantScatter, (Stored<InOut>, selfRef), (IndexIn, indices), (In, up
 }
 
 // A pair of indices is the sequence and the start of its update.
-ACLNN(InplaceQuantScatterV2, (Stored<InOut>, selfRef), (IndexIn, indices), (In, updates),
+ACLNN(InplaceQuantScatterV2, (EncodedInOut, selfRef), (IndexIn, indices), (In, updates),
       (In, quantScales), (Optional<In>, quantZeroPoints), (int64_t, axis), (int64_t, quantAxis),
       (int64_t, reduction), (const char*, roundMode)) {
   expect_quantised_dtypes(updates, quantScales, quantZeroPoints);

@@ -109,9 +109,6 @@ struct HeadCache {
     expect_shape(cache.name(), cache,
                  {cache_like[0], tokens.size(1), cache_like[2], tokens.size(2)});
   }
-  at::Tensor result(const at::Tensor& slots) const {
-    return updated(cache, slots, tokens, heads_last);
-  }
 };
 
 }  // namespace
@@ -170,7 +167,7 @@ ACLNN(ScatterPaKvCache, (In, key), (InOut, keyCacheRef), (IndexIn, slotMapping),
 // of a block. Behaviour of ScatterPaKvCacheWithKScale: A token whose slot is outside the caches is
 // not written, as in CANN's kernel.
 ACLNN(ScatterPaKvCacheWithKScale, (Stored<In>, key), (Stored<In>, value),
-      (Stored<InOut>, keyCacheRef), (Stored<InOut>, valueCacheRef), (IndexIn, slotMapping),
+      (EncodedInOut, keyCacheRef), (EncodedInOut, valueCacheRef), (IndexIn, slotMapping),
       (In, keyScale), (InOut, keyScaleCacheRef), (char*, cacheLayoutOptional)) {
   expect_text("cacheLayoutOptional", cacheLayoutOptional, {"BNBD", ""});
   expect_type("key", key, {ACL_FLOAT8_E5M2, ACL_FLOAT8_E4M3FN});
@@ -188,8 +185,12 @@ ACLNN(ScatterPaKvCacheWithKScale, (Stored<In>, key), (Stored<In>, value),
                               {"keyScale", scales, keyScaleCacheRef}};
   for (const HeadCache& each : caches) each.check(key.elements, keyCacheRef->sizes());
   expect_shape("slotMapping", slotMapping, {keyScale.size(0)});
-  const at::Tensor keys = caches[0].result(slotMapping), values = caches[1].result(slotMapping),
-                   key_scales = caches[2].result(slotMapping);
+  const auto in_cache = [&](const Output& cache, const at::Tensor& tokens) {
+    return updated(cache, slotMapping, tokens, heads_last);
+  };
+  const at::Tensor keys = in_cache(keyCacheRef, keyCacheRef.encoded(key.elements)),
+                   values = in_cache(valueCacheRef, valueCacheRef.encoded(value.elements)),
+                   key_scales = in_cache(keyScaleCacheRef, scales);
   keyCacheRef = keys;
   valueCacheRef = values;
   keyScaleCacheRef = key_scales;

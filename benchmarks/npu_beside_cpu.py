@@ -1,12 +1,16 @@
 """What a simulated NPU takes for a program, compared with what the CPU takes for the same program.
 
     .venv-npu/bin/python -m benchmarks.npu_beside_cpu [--filter TEXT ...] [--turns 5]
+    .venv-npu/bin/python -m benchmarks.npu_beside_cpu --floor
     .venv-npu/bin/python -m benchmarks.npu_beside_cpu --where [--filter TEXT ...]
 
 The two run in processes of their own: the one on the NPU as `aclnn-torch run` starts it, the other with no trace of
 torch_npu. They take turns, and while one works the other is stopped (SIGSTOP), because torch_npu's threads poll also
 where nothing is to be done. The time includes the wait at the end of a step; the first step of a turn does not count.
 A ratio is that of the medians of the two turns that follow one another; printed are its median, least and greatest.
+
+`--floor` measures the elementwise calls of 64 KiB, and in a third process the same calls of functions that do nothing.
+torch_npu finds these before those of the host CANN, as it finds custom operators. What they take is its own time.
 
 `--where` prints for the NPU where the time of a step goes, and the functions of CANN that take most of it. The stages
 and the functions are those of a trace, whose own time they contain.
@@ -19,6 +23,7 @@ import ctypes
 import gc
 import json
 import os
+import shlex
 import signal
 import statistics
 import subprocess
@@ -29,10 +34,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from .npu_workloads import Step, workloads
+from .npu_workloads import Step, Workload, workloads
 
 WARM_UP = 3
 COPIES = ("aclnnInplaceCopy", "aclnnCast", "aclnnViewCopy", "aclnnContiguous")
+NO_OPERATORS = Path(__file__).with_name("no_operators.cpp")
 THREADS = {"acl_thread": "queue", "release_thread": "release"}  # torch_npu's names of its threads
 
 
@@ -135,11 +141,11 @@ def serve(device: str) -> None:
 class Child:
     """A process that works only while it is asked something."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, environment: dict[str, str] | None = None) -> None:
         run = ["-m", "aclnn_torch", "run"] if device == "npu" else []
         command = [sys.executable, *run, "-m", "benchmarks.npu_beside_cpu", "--device", device]
         # Without this, torch loads torch_npu by itself.
-        own = {} if device == "npu" else {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+        own = environment or ({} if device == "npu" else {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
         self.process = subprocess.Popen(
             command, env=os.environ | own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -169,27 +175,31 @@ class Child:
         return json.loads(line)
 
 
-def measure(names: list[str], turns: int, seconds: float) -> None:
-    """Prints for each workload both times and their ratio."""
-    print("milliseconds per step or call, medians; the NPU's divided by the CPU's, median (least - greatest)")
-    children = {device: Child(device) for device in ("cpu", "npu")}
-    for workload in workloads():
-        if workload.name not in names:
-            continue
+def child_without_operators(folder: Path) -> Child:
+    """A process on the NPU whose elementwise functions do nothing; the folder keeps them."""
+    library = folder / "op_api" / "lib" / "libcust_opapi.so"
+    library.parent.mkdir(parents=True)
+    compiler = shlex.split(os.environ.get("CXX", "g++"))
+    subprocess.run([*compiler, "-std=c++20", "-O2", "-shared", "-fPIC", NO_OPERATORS, "-o", library], check=True)
+    return Child("npu", {"ASCEND_CUSTOM_OPP_PATH": str(folder)})
+
+
+def measure(measured: list[Workload], children: dict[str, Child], turns: int, seconds: float) -> None:
+    """Prints for each workload the times, and the ratios of all to the first one's."""
+    print("milliseconds per step or call, medians; divided by the CPU's, median (least - greatest)")
+    for workload in measured:
         for child in children.values():
             child.ask(workload=workload.name)
         medians: dict[str, list[float]] = {device: [] for device in children}
         for _ in range(turns):
             for device, child in children.items():
                 medians[device].append(statistics.median(child.ask(seconds=seconds)) / workload.calls)
-        ratios = [npu / cpu for cpu, npu in zip(medians["cpu"], medians["npu"], strict=True)]
-        cpu, npu = (statistics.median(medians[device]) for device in ("cpu", "npu"))
-        bar = f"  bar {workload.bar}" if workload.bar else ""
-        print(
-            f"{workload.name:62} cpu {cpu:9.4f}  npu {npu:9.4f}"
-            f"  {statistics.median(ratios):5.2f} ({min(ratios):.2f} - {max(ratios):.2f}){bar}",
-            flush=True,
-        )
+        line = f"{workload.name:62} cpu {statistics.median(medians['cpu']):9.4f}"
+        for device in [device for device in children if device != "cpu"]:
+            ratios = [own / cpu for cpu, own in zip(medians["cpu"], medians[device], strict=True)]
+            line += f"  {device} {statistics.median(medians[device]):9.4f}"
+            line += f"  {statistics.median(ratios):5.2f} ({min(ratios):.2f} - {max(ratios):.2f})"
+        print(line + (f"  bar {workload.bar}" if workload.bar else ""), flush=True)
     for child in children.values():
         child.end()
 
@@ -227,6 +237,7 @@ def main() -> int:
     parser.add_argument("--filter", nargs="+", default=[""], help="workloads whose names contain one of these")
     parser.add_argument("--turns", type=int, default=5, help="of each process (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=0.5, help="of a turn, at least (default: %(default)s)")
+    parser.add_argument("--floor", action="store_true", help="measure calls that do nothing, too")
     parser.add_argument("--where", action="store_true", help="print where the time goes")
     parser.add_argument("--list", action="store_true", help="print the names of the workloads")
     parser.add_argument("--device", choices=("cpu", "npu"), help=argparse.SUPPRESS)
@@ -234,13 +245,20 @@ def main() -> int:
     if arguments.device:
         serve(arguments.device)
         return 0
-    names = [each.name for each in workloads() if any(text in each.name for text in arguments.filter)]
+    chosen = [each for each in workloads() if any(text in each.name for text in arguments.filter)]
+    if arguments.floor:
+        chosen = [each for each in chosen if "64 KiB" in each.name]
+    names = [each.name for each in chosen]
     if arguments.list:
         print("\n".join(names))
     elif arguments.where:
         print_where(names)
     else:
-        measure(names, arguments.turns, arguments.seconds)
+        with tempfile.TemporaryDirectory() as folder:
+            children = {device: Child(device) for device in ("cpu", "npu")}
+            if arguments.floor:
+                children["floor"] = child_without_operators(Path(folder))
+            measure(chosen, children, arguments.turns, arguments.seconds)
     return 0
 
 

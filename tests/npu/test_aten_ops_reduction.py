@@ -93,7 +93,7 @@ def test_reduction(case: Case) -> None:
 def test_rows_of_16_bits_are_computed_in_float_and_rounded_once(
     dtype: torch.dtype, shape: tuple[int, ...], dim: int
 ) -> None:
-    """Sum, softmax and its logarithm by their definitions, of as many rows as are computed at a time, fewer, more, and of columns."""
+    """Sum, softmax and its logarithm, of as many rows as are computed at a time, fewer, more, and of columns."""
     torch.manual_seed(0)
     x = (torch.rand(shape) + 0.5).to(dtype)
     wide = x.double()

@@ -22,6 +22,8 @@ from tests import LONGEST
 
 BOTH = [profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.NPU]
 STEPS = 2
+# With stacks, torch_npu 2.8 reads a null pointer in Python 3.13, in the function that it sets to trace calls.
+STACKS = not torch.__version__.startswith("2.8.") or sys.version_info < (3, 13)
 
 
 def training_step() -> Callable[[], None]:
@@ -69,7 +71,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         on_trace_ready=profiler.tensorboard_trace_handler(str(folder)),
         record_shapes=True,
         profile_memory=True,
-        with_stack=True,
+        with_stack=STACKS,
         experimental_config=profiler._ExperimentalConfig(
             profiler_level=profiler.ProfilerLevel.Level1, mstx=True, data_simplification=False
         ),
@@ -120,7 +122,7 @@ def test_operators_of_torch_have_the_time_of_their_kernels(results: Path) -> Non
     operators = {row["Name"]: row for row in rows(results / "operator_details.csv")}
     assert "16,32" in operators["aten::linear"]["Input Shapes"]
     assert float(operators["aten::linear"]["Device Total Duration(us)"]) > 0
-    assert any("test_profiler.py" in row["Call Stack"] for row in operators.values())
+    assert any("test_profiler.py" in row.get("Call Stack", "") for row in operators.values()) == STACKS
 
 
 def test_tables_of_memory(results: Path) -> None:

@@ -13,6 +13,7 @@ from aclnn_torch.host import PREFIX
 
 # Functions of torch_npu's own, whose names its errors contain.
 ITS_OWN = {"aclnnNotFound", "aclnnNotFoundV2"}
+NOT_IN_2_8 = set() if torch.__version__.startswith("2.8.") else {"aclnnSetPytorchRandom"}
 
 
 def test_functions_with_two_stages() -> None:
@@ -36,15 +37,18 @@ def test_functions_with_one_stage() -> None:
     """They are looked up in libopapi.so and the libraries that it links."""
     path = torch_npu_library()
     assert path is not None
-    texts = {text.decode() for text in re.findall(rb"(?<=\0)aclnn[A-Z]\w+(?=\0)", path.read_bytes())}
+    # A wheel whose names the tool patchelf moved has remains of them, which overlap: "aclnnSilentCheckaclnnResel...".
+    found = re.findall(rb"(?<=\0)aclnn[A-Z](?:(?!aclnn)\w)+(?=\0)", path.read_bytes())
+    texts = {text.decode() for text in found}
     plain = {text for text in texts if not re.search("Get(Max)?WorkspaceSize$", text)} - (asked_for() or set())
     library = ctypes.CDLL(str(PREFIX / "lib64" / "libopapi.so"))
-    assert {"aclnnReselectStaticKernel", "aclnnSetPytorchRandom"} <= plain
+    assert {"aclnnReselectStaticKernel"} | NOT_IN_2_8 <= plain
     assert {name for name in plain if not hasattr(library, name)} == ITS_OWN
 
 
 def test_torch_npu_reselects_operators_compiled_in_advance() -> None:
     """It fails where it does not find the functions."""
     torch_npu.npu._aclnn_reselect_static_kernel()
-    torch_npu._C._aclnn_reselect_static_kernel_with_path(str(PREFIX))
+    if NOT_IN_2_8:
+        torch_npu._C._aclnn_reselect_static_kernel_with_path(str(PREFIX))
     assert torch.ones(3).npu().sum().item() == 3

@@ -22,7 +22,9 @@ LAUNCH = [sys.executable, "-W", "ignore", "-m", "torch.distributed.run", "--stan
 def environment(ranks: int, **more: str) -> dict[str, str]:
     """The environment of processes with this many visible NPUs."""
     small = {"ACLNN_TORCH_DEVICES": str(ranks), "OMP_NUM_THREADS": "1", "HCCL_IF_IP": "127.0.0.1"}
-    return os.environ | small | {"PYTHONPATH": str(ROOT)} | more
+    # torch_npu 2.7 to 2.9, imported before torch loads it, turns the loading off, for the processes started here, too.
+    loading = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}
+    return os.environ | small | loading | {"PYTHONPATH": str(ROOT)} | more
 
 
 def expect_no_problems(output: Path) -> None:

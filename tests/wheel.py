@@ -45,7 +45,7 @@ def make_sdist(folder: Path) -> Path:
 def check_sdist(sdist: Path) -> None:
     """It contains all files of the repository, and no built files."""
     with tarfile.open(sdist) as archive:
-        names = {name.partition("/")[2] for name in archive.getnames()}
+        names = {member.name.partition("/")[2] for member in archive.getmembers() if not member.isdir()}
     tracked = set(run("git", "ls-files", cwd=ROOT).splitlines())
     assert not tracked - names, f"missing: {sorted(tracked - names)}"
     new = set(run("git", "ls-files", "--others", "--exclude-standard", cwd=ROOT).splitlines())

@@ -22,20 +22,18 @@ inline float float_of_f16(uint16_t bits) {
   return std::bit_cast<float>(sign | (magnitude < 0x400 ? std::bit_cast<uint32_t>(small) : wide));
 }
 
-// Rounds to nearest, ties to even; NaN stays NaN.
+// Rounds to nearest, ties to even; NaN stays NaN. Without branches, so that loops use vectors.
 inline uint16_t f16_of_float(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = bits >> 16 & 0x8000;
   const uint32_t magnitude = bits & 0x7FFFFFFF;
-  if (magnitude > 0x7F800000) return static_cast<uint16_t>(sign | 0x7E00);
-  if (magnitude >= 0x477FF000) return static_cast<uint16_t>(sign | 0x7C00);  // 65520 and more
-  if (magnitude < 0x38800000) {
-    // The ulp of 0.5 is 2^-24, so the addition rounds.
-    const uint32_t sum = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F);
-    return static_cast<uint16_t>(sign | (sum - 0x3F000000));
-  }
-  return static_cast<uint16_t>(sign |
-                               ((magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13));
+  // Below 2^-14: the ulp of 0.5 is 2^-24, so the addition rounds.
+  const uint32_t sum = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F);
+  const uint32_t normal = (magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13;
+  uint32_t result = magnitude < 0x38800000 ? sum - 0x3F000000 : normal;
+  result = magnitude >= 0x477FF000 ? 0x7C00 : result;  // 65520 and more
+  result = magnitude > 0x7F800000 ? 0x7E00 : result;
+  return static_cast<uint16_t>(sign | result);
 }
 
 inline float float_of_bf16(uint16_t bits) {
@@ -44,8 +42,9 @@ inline float float_of_bf16(uint16_t bits) {
 
 inline uint16_t bf16_of_float(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
-  if ((bits & 0x7FFFFFFF) > 0x7F800000) return static_cast<uint16_t>(bits >> 16 | 0x40);
-  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+  const bool is_nan = (bits & 0x7FFFFFFF) > 0x7F800000;
+  const uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+  return static_cast<uint16_t>(is_nan ? bits >> 16 | 0x40 : rounded);
 }
 
 // Reads an operand's elements as V. If V is float, the register may have any kind up to F32.

@@ -21,7 +21,7 @@ from tests.published import functions, rows
 PROGRAMS = [path.stem for room in ("cpp", "reliability") for path in (ROOT / "tests" / room).glob("test_*.cpp")]
 # Without the programs that tests/reliability/CMakeLists.txt and tests/cpp/CMakeLists.txt exclude.
 OF_ADDRESSES = [name for name in PROGRAMS if name != "test_faults"]
-OF_THREADS = [name for name in OF_ADDRESSES if not re.match("test_(kernels|aten_ops|named_operators)", name)]
+OF_THREADS = [name for name in OF_ADDRESSES if not re.match("test_(kernels|aten_ops|named_operators|atb)", name)]
 
 
 def is_deep(marks: Any) -> bool:

@@ -7,7 +7,7 @@ Elewise, RmsNorm), here in float64 on the CPU, of the values that the 16-bit ten
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -67,6 +67,19 @@ class Paged:
 
     def key_value(self, i: int) -> tuple[torch.Tensor, torch.Tensor]:
         return self.sequence(self.keys, i), self.sequence(self.values, i)
+
+
+def assert_continued(
+    out: torch.Tensor,
+    query: torch.Tensor,
+    paged: Paged,
+    queries: Sequence[int],
+    bias: Callable[[int, int], torch.Tensor] = causal,
+) -> None:
+    """The results of so many queries at the end of each sequence; ``bias`` is of their number and the keys'."""
+    for i, part in enumerate(torch.arange(len(query)).split(list(queries))):
+        added = bias(len(part), paged.lengths[i])
+        assert_rounded(out.cpu()[part], attend(query[part], *paged.key_value(i), 0.25, added))
 
 
 def replayed(call: Callable[[], Any], *changed: torch.Tensor) -> None:
@@ -232,12 +245,7 @@ def test_paged_attention_of_several_queries(dtype: torch.dtype) -> None:
         query.npu(), paged.keys.npu(), paged.values.npu(), paged.table.npu(), integers(*paged.lengths), mask.npu(),
         integers(*queries), 2, 4, 0.25, out,
     )  # fmt: skip
-    start = 0
-    for i, count in enumerate(queries):
-        part = slice(start, start + count)
-        expected = attend(query[part], *paged.key_value(i), 0.25, causal(count, paged.lengths[i]))
-        assert_rounded(out[part], expected)
-        start += count
+    assert_continued(out, query, paged, queries)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -349,12 +357,7 @@ def test_flash_attention_of_continued_sequences(dtype: torch.dtype) -> None:
         query.npu(), paged.keys.npu(), paged.values.npu(), paged.table.npu(), mask.npu(), integers(*queries),
         integers(*paged.lengths), 2, 4, 0.25, out,
     )  # fmt: skip
-    start = 0
-    for i, count in enumerate(queries):
-        part = slice(start, start + count)
-        expected = attend(query[part], *paged.key_value(i), 0.25, causal(count, paged.lengths[i]))
-        assert_rounded(out[part], expected)
-        start += count
+    assert_continued(out, query, paged, queries)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -367,14 +370,12 @@ def test_flash_attention_of_continued_sequences_with_slopes(dtype: torch.dtype) 
         torch.zeros(256, 256, dtype=dtype).npu(), list(queries), list(paged.lengths), slopes=slopes.npu(),
         kernel_type=1, mask_type=4, num_kv_heads=2, num_heads=4, scale_value=0.25, out=out,
     )  # fmt: skip
-    start = 0
-    for i, count in enumerate(queries):
-        part, length = slice(start, start + count), paged.lengths[i]
-        places = torch.arange(length).double()
-        distance = (torch.arange(count) + length - count).unsqueeze(1) - places
-        bias = slopes.view(4, 1, 1).double() * distance + causal(count, length)
-        assert_rounded(out[part], attend(query[part], *paged.key_value(i), 0.25, bias))
-        start += count
+
+    def bias(count: int, length: int) -> torch.Tensor:
+        distance = (torch.arange(count) + length - count).unsqueeze(1) - torch.arange(length).double()
+        return slopes.view(4, 1, 1).double() * distance + causal(count, length)
+
+    assert_continued(out, query, paged, queries, bias)
 
 
 @in_both_ways

@@ -33,38 +33,38 @@ void with_float(int64_t kind, F f) {
   f(float());
 }
 
-template <auto kFunction, class V>
-void map_two(Machine& machine, const int64_t* words) {
+template <auto kFunction, class V, class R>
+void map_two(Machine& machine, const int64_t* words, int64_t kind_of_result) {
   const int64_t kind = words[kKindWord];
   const int64_t count = words[kCountWord];
   Input<V> a(machine, kind, words[kFirstWord], count);
   Input<V> b(machine, kind, words[kFirstWord + 1], count);
-  Output<V> out(machine, kind, words[kToWord]);
+  Output<R> out(machine, kind_of_result, words[kToWord]);
   map(count, out, kFunction, a, b);
+}
+
+template <auto kFunction, class V>
+void compute(Machine& machine, const int64_t* words) {
+  map_two<kFunction, V, V>(machine, words, words[kKindWord]);
+}
+
+template <auto kFunction, class V>
+void compare(Machine& machine, const int64_t* words) {
+  map_two<kFunction, V, uint8_t>(machine, words, kI1);
 }
 
 template <auto kFunction>
 const int64_t* integers(Machine& machine, const int64_t* words) {
   with_integer(words[kKindWord],
-               [&](auto value) { map_two<kFunction, decltype(value)>(machine, words); });
+               [&](auto value) { compute<kFunction, decltype(value)>(machine, words); });
   return words + kFirstWord + 2;
 }
 
 template <auto kFunction>
 const int64_t* floats(Machine& machine, const int64_t* words) {
   with_float(words[kKindWord],
-             [&](auto value) { map_two<kFunction, decltype(value)>(machine, words); });
+             [&](auto value) { compute<kFunction, decltype(value)>(machine, words); });
   return words + kFirstWord + 2;
-}
-
-template <auto kFunction, class V>
-void compare(Machine& machine, const int64_t* words) {
-  const int64_t kind = words[kKindWord];
-  const int64_t count = words[kCountWord];
-  Input<V> a(machine, kind, words[kFirstWord], count);
-  Input<V> b(machine, kind, words[kFirstWord + 1], count);
-  Output<uint8_t> out(machine, kI1, words[kToWord]);
-  map(count, out, kFunction, a, b);
 }
 
 template <auto kFunction>

@@ -6,6 +6,7 @@ In that form every operation is written alike: results, name, operands, attribut
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -45,27 +46,8 @@ class Operation:
     place: str = ""
 
 
-def split(text: str, separator: str = ",") -> list[str]:
-    """The parts between separators that are not inside brackets or strings."""
-    parts, depth, begin, quoted, previous = [], 0, 0, False, ""
-    for index, letter in enumerate(text):
-        if letter == '"' and previous != "\\":
-            quoted = not quoted
-        elif not quoted:
-            if letter in "<([{":
-                depth += 1
-            elif letter in ")]}" or (letter == ">" and previous != "-"):
-                depth -= 1
-            elif letter == separator and depth == 0:
-                parts.append(text[begin:index].strip())
-                begin = index + 1
-        previous = letter
-    last = text[begin:].strip()
-    return [*parts, last] if last or parts else []
-
-
-def closing(text: str, begin: int) -> int:
-    """The position behind the bracket that closes the one at ``begin``."""
+def unquoted(text: str, begin: int = 0) -> Iterator[tuple[int, str, int]]:
+    """The letters outside strings from ``begin`` on: position, letter, and how many brackets are open behind it."""
     depth, quoted, previous = 0, False, ""
     for index in range(begin, len(text)):
         letter = text[index]
@@ -76,9 +58,26 @@ def closing(text: str, begin: int) -> int:
                 depth += 1
             elif letter in ")]}" or (letter == ">" and previous != "-"):
                 depth -= 1
-                if depth == 0:
-                    return index + 1
+            yield index, letter, depth
         previous = letter
+
+
+def split(text: str, separator: str = ",") -> list[str]:
+    """The parts between separators that are not inside brackets or strings."""
+    parts, begin = [], 0
+    for index, letter, depth in unquoted(text):
+        if letter == separator and depth == 0:
+            parts.append(text[begin:index].strip())
+            begin = index + 1
+    last = text[begin:].strip()
+    return [*parts, last] if last or parts else []
+
+
+def closing(text: str, begin: int) -> int:
+    """The position behind the bracket that closes the one at ``begin``."""
+    for index, letter, depth in unquoted(text, begin):
+        if letter in ")]}>" and depth == 0:
+            return index + 1
     raise ValueError(f"no closing bracket in {text[begin:]}")
 
 

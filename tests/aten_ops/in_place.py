@@ -4,7 +4,8 @@
 allocate at a time, as a part of the tensors that are written: little if a few of many rows change. `"self"` as an
 output is the first tensor, once more. Of a function that is not there, the sample is called with more elements, if its
 tensors can have more, and stage 2 may allocate as much as it writes. A library that counts allocations is preloaded:
-run the module through peaks().
+run the module through peaks(). It takes one thread: each thread has a piece of the tensors for itself, and how many of
+them are at their largest piece at once is chance.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def peaks(folder: Path, *names: str) -> list[Peak]:
     subprocess.run([*CXX, "-std=c++20", "-O1", "-shared", "-fPIC", "-o", counter, COUNTER], check=True)
     preloaded = [str(counter), os.environ.get("LD_PRELOAD", "")]
     command = [sys.executable, "-W", "ignore", "-m", "tests.aten_ops.in_place", *names]
-    environment = ENVIRONMENT | {"LD_PRELOAD": " ".join(filter(None, preloaded))}
+    environment = ENVIRONMENT | {"LD_PRELOAD": " ".join(filter(None, preloaded)), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=PACKAGE.parent, env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr[-3000:]
     return [Peak(*json.loads(line)) for line in done.stdout.splitlines()]

@@ -1,0 +1,121 @@
+"""Calls the host CANN's two-stage functions with tensors of torch."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+
+from . import PREFIX
+
+# aclDataType of CANN's acl_base.h
+TYPES = {
+    torch.float32: 0,
+    torch.float16: 1,
+    torch.int8: 2,
+    torch.int32: 3,
+    torch.uint8: 4,
+    torch.int16: 6,
+    torch.int64: 9,
+    torch.float64: 11,
+    torch.bool: 12,
+    torch.bfloat16: 27,
+    torch.float8_e5m2: 35,
+    torch.float8_e4m3fn: 36,
+}
+FORMAT_ND = 2
+Tensor = torch.Tensor
+
+
+@functools.lru_cache(maxsize=1)
+def library() -> ctypes.CDLL:
+    """The functions of operators, and those of descriptors and the runtime, which it depends on."""
+    loaded = ctypes.CDLL(str(PREFIX / "lib64" / "libopapi.so"))
+    loaded.aclGetRecentErrMsg.restype = ctypes.c_char_p
+    for name in ("aclCreateTensor", "aclCreateTensorList", "aclCreateIntArray"):
+        getattr(loaded, name).restype = ctypes.c_void_p
+    return loaded
+
+
+def check(status: int, name: str) -> None:
+    """Raises an error of the host CANN."""
+    if status != 0:
+        text = library().aclGetRecentErrMsg()
+        raise RuntimeError(f"{name}: status {status}: {text.decode() if text else 'no message'}")
+
+
+def tensors_in(arguments: tuple[object, ...]) -> Iterator[Tensor]:
+    """The tensors, those in lists too."""
+    for argument in arguments:
+        if isinstance(argument, Tensor):
+            yield argument
+        elif isinstance(argument, list):
+            yield from tensors_in(tuple(argument))
+
+
+def describe(tensor: Tensor) -> int:
+    """An aclTensor of the tensor's memory."""
+    rank = tensor.dim()
+    sizes, strides = (ctypes.c_int64 * rank)(*tensor.shape), (ctypes.c_int64 * rank)(*tensor.stride())
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    extent = ctypes.c_int64(last + 1 if tensor.numel() else 0)
+    made = library().aclCreateTensor(
+        *(sizes, ctypes.c_uint64(rank), TYPES[tensor.dtype], strides, ctypes.c_int64(0), FORMAT_ND),
+        *(ctypes.byref(extent), ctypes.c_uint64(1), ctypes.c_void_p(tensor.data_ptr())),
+    )
+    return int(made)
+
+
+class Arguments(ExitStack):
+    """Makes arguments of the C interface, and destroys at the end what it made."""
+
+    def own(self, handle: int, destroy: Callable[[ctypes.c_void_p], object]) -> ctypes.c_void_p:
+        """Keeps what a function of the C interface made."""
+        pointer = ctypes.c_void_p(handle)
+        self.callback(destroy, pointer)
+        return pointer
+
+    def make(self, argument: Any) -> Any:
+        """The argument for C; None is a null pointer. Types of ctypes stand for themselves."""
+        if isinstance(argument, Tensor):
+            return self.own(describe(argument), library().aclDestroyTensor)
+        if argument is None:
+            return ctypes.c_void_p()
+        if isinstance(argument, bool):
+            return ctypes.c_bool(argument)
+        if isinstance(argument, int):
+            return ctypes.c_int64(argument)
+        if isinstance(argument, float):
+            return ctypes.c_double(argument)
+        if isinstance(argument, str):
+            return ctypes.c_char_p(argument.encode())
+        if isinstance(argument, list):
+            size = ctypes.c_uint64(len(argument))
+            if argument and isinstance(argument[0], Tensor):
+                items = (ctypes.c_void_p * len(argument))(*map(describe, argument))
+                return self.own(library().aclCreateTensorList(items, size), library().aclDestroyTensorList)
+            values = (ctypes.c_int64 * len(argument))(*argument)
+            return self.own(library().aclCreateIntArray(values, size), library().aclDestroyIntArray)
+        return argument
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Runs a function on the current stream, behind what torch_npu has queued for it.
+
+    An int is an int64_t, a float a double, a list an aclIntArray or an aclTensorList. Nothing happens on meta tensors.
+    """
+    device = next(tensors_in(arguments)).device
+    if device.type == "meta":
+        return
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    with Arguments() as made:
+        converted = [made.make(argument) for argument in arguments]
+        check(getattr(library(), f"{name}GetWorkspaceSize")(*converted, ctypes.byref(size), ctypes.byref(executor)), name)
+        workspace = torch.empty(size.value, dtype=torch.uint8, device=device) if size.value else None
+        address = ctypes.c_void_p(workspace.data_ptr() if workspace is not None else None)
+        stream = ctypes.c_void_p(torch.npu.current_stream(device).npu_stream)
+        check(getattr(library(), name)(address, size, executor, stream), name)

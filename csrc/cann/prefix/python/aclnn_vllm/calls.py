@@ -119,3 +119,13 @@ def call(name: str, *arguments: Any) -> None:
         address = ctypes.c_void_p(workspace.data_ptr() if workspace is not None else None)
         stream = ctypes.c_void_p(torch.npu.current_stream(device).npu_stream)
         check(getattr(library(), name)(address, size, executor, stream), name)
+
+
+def copy(target: int, source: int, size: int, kind: int) -> None:
+    """Copies bytes between two addresses on the current stream; `kind` is an aclrtMemcpyKind."""
+    stream = ctypes.c_void_p(torch.npu.current_stream().npu_stream)
+    length = ctypes.c_size_t(size)
+    status = library().aclrtMemcpyAsync(
+        *(ctypes.c_void_p(target), length, ctypes.c_void_p(source), length, kind, stream)
+    )
+    check(status, "aclrtMemcpyAsync")

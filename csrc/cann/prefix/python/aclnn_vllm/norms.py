@@ -10,11 +10,6 @@ from .definitions import operator
 Tensor = torch.Tensor
 
 
-def rstd_shape(x: Tensor, gamma: Tensor) -> list[int]:
-    """The sizes of x, with 1 for those of gamma."""
-    return [*x.shape[: x.dim() - gamma.dim()], *[1] * gamma.dim()]
-
-
 @operator(
     "npu_add_rms_norm_bias(Tensor x1, Tensor x2, Tensor gamma, Tensor? beta=None, float epsilon=1e-6)"
     " -> (Tensor y, Tensor rstd, Tensor x)"
@@ -24,8 +19,7 @@ def npu_add_rms_norm_bias(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The RMS norm of x = x1 + x2, which is rounded first, times gamma plus beta."""
     x = x1 + x2
-    y, rstd = x.new_empty(x.shape), x.new_empty(rstd_shape(x, gamma), dtype=torch.float32)
-    call("aclnnRmsNorm", x, gamma, epsilon, y, rstd)
+    y, rstd = torch.ops.npu.npu_rms_norm(x, gamma, epsilon)
     if beta is not None:
         y = torch.addcmul(beta.float(), x.float() * rstd, gamma.float()).to(x.dtype)
     return y, rstd, x
@@ -34,8 +28,7 @@ def npu_add_rms_norm_bias(
 @operator("npu_gemma_rms_norm(Tensor x, Tensor gamma, float epsilon=1e-6) -> (Tensor y, Tensor rstd)")
 def npu_gemma_rms_norm(x: Tensor, gamma: Tensor, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
     """The RMS norm of x times 1 + gamma."""
-    y, rstd = x.new_empty(x.shape), x.new_empty(rstd_shape(x, gamma), dtype=torch.float32)
-    call("aclnnGemmaRmsNorm", x, gamma, epsilon, y, rstd)
+    y, rstd = torch.ops.npu.npu_gemma_rms_norm(x, gamma, epsilon)
     return y, rstd
 
 

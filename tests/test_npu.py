@@ -56,9 +56,9 @@ MODES = {
     "queue 2": {"TASK_QUEUE_ENABLE": "2"},
     "queue 2, strict": {"TASK_QUEUE_ENABLE": "2", "ACLNN_TORCH_STRICT": "1"},
 }
-# Tests that depend on streams having threads, and with queue 2 our operators and training, too.
+# Tests that depend on streams having threads, and with queue 2 our and vllm-ascend's operators and training, too.
 ON_INLINE_STREAMS = [f"tests/npu/test_{name}.py" for name in ("graphs", "order", "smoke", "streams")]
-WITH_QUEUE_2 = [f"tests/npu/test_{name}.py" for name in ("operators", "torch_npu_path", "training")]
+WITH_QUEUE_2 = [f"tests/npu/test_{name}.py" for name in ("operators", "torch_npu_path", "training", "vendor_operators")]
 # They start one program per outcome of a process, and select the mode themselves.
 OF_PROCESSES = ("strict", "process", "programs", "lost_work", "unreported_failures")
 PROGRAMS = tuple(f"tests/npu/test_{name}.py" for name in OF_PROCESSES)

@@ -1,7 +1,7 @@
 """vllm-ascend's own operators, ``torch.ops._C_ascend``, on simulated NPUs.
 
-vllm-ascend defines them in its compiled module ``vllm_ascend.vllm_ascend_C``, which needs Huawei's compiler. Where it was
-installed without, this plugin, which vLLM finds by the entry points in this folder's parent, answers the import.
+vllm-ascend defines them in its compiled module ``vllm_ascend.vllm_ascend_C``, which needs Huawei's compiler. Where it
+was installed without, this plugin, which vLLM finds by the entry points in this folder's parent, answers the import.
 """
 
 from __future__ import annotations

@@ -17,9 +17,7 @@ def selected_shape(query: Tensor, key: Tensor, layout_query: str, layout_key: st
     return [*query.shape[: 2 if layout_query == "BSND" else 1], heads, count]
 
 
-LENGTHS = (
-    "Tensor? actual_seq_lengths_query=None, Tensor? actual_seq_lengths_key=None, Tensor? block_table=None,"
-)
+LENGTHS = "Tensor? actual_seq_lengths_query=None, Tensor? actual_seq_lengths_key=None, Tensor? block_table=None,"
 LAYOUTS = "str layout_query='BSND', str layout_key='BSND', int sparse_count=2048, int sparse_mode=3"
 TOKENS = f"int pre_tokens={ALL}, int next_tokens={ALL}"
 
@@ -98,9 +96,7 @@ def softmax_outputs(query: Tensor, key: Tensor, layout_kv: str, is_wanted: bool)
     return query.new_empty(shape, dtype=torch.float32), query.new_empty(shape, dtype=torch.float32)
 
 
-LENGTHS_KV = (
-    "Tensor? block_table=None, Tensor? actual_seq_lengths_query=None, Tensor? actual_seq_lengths_kv=None,"
-)
+LENGTHS_KV = "Tensor? block_table=None, Tensor? actual_seq_lengths_query=None, Tensor? actual_seq_lengths_kv=None,"
 KV = (
     "int sparse_block_size=1, str layout_query='BSND', str layout_kv='BSND', int sparse_mode=3,"
     f" {TOKENS}, int attention_mode=2"

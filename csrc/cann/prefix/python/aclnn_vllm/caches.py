@@ -85,7 +85,7 @@ def transpose_kv_cache_by_block(
 def store_kv_block_metadata(
     slot_mapping_npu: Tensor, group_len: Tensor, group_key_idx: Tensor, group_key_cache_idx: Tensor, block_size: int = 0
 ) -> None:
-    """Describes for store_kv_block where keys go: each is a group of its own here, with the length 0 if it goes nowhere."""
+    """Describes for store_kv_block where keys go: each is a group of its own here, of length 0 if it goes nowhere."""
     slots = slot_mapping_npu[: group_len.size(0)]
     group_len.zero_().narrow(0, 0, slots.size(0)).copy_(slots >= 0)
     group_key_idx.copy_(torch.arange(group_key_idx.size(0), device=slots.device))
@@ -123,7 +123,7 @@ def swap_blocks(x: Tensor, y: Tensor, z: Tensor) -> None:
 
 @operator("swap_blocks_batch(Tensor x, Tensor y, Tensor z, int direction) -> ()", "CPU")
 def swap_blocks_batch(x: Tensor, y: Tensor, z: Tensor, direction: int) -> None:
-    """Copies z bytes from the addresses x to y, on the current stream; direction is 0 to a device, 1 to the host, or 2."""
+    """Copies z bytes from the addresses x to y on the current stream; direction 0 is to a device, 1 to the host."""
     if direction not in (0, 1, 2):
         raise ValueError(f"swap_blocks_batch: direction is {direction}, expected 0, 1 or 2")
     for name, tensor in (("x", x), ("y", y), ("z", z)):

@@ -114,7 +114,9 @@ def call(name: str, *arguments: Any) -> None:
     size, executor = ctypes.c_uint64(), ctypes.c_void_p()
     with Arguments() as made:
         converted = [made.make(argument) for argument in arguments]
-        check(getattr(library(), f"{name}GetWorkspaceSize")(*converted, ctypes.byref(size), ctypes.byref(executor)), name)
+        check(
+            getattr(library(), f"{name}GetWorkspaceSize")(*converted, ctypes.byref(size), ctypes.byref(executor)), name
+        )
         workspace = torch.empty(size.value, dtype=torch.uint8, device=device) if size.value else None
         address = ctypes.c_void_p(workspace.data_ptr() if workspace is not None else None)
         stream = ctypes.c_void_p(torch.npu.current_stream(device).npu_stream)

@@ -56,9 +56,7 @@ INPUTS = (
 )
 
 
-@operator(
-    f"compressor_metadata({INPUTS}, int num_compressed_tokens, int num_reqs_actual) -> (Tensor, Tensor, Tensor)"
-)
+@operator(f"compressor_metadata({INPUTS}, int num_compressed_tokens, int num_reqs_actual) -> (Tensor, Tensor, Tensor)")
 def compressor_metadata(
     rope_cos: Tensor,
     rope_sin: Tensor,

@@ -16,7 +16,7 @@ REFUSED: dict[str, str] = {}  # the reasons, by name
 def operator(schema: str, key: str = "PrivateUse1") -> Callable[[Function], Function]:
     """Defines an operator that the function computes on NPUs.
 
-    With tensors without memory (meta) the function only makes results, which compilers need: ``call`` does nothing then.
+    With tensors without memory (meta) the function only makes results, for compilers: ``call`` does nothing then.
     """
 
     def define(function: Function) -> Function:

@@ -127,7 +127,7 @@ def convolve(
             *("aclnnCausalConv1dFn", x, weight, states, bias, starts, indices, initial, None, None, None, None),
             *(name, pad_slot, 1, out),
         )
-    elif accepted is not None or x.dim() == 3 and x.size(1) > 1:
+    elif accepted is not None or (x.dim() == 3 and x.size(1) > 1):
         call(
             *("aclnnCausalConv1dUpdate", x, weight, states, bias, starts, indices, accepted, None, None, name),
             *(pad_slot, -1, out),

@@ -10,7 +10,7 @@ from .definitions import operator
 Tensor = torch.Tensor
 
 
-# Unlike CANN's function of this name, the operator takes renorm 1, and groups of any size, as aclnnMoeGatingTopKV2 does.
+# Unlike CANN's function of this name, the operator takes renorm 1 and groups of any size: that is aclnnMoeGatingTopKV2.
 @operator(
     "moe_gating_top_k(Tensor x, int k, int k_group, int group_count, int group_select_mode, int renorm, int norm_type,"
     " bool out_flag, float routed_scaling_factor, float eps, Tensor? bias_opt=None)"
@@ -114,7 +114,9 @@ def npu_moe_init_routing_custom(
     """Sorts tokens by expert, and may quantise them."""
     first, last = active_expert_range or (0, expert_num)
     pairs, width = expert_idx.numel(), x.size(1)
-    rows = [expert_num, expert_capacity] if drop_pad_mode == 1 else [min(pairs, active_num) if active_num > 0 else pairs]
+    rows = (
+        [expert_num, expert_capacity] if drop_pad_mode == 1 else [min(pairs, active_num) if active_num > 0 else pairs]
+    )
     expanded = x.new_empty([*rows, width], dtype=x.dtype if quant_mode == -1 else torch.int8)
     counts = [expert_num, 2] if expert_tokens_num_type == 2 else [last - first]
     results = (

@@ -65,9 +65,7 @@ def npu_hc_pre(
     """npu_hc_pre_sinkhorn of the product of all streams with hc_fn."""
     mixes = torch.nn.functional.linear(x.float().flatten(-2), hc_fn)
     inverse = npu_hc_pre_inv_rms(x, norm_eps)
-    result: Three = npu_hc_pre_sinkhorn(
-        mixes, inverse, hc_scale, hc_base, x, hc_mult, hc_sinkhorn_iters, hc_eps
-    )
+    result: Three = npu_hc_pre_sinkhorn(mixes, inverse, hc_scale, hc_base, x, hc_mult, hc_sinkhorn_iters, hc_eps)
     return result
 
 

@@ -51,7 +51,7 @@ def check_expand(x: Tensor, y: Tensor, offset: int, size: int) -> None:
 
 @operator("bgmv_shrink(Tensor! x, Tensor! weight, Tensor! indices, Tensor! y, float scale) -> ()")
 def bgmv_shrink(x: Tensor, weight: Tensor, indices: Tensor, y: Tensor, scale: float) -> None:
-    """y = scale * x A^T, with the adapter of each token."""
+    """Writes scale * x A^T to y, with the adapter of each token."""
     check_shrink(x, y)
     write(y, products(x, weight, indices) * scale, indices)
 
@@ -59,9 +59,7 @@ def bgmv_shrink(x: Tensor, weight: Tensor, indices: Tensor, y: Tensor, scale: fl
 @operator(
     "bgmv_expand(Tensor! x, Tensor! weight, Tensor! indices, Tensor! y, int slice_offset, int slice_size) -> Tensor"
 )
-def bgmv_expand(
-    x: Tensor, weight: Tensor, indices: Tensor, y: Tensor, slice_offset: int, slice_size: int
-) -> Tensor:
+def bgmv_expand(x: Tensor, weight: Tensor, indices: Tensor, y: Tensor, slice_offset: int, slice_size: int) -> Tensor:
     """Adds x B^T to slice_size columns of y, with the adapter of each token."""
     check_expand(x, y, slice_offset, slice_size)
     part = y.narrow(1, slice_offset, slice_size)
@@ -69,9 +67,7 @@ def bgmv_expand(
     return y
 
 
-@operator(
-    "sgmv_shrink(Tensor! x, Tensor! weight, Tensor! lora_indices, Tensor! seq_len, Tensor! y, float scale) -> ()"
-)
+@operator("sgmv_shrink(Tensor! x, Tensor! weight, Tensor! lora_indices, Tensor! seq_len, Tensor! y, float scale) -> ()")
 def sgmv_shrink(x: Tensor, weight: Tensor, lora_indices: Tensor, seq_len: Tensor, y: Tensor, scale: float) -> None:
     """bgmv_shrink with the adapter of each sequence."""
     bgmv_shrink(x, weight, adapters_of_tokens(x, lora_indices, seq_len), y, scale)

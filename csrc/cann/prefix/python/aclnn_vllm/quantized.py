@@ -54,7 +54,9 @@ def swiglu_of_products(
     """The quantised SwiGLU of each group's rows times the group's INT8 matrix; `ends` are those of the groups."""
     if x.dtype != torch.int8 or any(weight.dtype != torch.int8 for weight in weights):
         types = f"{x.dtype} and {weights[0].dtype}"
-        raise NotImplementedError(f"grouped_matmul_swiglu_quant of {types} is not computed on simulated NPUs, of INT8 is")
+        raise NotImplementedError(
+            f"grouped_matmul_swiglu_quant of {types} is not computed on simulated NPUs, of INT8 is"
+        )
     products = torch.ops.npu.npu_grouped_matmul(
         [x], weights, split_item=3, group_type=0, group_list=ends, group_list_type=0, output_dtype=torch.int32
     )[0]

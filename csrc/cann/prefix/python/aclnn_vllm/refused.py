@@ -108,8 +108,7 @@ refuse(
     " -> (Tensor y, Tensor scale, Tensor y_origin)",
     "indexer_compress_epilog(Tensor(a!) indexer_compress_cache, Tensor(b!) indexer_compress_cache_scale, Tensor x,"
     " Tensor slot_mapping, int quant_mode=1, bool round_scale=True) -> ()",
-    "indexer_compress_epilog_v2(Tensor(a!) indexer_compress_cache, Tensor x, Tensor slot_mapping, int layout=2)"
-    " -> ()",
+    "indexer_compress_epilog_v2(Tensor(a!) indexer_compress_cache, Tensor x, Tensor slot_mapping, int layout=2) -> ()",
     "kv_compress_epilog(Tensor(a!) kv_compress_cache, Tensor x, Tensor slot_mapping, int quant_group_size,"
     " int quant_mode, bool round_scale_flag, int layout) -> ()",
     "npu_load_index_kv_cache(Tensor kv_cache, Tensor slot_mapping) -> (Tensor out, Tensor out_scale)",

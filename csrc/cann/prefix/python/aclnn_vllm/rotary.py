@@ -10,9 +10,7 @@ from .definitions import operator
 MODES = {"half": 0, "interleave": 1, "quarter": 2, "interleave-half": 3}
 
 
-@operator(
-    "inplace_partial_rotary_mul(Tensor(a!) x, Tensor r1, Tensor r2, str rotary_mode, int[] partial_slice) -> ()"
-)
+@operator("inplace_partial_rotary_mul(Tensor(a!) x, Tensor r1, Tensor r2, str rotary_mode, int[] partial_slice) -> ()")
 def inplace_partial_rotary_mul(
     x: torch.Tensor, r1: torch.Tensor, r2: torch.Tensor, rotary_mode: str, partial_slice: list[int]
 ) -> None:

@@ -77,7 +77,7 @@ def npu_copy_and_expand_eagle_inputs(
     shift_input_ids: bool,
     total_draft_tokens: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The inputs of a drafting model: of each request its accepted tokens, the next one, slots to draft, and rejected ones."""
+    """The inputs of a drafting model: each request's accepted tokens, the next one, slots to draft, rejected ones."""
     slots = num_padding_slots_per_request
     first, stop, end = query_start_loc[:-1].long(), query_start_loc[1:].long(), query_end_loc.long()
     requests, inputs = first.size(0), target_token_ids.size(0)
@@ -107,4 +107,11 @@ def npu_copy_and_expand_eagle_inputs(
         order = torch.arange(inputs, device=first.device)
         owner = ((order.unsqueeze(1) >= first).sum(1) - 1).clamp_min(0)
         mapping = torch.where(order < stop[owner], begin[owner] + order - first[owner], 0)
-    return ids.int(), positions.int(), is_rejected.to(torch.int8), is_draft.to(torch.int8), new.flatten().int(), mapping.int()
+    return (
+        ids.int(),
+        positions.int(),
+        is_rejected.to(torch.int8),
+        is_draft.to(torch.int8),
+        new.flatten().int(),
+        mapping.int(),
+    )

@@ -77,7 +77,7 @@ def test_it_answers_the_import_of_the_binding(
     assert not hasattr(module, "made_by")
     assert hasattr(torch.ops._C_ascend, "npu_add_rms_norm_bias")
     with pytest.raises(ImportError, match="cannot import name 'init_module'"):  # vllm-ascend then has no sleep mode
-        exec("from vllm_ascend.vllm_ascend_C import init_module")  # noqa: S102
+        exec("from vllm_ascend.vllm_ascend_C import init_module")
     with pytest.raises(ModuleNotFoundError, match="vllm_ascend_D"):
         importlib.import_module("vllm_ascend.vllm_ascend_D")
 
@@ -117,7 +117,7 @@ def test_the_list_has_all_definitions(definitions: Any) -> None:
     assert list(verdicts) == sorted(verdicts)
     assert len(verdicts) == 67
     assert sorted(definitions.COMPUTED) == [name for name, (verdict, _) in verdicts.items() if verdict == "computed"]
-    assert definitions.REFUSED == {name: why for name, (verdict, why) in verdicts.items() if verdict == "refused"}
+    assert {name: why for name, (verdict, why) in verdicts.items() if verdict == "refused"} == definitions.REFUSED
 
 
 @pytest.mark.parametrize("name", [name for name, (verdict, _) in listed().items() if verdict == "refused"])

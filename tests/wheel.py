@@ -85,6 +85,7 @@ def check_files(wheel: Path) -> None:
         "aclnn_torch/cann/set_env.sh",
         "aclnn_torch/cann/python/site-packages/acl/rt.py",
         "aclnn_torch/cann/python/site-packages/aclnn_triton/lowering.py",
+        "aclnn_torch/cann/python/site-packages/aclnn_vllm/operators.py",
     }
     assert not expected - names, f"missing: {sorted(expected - names)}"
     strange = [name for name in names if not re.match(r"aclnn_torch(-[\w.]+\.dist-info)?/", name)]

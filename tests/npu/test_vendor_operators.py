@@ -500,7 +500,7 @@ def test_attention_to_selected_keys(ops: Any, quantized: bool) -> None:
         packed = torch.cat([numbers, torch.zeros(1, 3, 1, 128, dtype=torch.int8).npu(), bytes_of_scales], -1)
         wider = torch.cat([query, torch.zeros(1, 2, 1, 64, dtype=torch.float16).npu()], -1)
         arguments = {"key_quant_mode": 2, "value_quant_mode": 2, "sparse_mode": 0}
-        out, *_ = ops.npu_kv_quant_sparse_flash_attention(wider, packed, packed, selected, 0.5, **arguments)
+        out, *_ = ops.npu_kv_quant_sparse_flash_attention(wider, packed, numbers, selected, 0.5, **arguments)
         keys = wide(numbers) * wide(torch.tensor(0.01))
     else:
         rope = torch.zeros(1, 3, 1, 64, dtype=torch.float16).npu()
@@ -668,6 +668,8 @@ def test_errors_have_the_text_of_the_function(ops: Any) -> None:
     text = r"aclnnMoeGatingTopKV2: status 161002: .*k is 9, expected 1 to 8"
     with pytest.raises(RuntimeError, match=text):
         ops.moe_gating_top_k(random(2, 8), 9, 1, 1, 0, 0, 0, False, 1.0, 1e-20)
+    with pytest.raises(ValueError, match="aclnnMoeGatingTopKV2: tensors are on cpu and npu:0, expected one NPU"):
+        ops.moe_gating_top_k(random(2, 8), 2, 1, 1, 0, 0, 0, False, 1.0, 1e-20, torch.zeros(8))
     with pytest.raises(ValueError, match=r"rotary_mode is 'third', expected one of \['half', 'interleave', 'quarter'"):
         ops.inplace_partial_rotary_mul(random(1, 1, 1, 4), random(1, 1, 1, 4), random(1, 1, 1, 4), "third", [0, 4])
     with pytest.raises(

@@ -177,8 +177,9 @@ def npu_kv_quant_sparse_flash_attention(
         name = "npu_kv_quant_sparse_flash_attention with return_softmax_lse"
         raise NotImplementedError(f"{name} is not computed on simulated NPUs: CANN's function has no such results")
     out = query.new_empty([*query.shape[:-1], query.size(-1) - rope_head_dim])
+    # Values are parts of the keys (attention_mode 2); callers pass these parts, CANN's function expects the keys again.
     call(
-        *("aclnnKvQuantSparseFlashAttention", query, key, value, sparse_indices, key_dequant_scale),
+        *("aclnnKvQuantSparseFlashAttention", query, key, key, sparse_indices, key_dequant_scale),
         *(value_dequant_scale, block_table, actual_seq_lengths_query, actual_seq_lengths_kv, scale_value),
         *(key_quant_mode, value_quant_mode, sparse_block_size, layout_query, layout_kv, sparse_mode, pre_tokens),
         *(next_tokens, attention_mode, quant_scale_repo_mode, tile_size, rope_head_dim, out),

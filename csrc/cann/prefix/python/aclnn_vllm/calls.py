@@ -108,19 +108,24 @@ def call(name: str, *arguments: Any) -> None:
 
     An int is an int64_t, a float a double, a list an aclIntArray or an aclTensorList. Nothing happens on meta tensors.
     """
-    device = next(tensors_in(arguments)).device
+    devices = {tensor.device for tensor in tensors_in(arguments)}
+    if len(devices) > 1:
+        raise ValueError(f"{name}: tensors are on {' and '.join(sorted(map(str, devices)))}, expected one NPU")
+    (device,) = devices
     if device.type == "meta":
         return
     size, executor = ctypes.c_uint64(), ctypes.c_void_p()
     with Arguments() as made:
         converted = [made.make(argument) for argument in arguments]
-        check(
-            getattr(library(), f"{name}GetWorkspaceSize")(*converted, ctypes.byref(size), ctypes.byref(executor)), name
-        )
-        workspace = torch.empty(size.value, dtype=torch.uint8, device=device) if size.value else None
-        address = ctypes.c_void_p(workspace.data_ptr() if workspace is not None else None)
+        first, second = getattr(library(), f"{name}GetWorkspaceSize"), getattr(library(), name)
         stream = ctypes.c_void_p(torch.npu.current_stream(device).npu_stream)
-        check(getattr(library(), name)(address, size, executor, stream), name)
+        check(first(*converted, ctypes.byref(size), ctypes.byref(executor)), name)
+        try:
+            workspace = torch.empty(size.value, dtype=torch.uint8, device=device)
+        except Exception:
+            library().aclDestroyAclOpExecutor(executor)
+            raise
+        check(second(ctypes.c_void_p(workspace.data_ptr() or None), size, executor, stream), name)
 
 
 def copy(target: int, source: int, size: int, kind: int) -> None:

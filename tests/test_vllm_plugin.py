@@ -6,6 +6,7 @@ The definitions are those of vllm-ascend 0.23.0 (csrc/torch_binding.cpp).
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -43,8 +44,21 @@ def package(folder: Path, *modules: str) -> None:
 def test_vllm_finds_it_by_entry_points() -> None:
     """vLLM loads general plugins where it starts an engine, and plugins of platforms where it looks for one."""
     points = PathDistribution(PACKAGES / "aclnn_vllm-0.dist-info").entry_points
-    assert {point.group for point in points} == {"vllm.general_plugins", "vllm.platform_plugins"}
-    assert {(point.name, point.value) for point in points} == {("aclnn", "aclnn_vllm:register")}
+    assert {(point.group, point.name, point.value) for point in points} == {
+        ("vllm.general_plugins", "aclnn", "aclnn_vllm:register"),
+        ("vllm.platform_plugins", "aclnn", "aclnn_vllm:register"),
+        ("pytest11", "aclnn_vllm", "aclnn_vllm.in_tests"),
+    }
+
+
+def test_pytest_loads_it(tmp_path: Path) -> None:
+    """Tests of operators import the module without vLLM's plugins."""
+    counts = "[type(finder).__name__ for finder in sys.meta_path].count('Binding')"
+    (tmp_path / "test_it.py").write_text(f"import sys\ndef test_it():\n    assert {counts} == 1\n")
+    environment = os.environ | {"PYTHONPATH": str(PACKAGES), "ASCEND_HOME_PATH": str(host.PREFIX)}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, str(tmp_path)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert "1 passed" in result.stdout, result.stdout + result.stderr
 
 
 def test_it_does_nothing_beside_a_real_cann(plugin: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,11 +176,6 @@ RESULTS: dict[str, tuple[Callable[[Any], Any], list[tuple[list[int], torch.dtype
         ),
         [([4, 3, 8], BF16), ([12], INT32), ([4, 2], INT64), ([12], FLOAT)],
     ),
-    "vocabulary": (
-        lambda ops: ops.get_masked_input_and_mask(INDEX, 0, 2, 0, 3, 4),
-        [([6], INT64), ([6], torch.bool)],
-    ),
-    "adapters": (lambda ops: ops.bgmv_expand(meta(6, 2), meta(3, 8, 2), INDEX, X, 0, 8), [([6, 8], BF16)]),
     "dequantised SwiGLU": (
         lambda ops: ops.npu_dequant_swiglu_quant(meta(6, 8, dtype=INT32)),
         [([6, 4], INT8), ([6], FLOAT)],

@@ -35,7 +35,8 @@ class Binding(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def register() -> None:
     """Answers the import on simulated NPUs, after all other finders: a compiled module is preferred.
 
-    It is a platform plugin, too, one without a platform, because programs that do not start an engine load these only.
+    It is a platform plugin, too, one without a platform, because programs that do not start an engine load these only,
+    and pytest's, because tests of operators load neither.
     """
     is_simulated = os.environ.get("ASCEND_HOME_PATH") == str(PREFIX)
     if is_simulated and not any(isinstance(finder, Binding) for finder in sys.meta_path):

@@ -99,24 +99,28 @@ def test_gating_by_a_table(ops: Any) -> None:
     assert_close(got[0], scores / scores.sum(-1, keepdim=True))
 
 
-@pytest.mark.parametrize("quant_mode", [-1, 1])
-def test_initial_routing(ops: Any, quant_mode: int) -> None:
-    """test_moe_init_routing_custom.py: stable order by expert, experts 2 to 5 of 6; one row of factors for all."""
+@pytest.mark.parametrize(("quant_mode", "active"), [(-1, 4), (1, 8)])
+def test_initial_routing(ops: Any, quant_mode: int, active: int) -> None:
+    """test_moe_init_routing_custom.py: stable order by expert, experts 2 to 5 of 6; one row of factors for all.
+
+    The result has up to `active` rows.
+    """
     x, experts = random(4, 6, dtype=torch.float16), torch.tensor([[2, 0], [4, 3], [1, 2], [3, 4]], dtype=torch.int32)
     factors = random(1, 6, seed=1).abs() if quant_mode == 1 else None
     rows, index, counts, scale = ops.npu_moe_init_routing_custom(
-        x, experts.npu(), scale=factors, active_num=8, expert_num=6, expert_tokens_num_type=1,
+        x, experts.npu(), scale=factors, active_num=active, expert_num=6, expert_tokens_num_type=1,
         expert_tokens_num_flag=True, quant_mode=quant_mode, active_expert_range=[2, 6],
     )  # fmt: skip
-    pairs = [0, 5, 3, 6, 2, 7]  # of experts 2, 2, 3, 3, 4, 4
+    pairs = [0, 5, 3, 6, 2, 7][:active]  # of experts 2, 2, 3, 3, 4, 4
     expected = wide(x)[[pair // 2 for pair in pairs]] * (1 if factors is None else wide(factors))
     assert_equal(counts, torch.tensor([2, 2, 2, 0]))
     assert_equal(index, torch.tensor([0, -1, 4, 2, -1, 1, 3, 5]))
     if quant_mode == 1:
         scales = expected.abs().amax(1) / 127
-        assert_close(scale[:6], scales)
+        assert_close(scale[: len(pairs)], scales)
         expected = expected / scales.unsqueeze(1)
-    assert_close(rows[:6], expected)
+    assert rows.size(0) == active
+    assert_close(rows[: len(pairs)], expected)
 
 
 # ---- norms and rotary embeddings
@@ -205,8 +209,8 @@ def test_blocks_of_parts_become_blocks_of_heads(ops: Any) -> None:
 
 
 def test_keys_by_groups(ops: Any) -> None:
-    """test_store_kv_block.py: each key goes to its slot; a negative slot is none, and there may be more groups."""
-    keys, cache = torch.arange(1, 9, dtype=torch.int8).view(4, 2), torch.zeros(3, 4, 1, 2, dtype=torch.int8)
+    """test_store_kv_block.py: each key goes to its slot; a negative slot or a missing one is none."""
+    keys, cache = torch.arange(1, 11, dtype=torch.int8).view(5, 2), torch.zeros(3, 4, 1, 2, dtype=torch.int8)
     groups = [torch.full((6,), 7, dtype=torch.int32).npu() for _ in range(3)]
     there = cache.npu()
     ops.store_kv_block_metadata(integers(9, 2, -1, 3), *groups, 4)

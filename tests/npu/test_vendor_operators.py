@@ -402,6 +402,8 @@ def test_delta_rule_by_chunks(ops: Any, starts: tuple[int, ...] | None) -> None:
         weighed = (decay[:, :, -1:] - decay).exp().unsqueeze(-1) * new
         state = decay[:, :, -1:].exp().unsqueeze(-1) * state + kd[:, :, part].transpose(2, 3) @ weighed
     assert_close(final, torch.cat([*ends, state]))
+    # Later tokens do not count, even where their weights would be infinite.
+    assert ops.chunk_fwd_o(q, k, corrected, h, 0.5, g=sums * 100, cu_seqlens=starts).isfinite().all()
     with pytest.raises(NotImplementedError, match="fwd_h with gk, use_exp2 or transpose_state_layout is not computed"):
         ops.chunk_gated_delta_rule_fwd_h(k, w, u, sums, use_exp2=True)
 
@@ -532,21 +534,23 @@ def test_attention_to_selected_keys(ops: Any, quantized: bool) -> None:
 
 @pytest.mark.parametrize("form", [1, 2])
 def test_compressed_tokens(ops: Any, form: int) -> None:
-    """test_compressor_metadata.py: of 3 new tokens from place 2, one completes 4; of 9 from 8, two do."""
+    """test_compressor_metadata.py: of 3 new tokens from place 2, one completes 4; of 9 from 8, two do.
+
+    A request without a place has none, and a token without a block has no slot.
+    """
     cos, sin = (random(32, 6, dtype=torch.bfloat16, seed=i) for i in range(2))
-    table = torch.tensor([[5, 6], [7, 8]], dtype=torch.int32).npu()
-    arguments = (cos, sin, integers(0, 3, 12), integers(2, 8), table, 3, form, 4)
-    got = ops.compressor_metadata(*arguments, 5, 2)
-    # Compressed token 0 of the first request; 2 and 3 of the second, which is the first one of its second block.
-    places = [(5, 0, 0), (7, 2, 8), (8, 0, 12)]
+    table = torch.tensor([[5, 6], [9, 9], [7, 8], [-1, 9]], dtype=torch.int32).npu()
+    starts, places = integers(0, 3, 11, 20, 24), integers(2, -1, 8, 0)
+    arguments = (cos, sin, starts, places, table, 3, form, 4)
+    got = ops.compressor_metadata(*arguments, 5, 4)
+    # Compressed token 0 of the first request; 2 and 3 of the third, the latter being the first of its second block.
+    slots, tokens = [(5, 0), (7, 2), (8, 0)], [0, 8, 12]
     assert got[0].shape == (5, 1, 1, 6)
-    assert_equal(got[0].view(5, 6), torch.cat([wide(cos)[[0, 8, 12]], torch.ones(2, 6)]))
-    assert_equal(got[1].view(5, 6), torch.cat([wide(sin)[[0, 8, 12]], torch.zeros(2, 6)]))
-    slots = [[block, offset] for block, offset, _ in places] + [[-1, 2]] * 2
-    expected = torch.tensor(slots if form == 2 else [15, 23, 24, -1, -1])
-    assert_equal(got[2], expected)
+    assert_equal(got[0].view(5, 6), torch.cat([wide(cos)[tokens], torch.ones(2, 6)]))
+    assert_equal(got[1].view(5, 6), torch.cat([wide(sin)[tokens], torch.zeros(2, 6)]))
+    assert_equal(got[2], torch.tensor([*slots, (-1, 2), (-1, 2)] if form == 2 else [15, 23, 24, -1, -1]))
     outputs = [torch.empty_like(each) for each in got]
-    for mine, theirs in zip(ops.compressor_metadata_out(*arguments, 2, *outputs), got, strict=True):
+    for mine, theirs in zip(ops.compressor_metadata_out(*arguments, 4, *outputs), got, strict=True):
         assert_equal(mine, theirs.cpu())
 
 
@@ -567,6 +571,8 @@ def test_residual_streams(ops: Any, name: str) -> None:
         matrices = matrices / (matrices.sum(-1, keepdim=True) + eps)
         matrices = matrices / (matrices.sum(-2, keepdim=True) + eps)
     assert_close(y, ((parts[0].sigmoid() + eps).unsqueeze(-1) * wide(x)).sum(1))
+    larger = getattr(ops, name)(x, fn, scale, base, 4, 20, 1e-6, 0.25)[0]
+    assert_close(larger, ((parts[0].sigmoid() + 0.25).unsqueeze(-1) * wide(x)).sum(1))
     assert_close(post, 2 * parts[1].sigmoid())
     torch.testing.assert_close(wide(comb), matrices, rtol=1e-5, atol=1e-5)
     result = random(1, 3, 16, dtype=torch.bfloat16, seed=4)
@@ -579,19 +585,26 @@ def test_residual_streams(ops: Any, name: str) -> None:
 
 
 def test_drafts_of_earlier_tokens(ops: Any) -> None:
-    """test_ngram_spec_decode.py: the shortest n-gram that occurs earlier, its first place, and what followed it."""
-    tokens = torch.tensor(
-        [[1, 2, 3, 9, 2, 0, 0, 0], [4, 5, 6, 7, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0, 0, 0]], dtype=torch.int32
-    ).npu()
-    sampled = torch.tensor([[3, -1], [8, 5], [1, 1]], dtype=torch.int32).npu()
-    discarded = torch.tensor([False, False, True]).npu()
-    got, following, drafts, count = ops.npu_ngram_spec_decode(tokens, integers(5, 4, 3), sampled, discarded, 9, 2, 3, 3)
+    """test_ngram_spec_decode.py: the shortest n-gram that occurs earlier, its first place, and what followed it.
+
+    Of 1 2 3, 2 3 is first at 0; 5 5 is followed by one token; 8 5 is new; the last request is discarded.
+    """
+    before = [[2, 3, 7, 1, 2, 3, 8, 1, 2], [5, 5], [4, 5, 6, 7], [1, 1, 1]]
+    after = [[2, 3, 7, 1, 2, 3, 8, 1, 2, 3], [5, 5, 5], [4, 5, 6, 7, 8, 5], [1, 1, 1]]
+    tokens, expected = (
+        torch.tensor([row + [0] * (12 - len(row)) for row in rows], dtype=torch.int32) for rows in (before, after)
+    )
+    tokens, sampled = tokens.npu(), torch.tensor([[3, -1], [5, 9], [8, 5], [1, 1]], dtype=torch.int32).npu()
+    discarded = torch.tensor([False, False, False, True]).npu()
+    got, following, drafts, count = ops.npu_ngram_spec_decode(
+        tokens, integers(9, 2, 4, 3), sampled, discarded, 9, 2, 3, 3
+    )
     assert got.data_ptr() == tokens.data_ptr()
-    assert_equal(tokens, torch.tensor([[1, 2, 3, 9, 2, 3, 0, 0], [4, 5, 6, 7, 8, 5, 0, 0], [1, 1, 1, 0, 0, 0, 0, 0]]))
-    assert_equal(sampled, torch.tensor([[3, -1], [8, 5], [-1, -1]]))
-    assert_equal(following, torch.tensor([3, 5, 1]))
-    assert_equal(drafts, torch.tensor([[9, 2, 3], [-1, -1, -1], [-1, -1, -1]]))
-    assert_equal(count, torch.tensor([3, 0, 0]))
+    assert_equal(tokens, expected)
+    assert_equal(sampled, torch.tensor([[3, -1], [5, -1], [8, 5], [-1, -1]]))
+    assert_equal(following, torch.tensor([3, 5, 5, 1]))
+    assert_equal(drafts, torch.tensor([[7, 1, 2], [5, -1, -1], [-1, -1, -1], [-1, -1, -1]]))
+    assert_equal(count, torch.tensor([3, 1, 0, 0]))
 
 
 @pytest.mark.parametrize("shift", [False, True])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -36,7 +36,7 @@ def library() -> ctypes.CDLL:
     """The functions of operators, and those of descriptors and the runtime, which it depends on."""
     loaded = ctypes.CDLL(str(PREFIX / "lib64" / "libopapi.so"))
     loaded.aclGetRecentErrMsg.restype = ctypes.c_char_p
-    for name in ("aclCreateTensor", "aclCreateTensorList", "aclCreateIntArray"):
+    for name in ("aclCreateTensor", "aclCreateIntArray"):
         getattr(loaded, name).restype = ctypes.c_void_p
     return loaded
 
@@ -46,15 +46,6 @@ def check(status: int, name: str) -> None:
     if status != 0:
         text = library().aclGetRecentErrMsg()
         raise RuntimeError(f"{name}: status {status}: {text.decode() if text else 'no message'}")
-
-
-def tensors_in(arguments: tuple[object, ...]) -> Iterator[Tensor]:
-    """The tensors, those in lists too."""
-    for argument in arguments:
-        if isinstance(argument, Tensor):
-            yield argument
-        elif isinstance(argument, list):
-            yield from tensors_in(tuple(argument))
 
 
 def describe(tensor: Tensor) -> int:
@@ -94,11 +85,7 @@ class Arguments(ExitStack):
         if isinstance(argument, str):
             return ctypes.c_char_p(argument.encode())
         if isinstance(argument, list):
-            size = ctypes.c_uint64(len(argument))
-            if argument and isinstance(argument[0], Tensor):
-                items = (ctypes.c_void_p * len(argument))(*map(describe, argument))
-                return self.own(library().aclCreateTensorList(items, size), library().aclDestroyTensorList)
-            values = (ctypes.c_int64 * len(argument))(*argument)
+            values, size = (ctypes.c_int64 * len(argument))(*argument), ctypes.c_uint64(len(argument))
             return self.own(library().aclCreateIntArray(values, size), library().aclDestroyIntArray)
         return argument
 
@@ -106,9 +93,9 @@ class Arguments(ExitStack):
 def call(name: str, *arguments: Any) -> None:
     """Runs a function on the current stream, behind what torch_npu has queued for it.
 
-    An int is an int64_t, a float a double, a list an aclIntArray or an aclTensorList. Nothing happens on meta tensors.
+    An int is an int64_t, a float a double, a list an aclIntArray. Nothing happens on meta tensors.
     """
-    devices = {tensor.device for tensor in tensors_in(arguments)}
+    devices = {argument.device for argument in arguments if isinstance(argument, Tensor)}
     if len(devices) > 1:
         raise ValueError(f"{name}: tensors are on {' and '.join(sorted(map(str, devices)))}, expected one NPU")
     (device,) = devices

@@ -261,6 +261,9 @@ _STORAGE: dict[Dtype, Any] = {
     Dtype.COMPLEX128: np.complex128,
 }
 
+# The same by number, since the hash of a member takes longer than all else.
+_STORAGE_TYPES = [np.dtype(_STORAGE.get(number, np.uint8)) for number in range(max(Dtype) + 1)]  # type: ignore[call-overload]
+
 # Significand bits (with the hidden one), and the smallest exponent of a normal number.
 _PRECISION = {
     Dtype.FLOAT: (24, -126),
@@ -275,7 +278,7 @@ INTEGER = tuple(d for d in Dtype if re.fullmatch(r"U?INT\d+|BOOL", d.name))
 
 def storage_type(dtype: Dtype) -> np.dtype[Any]:
     """The numpy type of the dtype's storage."""
-    return np.dtype(_STORAGE.get(dtype, np.uint8))
+    return _STORAGE_TYPES[dtype]
 
 
 def ulp(dtype: Dtype, value: Any) -> np.ndarray:
@@ -317,6 +320,8 @@ def repeated(values: Any, shape: Sequence[int]) -> np.ndarray:
     values, count = np.ravel(values), math.prod(shape)
     if not values.size:
         return np.zeros(shape, values.dtype)
+    if values.size >= count:
+        return values[:count].reshape(shape)
     return np.tile(values, -(-count // values.size))[:count].reshape(shape)
 
 
@@ -336,6 +341,10 @@ _GUARD = 64
 _PATTERN = int(os.environ.get("ACLNN_TEST_PATTERN", 0xA5))
 
 
+def _address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
 class Memory:
     """One tensor's storage between red zones, all filled with a pattern, and a numpy view of its elements."""
 
@@ -343,30 +352,35 @@ class Memory:
     is_fenced: ClassVar[bool] = False
 
     def __init__(self, dtype: Dtype, shape: Sequence[int], strides: Sequence[int] | None = None, offset: int = 0):
-        item = storage_type(dtype).itemsize
-        self.dtype, self.shape, self.offset = dtype, tuple(shape), offset
+        kind = storage_type(dtype)
+        self.dtype, self.shape, self.offset, self._item = dtype, tuple(shape), offset, kind.itemsize
         self.given_strides = strides
         self.strides = tuple(contiguous_strides(shape) if strides is None else strides)
-        reach = sum(max((size - 1) * stride, 0) for size, stride in zip(self.shape, self.strides, strict=True))
-        self.elements = offset + (0 if 0 in self.shape else 1 + reach)
-        self.raw, self.start = self._storage(self.elements * item)
-        self.raw[...] = _PATTERN
-        self.address = self.raw.ctypes.data + self.start
-        self.view = self._view(self.raw, storage_type(dtype), ())
+        if 0 in self.shape:
+            self.elements = offset
+        elif strides is None:
+            self.elements = offset + math.prod(self.shape)
+        else:
+            reach = sum(max((size - 1) * stride, 0) for size, stride in zip(self.shape, self.strides, strict=True))
+            self.elements = offset + 1 + reach
+        self.raw, self.start, self.address = self._storage(self.elements * self._item)
+        self.raw.fill(_PATTERN)
+        self.view = self._view(self.raw, kind, ())
 
     @functools.cached_property
     def _outside(self) -> np.ndarray:
         """Which bytes belong to no element."""
         outside = np.ones(self.raw.shape, np.bool_)
-        self._view(outside, np.dtype(np.bool_), (storage_type(self.dtype).itemsize,))[...] = False
+        self._view(outside, np.dtype(np.bool_), (self._item,))[...] = False
         return outside
 
-    def _storage(self, size: int) -> tuple[np.ndarray, int]:
+    def _storage(self, size: int) -> tuple[np.ndarray, int, int]:
+        """Bytes, and where in them the storage begins, which has an address."""
         return (_fenced if self.is_fenced else _between_red_zones)(size)
 
     def _view(self, buffer: np.ndarray, kind: np.dtype[Any], tail: tuple[int, ...]) -> np.ndarray:
-        item = storage_type(self.dtype).itemsize
-        strides = tuple(stride * item for stride in self.strides) + (1,) * len(tail)
+        item = self._item
+        strides = tuple([stride * item for stride in self.strides]) + (1,) * len(tail)
         return np.ndarray(self.shape + tail, kind, buffer, self.start + self.offset * item, strides)
 
     def write(self, values: Any) -> None:
@@ -377,6 +391,10 @@ class Memory:
         """The elements as float64 (or complex128), from a copy of `raw` if it is given."""
         view = self.view if raw is None else self._view(raw, self.view.dtype, ())
         return decode(self.dtype, np.ascontiguousarray(view).reshape(self.shape))
+
+    def has(self, raw: np.ndarray) -> bool:
+        """True if these are all its bytes."""
+        return self.raw.tobytes() == raw.tobytes()
 
     def untouched(self) -> bool:
         """True if the pattern is intact in the red zones and in the gaps between elements."""
@@ -398,25 +416,30 @@ class Memory:
         return int(tensor)
 
 
-def _between_red_zones(size: int) -> tuple[np.ndarray, int]:
-    """Bytes, and the storage's offset in them."""
+def _between_red_zones(size: int) -> tuple[np.ndarray, int, int]:
     raw = np.empty(size + 3 * _GUARD, np.uint8)
-    return raw, -raw.ctypes.data % _GUARD + _GUARD
+    address = _address(raw)
+    start = -address % _GUARD + _GUARD
+    return raw, start, address + start
 
 
-def _fenced(size: int) -> tuple[np.ndarray, int]:
-    """The same, before an inaccessible page."""
+def _fenced(size: int) -> tuple[np.ndarray, int, int]:
+    """The storage ends before an inaccessible page."""
     room = (size // mmap.PAGESIZE + 1) * mmap.PAGESIZE
     area = mmap.mmap(-1, room + mmap.PAGESIZE)
     raw = np.frombuffer(area, np.uint8, room)
-    fence = ctypes.c_void_p(raw.ctypes.data + room)
-    assert ctypes.CDLL(None).mprotect(fence, ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
-    return raw, room - size
+    fence = _address(raw) + room
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(fence), ctypes.c_size_t(mmap.PAGESIZE), 0) == 0
+    return raw, room - size, fence - size
 
 
 def contiguous_strides(shape: Sequence[int]) -> list[int]:
     """Row-major strides in elements."""
-    return [math.prod(max(size, 1) for size in shape[i + 1 :]) for i in range(len(shape))]
+    strides, stride = [], 1
+    for size in reversed(shape):
+        strides.append(stride)
+        stride *= max(size, 1)
+    return strides[::-1]
 
 
 def int64s(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
@@ -481,21 +504,17 @@ def allocate(size: int) -> int:
 class DeviceMemory(Memory):
     """Memory on the device of the CANN in use, inaccessible to the host, with a host copy."""
 
-    def __init__(self, *arguments: Any, **options: Any):
-        super().__init__(*arguments, **options)
-        self._block = allocate(self.raw.nbytes)
-        self.address = self._block + self.start
-
-    def _storage(self, size: int) -> tuple[np.ndarray, int]:
-        return np.empty(size + 2 * _GUARD, np.uint8), _GUARD  # blocks have a larger alignment
+    def _storage(self, size: int) -> tuple[np.ndarray, int, int]:
+        self._block = allocate(size + 2 * _GUARD)  # blocks have a larger alignment
+        return np.empty(size + 2 * _GUARD, np.uint8), _GUARD, self._block + _GUARD
 
     def upload(self) -> None:
         """Copies the host's bytes to the device."""
-        _copy(self._block, self.raw.ctypes.data, self.raw.nbytes, _HOST_TO_DEVICE)
+        _copy(self._block, _address(self.raw), self.raw.nbytes, _HOST_TO_DEVICE)
 
     def download(self) -> None:
         """Copies the device's bytes to the host."""
-        _copy(self.raw.ctypes.data, self._block, self.raw.nbytes, _DEVICE_TO_HOST)
+        _copy(_address(self.raw), self._block, self.raw.nbytes, _DEVICE_TO_HOST)
 
     def free(self) -> None:
         """Frees the device's memory; a device on which an operator failed may refuse."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -182,11 +183,16 @@ class Operator:
     def changed(self, changes: Changes) -> dict[str, Any]:
         """The valid arguments with `argument` or `argument.attribute` replaced."""
         arguments = {**self.arguments, "workspaceSize": GIVEN, "executor": GIVEN}
+        of_attributes: dict[str, dict[str, Any]] = {}
         for key, value in changes.items():
             name, _, attribute = key.partition(".")
             assert name in arguments, f"{self.api} has no argument {name}"
-            arguments[name] = replace(arguments[name], **{attribute: value}) if attribute else value
-        return arguments
+            if attribute:
+                of_attributes.setdefault(name, {})[attribute] = value
+            else:
+                arguments[name] = value
+                of_attributes.pop(name, None)
+        return arguments | {name: replace(arguments[name], **values) for name, values in of_attributes.items()}
 
 
 class Until(NamedTuple):
@@ -314,6 +320,17 @@ def all_tables() -> list[Table]:
 # ---- One call
 
 
+@functools.lru_cache(maxsize=1024)
+def _few_elements(operator: Operator, dtype: Dtype, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    return cabi.repeated(cabi.encode(dtype, operator.values(dtype, name)), shape)
+
+
+def _own_elements(operator: Operator, dtype: Dtype, name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """The operator's own values of a tensor, as stored; those of small tensors are kept."""
+    make = _few_elements if math.prod(shape) <= 1024 else _few_elements.__wrapped__
+    return make(operator, dtype, name, shape)
+
+
 class Prepared:
     """Memory and descriptors of one call's arguments; destroys the descriptors on exit."""
 
@@ -348,8 +365,10 @@ class Prepared:
         if isinstance(spec, Tensor):
             self.memory[name] = self._memory(spec.dtype, spec.shape, spec.strides, spec.offset)
             if self.operator.reads(name) and spec.dtype in _COMPUTABLE:
-                values = self.operator.values(spec.dtype, name) if spec.values is None else spec.values
-                self.memory[name].write(values)
+                if spec.values is None:
+                    self.memory[name].view[...] = _own_elements(self.operator, spec.dtype, name, spec.shape)
+                else:
+                    self.memory[name].write(spec.values)
             self._own(
                 name,
                 host.aclDestroyTensor,
@@ -409,7 +428,7 @@ class Prepared:
     def check_unchanged(self) -> None:
         """Nothing was written at all."""
         for name, memory in self.memory.items():
-            assert np.array_equal(memory.raw, self.before[name]), f"{name} was written"
+            assert memory.has(self.before[name]), f"{name} was written"
 
     def check_bounds(self) -> None:
         """Only elements of the outputs were written."""
@@ -417,7 +436,7 @@ class Prepared:
         for name, memory in self.memory.items():
             assert memory.untouched(), f"written outside the elements of {name}"
             if not any(memory is output for output in outputs):
-                assert np.array_equal(memory.raw, self.before[name]), f"input {name} was written"
+                assert memory.has(self.before[name]), f"input {name} was written"
 
     def references(self, product: str) -> dict[str, Reference | None]:
         """The expected contents of each output; None if it is not written, or empty."""
@@ -433,7 +452,7 @@ class Prepared:
         for name, reference in self.references(product).items():
             memory = self.outputs[name]
             if reference is None:
-                assert np.array_equal(memory.raw, self.before[name]), f"{name} was written"
+                assert memory.has(self.before[name]), f"{name} was written"
             else:
                 check_close(name, memory, reference)
 

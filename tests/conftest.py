@@ -28,7 +28,7 @@ for _name in OF_THE_CALLER:
 
 # Examples per property: few in every test run, many with --hypothesis-profile=deep. They are the same every time; the
 # machine's speed says nothing about the property.
-for _name, _examples in (("quick", 50), ("deep", 2000)):
+for _name, _examples in (("quick", 25), ("deep", 2000)):
     settings.register_profile(
         _name,
         max_examples=_examples,

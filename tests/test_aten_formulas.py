@@ -157,7 +157,7 @@ MADE_UP_OF = [
 
 
 # There are many files and folders, each with a property of its own.
-some = settings(max_examples=settings().max_examples // 5)
+some = settings(max_examples=max(10, settings().max_examples // 5))
 
 
 @some

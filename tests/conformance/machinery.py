@@ -550,7 +550,7 @@ def check_row(operator: Operator, row: Row, product: str, release: str = LATER) 
     """Runs one row on one product by the checks of a release, and checks the error text if it fails."""
     outcome = call(operator, row.changes, product, release)
     expected = row.on(operator, product, release)
-    assert outcome.status == expected, f"status {outcome.status}, expected {expected}: {outcome.text}"
+    assert outcome.status == expected, f"{product}: status {outcome.status}, expected {expected}: {outcome.text}"
     if outcome.status == SUCCESS:
         return
     # Null pointers, and errors found by stage 2, fail on every product; everything else depends on the product's rules.
@@ -558,7 +558,7 @@ def check_row(operator: Operator, row: Row, product: str, release: str = LATER) 
     words = (operator.api, product) if product_matters else (operator.api,)
     # A product that lacks the operator, or refuses all such calls, has its own words.
     for word in words if expected != row.code else (*words, *row.words):
-        assert word in outcome.text, f"{word!r} is not in {outcome.text!r}"
+        assert word in outcome.text, f"{product}: {word!r} is not in {outcome.text!r}"
 
 
 def pairs(operator: Operator, rows: Iterable[Row]) -> list[tuple[Row, Row]]:

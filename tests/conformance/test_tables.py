@@ -6,6 +6,7 @@ A call that succeeds has its values, its bounds and its objects checked (machine
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -38,18 +39,46 @@ DEFAULT = "Ascend910B"
 OTHERS = [product for product in PRODUCTS if product != DEFAULT]
 
 
-def on_products(names: str, cases: list[tuple[Any, ...]]) -> pytest.MarkDecorator:
-    """The values with their ids, on every product: `make test` uses the default one and another in turn."""
-    on_each = []
-    for i, (name, *values) in enumerate(cases):
-        for product in PRODUCTS:
-            is_taken = product in (DEFAULT, OTHERS[i % len(OTHERS)])
-            marks = () if is_taken else (pytest.mark.test_all,)
-            on_each.append(pytest.param(*values, product, id=f"{name}-{product}", marks=marks))
-    return pytest.mark.parametrize(f"{names}, product", on_each)
+def taken(number: int) -> tuple[str, ...]:
+    """The products of `make test`: the default one, and another in turn; `make test-rest` uses the others."""
+    return DEFAULT, OTHERS[number % len(OTHERS)]
 
 
-EACH_TABLE_ON_PRODUCTS = on_products("table", [(table.operator.api, table) for table in TABLES])
+EACH_TABLE_ON_PRODUCTS = pytest.mark.parametrize(
+    ("table", "product"),
+    [
+        pytest.param(
+            table,
+            product,
+            id=f"{table.operator.api}-{product}",
+            marks=() if product in taken(number) else pytest.mark.test_all,
+        )
+        for number, table in enumerate(TABLES)
+        for product in PRODUCTS
+    ],
+)
+ROWS = [(table, row) for table in TABLES for row in table.checks + table.more + table.accepted]
+# A test for each of the products would take longer than their calls.
+EACH_ROW = pytest.mark.parametrize(
+    ("table", "row", "products"),
+    [
+        pytest.param(table, row, products, id=f"{table.operator.api}-{row.number}-{row.condition}-{name}", marks=marks)
+        for number, (table, row) in enumerate(ROWS)
+        for name, products, marks in (
+            ("two products", taken(number), ()),
+            ("the others", [each for each in PRODUCTS if each not in taken(number)], pytest.mark.test_all),
+        )
+    ],
+)
+EACH_ROW_OF_EARLIER_RELEASES = pytest.mark.parametrize(
+    ("table", "row", "release"),
+    [
+        pytest.param(table, row, release, id=f"{table.operator.api}-{row.number}-{row.condition}-{release}")
+        for table, row in ROWS
+        for release in releases_of(row)
+        if release != LATER
+    ],
+)
 
 
 # Every other pair of a test's combinations; `make test` runs one half.
@@ -71,30 +100,16 @@ EACH_DTYPE_ROW = pytest.mark.parametrize(
 )
 
 
-@on_products(
-    "table, row",
-    [
-        (f"{table.operator.api}-{row.number}-{row.condition}", table, row)
-        for table in TABLES
-        for row in table.checks + table.more + table.accepted
-    ],
-)
-def test_row(table: Table, row: Row, product: str) -> None:
-    check_row(table.operator, row, product)
+@EACH_ROW
+def test_row(table: Table, row: Row, products: Sequence[str]) -> None:
+    for product in products:
+        check_row(table.operator, row, product)
 
 
-@on_products(
-    "table, row, release",
-    [
-        (f"{table.operator.api}-{row.number}-{row.condition}-{release}", table, row, release)
-        for table in TABLES
-        for row in table.checks + table.more + table.accepted
-        for release in releases_of(row)
-        if release != LATER
-    ],
-)
-def test_row_of_earlier_releases(table: Table, row: Row, release: str, product: str) -> None:
-    check_row(table.operator, row, product, release)
+@EACH_ROW_OF_EARLIER_RELEASES
+def test_row_of_earlier_releases(table: Table, row: Row, release: str) -> None:
+    for product in PRODUCTS:
+        check_row(table.operator, row, product, release)
 
 
 @EACH_TABLE_ON_PRODUCTS

@@ -29,6 +29,7 @@ def test_each_wrong_argument(part: int) -> None:
     assert calls > 1000
 
 
+@pytest.mark.test_all
 def test_attributes_of_padding_with_the_shapes_they_need() -> None:
     lines, made, computed = faults(*(name for name in NAMES if "Pad" in name and name.endswith("Backward")))
     assert lines == []

@@ -243,6 +243,7 @@ def test_peers_that_take_too_long_for_a_vocabulary_are_named(monkeypatch):
     assert peers_of(rows) == ["aclnn", "GEMM peak"]
 
 
+@pytest.mark.test_all
 @inductor.needed
 def test_compiled_torch_is_a_peer():
     rows = measure(find("large", "elu"), Settings(), TWO_TURNS)
@@ -320,6 +321,7 @@ def test_models_that_learn_otherwise_are_not_timed(small_models, monkeypatch):
         models.steps("llama", torch.float32)
 
 
+@pytest.mark.test_all
 def test_peak_memory_counts_logits_and_gradient():
     rows, classes = 1024, 4096
     tensor = rows * classes * 4 / 2**20
@@ -592,6 +594,7 @@ def test_jax_that_ends_is_an_error(fake_jax):
         jax.load("elu", {}, (torch.zeros(3),))
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("absent", ["module", "interpreter"])
 def test_absent_jax_is_skipped_with_a_line(absent, fake_jax, tmp_path, capsys):
     python = fake_jax("raise ImportError('no jax here')") if absent == "module" else str(tmp_path / "none")
@@ -819,6 +822,7 @@ def test_report_as_markdown_has_the_limit_of_a_bar_that_is_missed(tmp_path, caps
     assert capsys.readouterr().out.splitlines()[2].endswith("| 8; 8 (limit 10; 10) | 30; 30 |")
 
 
+@pytest.mark.test_all
 @pytest.mark.parametrize("modes", [tuple(MODES), ("memory",)], ids=["all", "without_anything_to_draw"])
 def test_plots_are_written(modes, tmp_path):
     rows = [row for case in CASES if case.mode in modes for row in fake_rows(case, ALONE, QUICK)]

@@ -41,8 +41,16 @@ def commands_of(directory: Path, *targets: str) -> list[list[str]]:
     return [shlex.split(line) for line in lines if not line.startswith("ninja: ")]
 
 
-@pytest.mark.parametrize("relocatable", ["OFF", "ON"])
-@pytest.mark.parametrize("sanitizer", ["", "address", "thread"])
+@pytest.mark.parametrize(
+    ("sanitizer", "relocatable"),
+    [
+        pytest.param(
+            sanitizer, relocatable, marks=() if (sanitizer, relocatable) == ("", "ON") else pytest.mark.test_all
+        )
+        for sanitizer in ("", "address", "thread")
+        for relocatable in ("OFF", "ON")
+    ],
+)
 def test_commands_keep_paths_whole(sanitizer: str, relocatable: str, hut: Path) -> None:
     """Every word of every command that contains the path contains all of it."""
     options = {
@@ -80,8 +88,10 @@ CCACHE = [
     ("script", "options", "launcher"),
     [
         ('exec "$@"', [], CCACHE),
-        ('exec "$@"', ["-DACLNN_CCACHE=OFF"], []),
-        ('exec "$@"', ["-DCMAKE_CXX_COMPILER_LAUNCHER=/usr/bin/env"], ["/usr/bin/env"]),
+        pytest.param('exec "$@"', ["-DACLNN_CCACHE=OFF"], [], marks=pytest.mark.test_all),
+        pytest.param(
+            'exec "$@"', ["-DCMAKE_CXX_COMPILER_LAUNCHER=/usr/bin/env"], ["/usr/bin/env"], marks=pytest.mark.test_all
+        ),
         ("exit 1", [], []),
     ],
     ids=["there", "not wanted", "another launcher", "broken, as where HOME cannot be written"],
@@ -134,7 +144,12 @@ TAGS = "tags of operators in place (since 2.13)"
 
 @pytest.mark.parametrize(
     "version, lacks",
-    [("2.7.1+cu126", [PRECISION, LOSS, TAGS]), ("2.10.0", [LOSS, TAGS]), ("2.12.1", [TAGS]), ("2.13.0", [])],
+    [
+        ("2.7.1+cu126", [PRECISION, LOSS, TAGS]),
+        pytest.param("2.10.0", [LOSS, TAGS], marks=pytest.mark.test_all),
+        pytest.param("2.12.1", [TAGS], marks=pytest.mark.test_all),
+        pytest.param("2.13.0", [], marks=pytest.mark.test_all),
+    ],
 )
 def test_what_an_older_torch_lacks_is_said_once(other_torch: Path, version: str, lacks: list[str]) -> None:
     (other_torch / "version.py").write_text(f"__version__ = '{version}'\n")
@@ -148,7 +163,13 @@ def test_what_an_older_torch_lacks_is_said_once(other_torch: Path, version: str,
 
 
 @pytest.mark.parametrize(
-    "version, warns", [("2.13.1", False), ("2.15.9+cu132", False), ("2.16.0", True), ("3.0", True)]
+    "version, warns",
+    [
+        pytest.param("2.13.1", False, marks=pytest.mark.test_all),
+        ("2.15.9+cu132", False),
+        ("2.16.0", True),
+        pytest.param("3.0", True, marks=pytest.mark.test_all),
+    ],
 )
 def test_a_torch_that_nobody_has_tried_is_warned_of(other_torch: Path, version: str, warns: bool) -> None:
     (other_torch / "version.py").write_text(f"__version__ = '{version}'\n")

@@ -294,6 +294,7 @@ def test_doctor_notices_a_torch_npu_of_another_series(monkeypatch: pytest.Monkey
     assert finding == doctor.Finding("torch_npu", "2.1.0.post3", works=False, advice=expected)
 
 
+@pytest.mark.test_all
 def test_bench_measures_every_function() -> None:
     result = command_line("bench", "--json", "--elements", "64", "--threads", "1")
     assert result.returncode == 0, result.stderr
@@ -315,6 +316,7 @@ def test_bench_measures_as_many_elements_as_said() -> None:
         assert first.numel() == pytest.approx(100_000, rel=0.07)
 
 
+@pytest.mark.test_all
 def test_bench_as_a_table() -> None:
     lines = command_line("bench", "--elements", "64", "--dtype", "float16", "--filter", "^s?elu").stdout.splitlines()
     assert "float16" in lines[0]
@@ -332,6 +334,7 @@ def test_bench_refuses_what_makes_no_sense(arguments: tuple[str, ...], word: str
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.test_all
 def test_bench_on_a_product_that_refuses() -> None:
     result = command_line("bench", "--elements", "64", "--filter", "cross", ACLNN_TORCH_PRODUCT="Ascend910")
     assert result.returncode == 1

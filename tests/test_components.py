@@ -163,6 +163,7 @@ def make_setup(tree: Path, works: bool, hangs: bool = False) -> None:
     (tree / "setup.py").write_text(setup)
 
 
+@pytest.mark.test_all
 def test_commands_that_need_it_build_it_once(tree: Path) -> None:
     make_setup(tree, works=True)
     commands = [start(tree, "config", "--prefix"), start(tree, "env"), start(tree, "config", "--libdir")]
@@ -197,6 +198,7 @@ def test_a_build_that_fails_is_told(tree: Path) -> None:
     assert stderr.startswith("compiling\n") and stderr.endswith(end)
 
 
+@pytest.mark.test_all
 def test_a_build_that_is_killed_leaves_the_core(tree: Path) -> None:
     """The core computes, and the next command builds the rest again."""
     make_setup(tree, works=True, hangs=True)

@@ -282,7 +282,7 @@ def test_compiled_autograd(call: Call) -> None:
     operator_checks.check_compiled_autograd(call, torch.float32)
 
 
-@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize("requires_grad", [pytest.param(False, marks=pytest.mark.test_all), True])
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_opcheck(case: Case, requires_grad: bool) -> None:
     x, w, b, g = (t if t is None else t.requires_grad_(requires_grad) for t in case.tensors())

@@ -27,7 +27,13 @@ def programs() -> Path:
 ENVIRONMENTS = {"test_concurrency": {"OMP_NUM_THREADS": "2"}}
 
 
-@pytest.mark.parametrize("name", NAMES)
+# The same cases between processes that meet over the network take longest; over memory, `make test` has them.
+LONG = ("test_hccl_processes_network",)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.test_all if name in LONG else ()) for name in NAMES]
+)
 def test_program(programs: Path, name: str) -> None:
     result = subprocess.run(
         [programs / name],

@@ -124,7 +124,9 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    "order", ["after", *(pytest.param(order, marks=pytest.mark.test_all) for order in ("before", "reloaded"))]
+)
 def test_the_counter_is_imported_by_who_counts(order: str) -> None:
     """With triton installed, the counter imports it; a Python without the GIL then enables it, if triton wants that."""
     code = f"""

@@ -54,6 +54,7 @@ def test_torch_of_the_interpreter_is_shared(python: Path) -> None:
     assert run(python, WANTED, "no such python").returncode == 0  # once shared, it belongs to the environment
 
 
+@pytest.mark.test_all
 def test_torch_beside_torch_npu_is_not_shared(python: Path, tmp_path: Path) -> None:
     """It would bring torch_npu, which this environment must not have."""
     (tmp_path / "npu" / "torch_npu").mkdir(parents=True)
@@ -64,6 +65,7 @@ def test_torch_beside_torch_npu_is_not_shared(python: Path, tmp_path: Path) -> N
     assert not links(python)
 
 
+@pytest.mark.test_all
 def test_another_version_is_not_taken(python: Path) -> None:
     """Nor is success reported if nothing could be installed; an empty environment has no pip."""
     result = run(python, "0.0.1", sys.executable)

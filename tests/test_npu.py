@@ -143,6 +143,7 @@ def test_run_is_the_program(tmp_path: Path) -> None:
     assert result.stdout == "['-m', '--devices', 'x y'] __main__ 3 Ascend910_9391\n4.0 256\n{'own': '1'} ['ignore']\n"
 
 
+@pytest.mark.test_all
 @needs_torch_npu
 def test_enable_serves_a_notebook() -> None:
     """No variable is set, and `import torch` alone would fail here without a CANN."""
@@ -174,6 +175,7 @@ def test_the_shell_commands_set_a_shell_up() -> None:
     assert (result.returncode, result.stdout) == (0, "4 (4, 0)\n"), result.stderr
 
 
+@pytest.mark.test_all
 @needs_torch_npu
 def test_torch_npu_without_a_cann_is_left_alone() -> None:
     code = """
@@ -302,6 +304,7 @@ def test_enable_comes_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
         host.enable()
 
 
+@pytest.mark.test_all
 def test_doctor_tells_what_is_here() -> None:
     result = run(["-m", "aclnn_torch", "doctor"], python=sys.executable)
     assert result.returncode == 0, result.stderr

@@ -215,6 +215,7 @@ def run_python(code: str, *arguments: str | Path, folder: Path, **environment: s
     subprocess.run([sys.executable, "-c", code, *arguments], cwd=folder, env=variables, timeout=LONGEST)
 
 
+@pytest.mark.test_all
 def test_forked_processes(tmp_path: Path) -> None:
     """The environment's trace includes them, that of a with statement does not; both end with the process."""
     run_python(FORKING, folder=tmp_path, ACLNN_TORCH_TRACE="all.json")
@@ -240,6 +241,7 @@ def test_the_variable_names_the_file(value: str, file: str | None, tmp_path: Pat
         assert len({event["pid"] for event in read(tmp_path / file)}) == 2
 
 
+@pytest.mark.test_all
 def test_cpp_programs_are_traced(tmp_path: Path) -> None:
     """The same for C++; on a created stream another thread computes."""
     command = [sys.executable, "-m", "aclnn_torch", "check", ROOT / "examples" / "cpp" / "rms_norm_grad.cpp"]
@@ -316,6 +318,7 @@ def test_traces_that_overlap(tmp_path: Path) -> None:
     assert stages(tmp_path / "other.json") == ["aclnnSelu", "aclnnLayerNorm"]
 
 
+@pytest.mark.test_all
 def test_a_trace_beside_the_environments(tmp_path: Path) -> None:
     code = """
 import torch, aclnn_torch
@@ -426,6 +429,7 @@ print("done")
 """
 
 
+@pytest.mark.test_all
 def test_a_disk_that_becomes_full(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", FULL_DISK]

@@ -64,6 +64,7 @@ def test_an_honest_copy(tmp_path: Path) -> None:
     assert kept[: len(lines) - 5] == lines[:-5]
 
 
+@pytest.mark.test_all
 def test_an_earlier_release_of_cann(tmp_path: Path) -> None:
     """A CANN 9.1 does what its own checks say; beside the newest ones, two rows of aclnnSeluBackward differ."""
     pattern = "^status/aclnnSeluBackward/3/.* another dtype$"

@@ -140,5 +140,6 @@ def test_no_fault_does_harm() -> None:
     assert "allocations of the extension: " in printed
 
 
+@pytest.mark.test_all
 def test_nothing_grows() -> None:
     assert "threads of their own: " in run(["-m", "tests.reliability.soak"])

@@ -353,7 +353,7 @@ class Memory:
 
     def __init__(self, dtype: Dtype, shape: Sequence[int], strides: Sequence[int] | None = None, offset: int = 0):
         kind = storage_type(dtype)
-        self.dtype, self.shape, self.offset, self._item = dtype, tuple(shape), offset, kind.itemsize
+        self.dtype, self.shape, self.offset, self._itemsize = dtype, tuple(shape), offset, kind.itemsize
         self.given_strides = strides
         self.strides = tuple(contiguous_strides(shape) if strides is None else strides)
         if 0 in self.shape:
@@ -363,7 +363,7 @@ class Memory:
         else:
             reach = sum(max((size - 1) * stride, 0) for size, stride in zip(self.shape, self.strides, strict=True))
             self.elements = offset + 1 + reach
-        self.raw, self.start, self.address = self._storage(self.elements * self._item)
+        self.raw, self.start, self.address = self._storage(self.elements * self._itemsize)
         self.raw.fill(_PATTERN)
         self.view = self._view(self.raw, kind, ())
 
@@ -371,7 +371,7 @@ class Memory:
     def _outside(self) -> np.ndarray:
         """Which bytes belong to no element."""
         outside = np.ones(self.raw.shape, np.bool_)
-        self._view(outside, np.dtype(np.bool_), (self._item,))[...] = False
+        self._view(outside, np.dtype(np.bool_), (self._itemsize,))[...] = False
         return outside
 
     def _storage(self, size: int) -> tuple[np.ndarray, int, int]:
@@ -379,7 +379,7 @@ class Memory:
         return (_fenced if self.is_fenced else _between_red_zones)(size)
 
     def _view(self, buffer: np.ndarray, kind: np.dtype[Any], tail: tuple[int, ...]) -> np.ndarray:
-        item = self._item
+        item = self._itemsize
         strides = tuple([stride * item for stride in self.strides]) + (1,) * len(tail)
         return np.ndarray(self.shape + tail, kind, buffer, self.start + self.offset * item, strides)
 

@@ -65,7 +65,7 @@ _SCALED_CACHES = (
     "aclnnQkvRmsNormRopeCacheWithKScale",
     calls=[
         f"aclnnQkvRmsNormRopeCacheWithKScale qkv=BFLOAT16[{shape},128]:0.5,-1,2,0.25,-3,1.5,-0.75 "
-        "qGamma=FLOAT[128]:1,-0.5,2 kGamma=FLOAT[128]:1,2,-0.5,0.25,1.5 cosSin=FLOAT[7,128]:0.25,-0.5,0.75,1,-0.125 "
+        "qGamma=FLOAT[128]:64,-32,128 kGamma=FLOAT[128]:1,2,-0.5,0.25,1.5 cosSin=FLOAT[7,128]:0.25,-0.5,0.75,1,-0.125 "
         f"slotMapping=INT32[4]:5,0,2,1 {_SCALED_CACHES} queryStartLoc=INT32[4]:0,1,1,4 seqLens=INT32[3]:7,2,5 "
         "rotationOptional=BFLOAT16[128,128]:0.5,-0.25,0.125,1,-0.75,0.375,0.0625 vScaleOptional=FLOAT[2]:0.75,300 "
         f"headNums=[3,2,2] layoutQkv={layout} layoutQOut={layout_out} epsilon=0.5 qOut=FLOAT8_E4M3FN[{out},128] "

@@ -245,6 +245,7 @@ def given_grad(dtype, layout, queries, original, compressed, lists="", **others)
                 cu_seqlens_cmp_kv="INT32[3]:0,2,4",
                 cmp_topk_length="INT32[5,1]:2,1,2,2,1",
                 cmp_mask_mode=0,
+                lse="FLOAT[1,5,3]:0.5,1.25,-0.25,2",
             ),
         )
     ],

@@ -11,81 +11,102 @@ import pytest
 from aclnn_torch import host
 from tests import source_mutants
 from tests.aten_ops.files import ROWS
-from tests.mutants import __main__
+from tests.mutants import KINDS, ROOT, VALUES, Mutant, Plan
 from tests.mutants.__main__ import (
-    FEW,
-    KINDS,
-    OVERDUE,
-    ROOT,
     SURVIVORS,
-    VALUES,
-    Mutant,
-    Run,
-    apart,
     checks_in,
-    detected_in,
     family_of,
     functions_in,
-    is_of,
-    read_log,
     read_survivors,
     run,
     scores,
-    some_tests,
     untried,
 )
 from tests.source_mutants.__main__ import covering, ordered, parts_of, try_mutants
 
-# Two calls of a test, one with a changed result, and one call of another test.
-LOG = """\
-tests/test_a.py::test_pair (call)\taclnnElu\t1\t1
-tests/test_a.py::test_pair (call)\taclnnEluBackward\t1\t0
-tests/test_b.py::test_further[aclnnTopk-3] (call)\taclnnTopk\t2\t0
-tests/test_b.py::test_further[aclnnTopk-3] (call)\taclnnSort\t2\t1
-tests/test_b.py::test_refused (call)\taclnnSort: dim is #, expected # to #\t-1\t1
-tests/test_b.py::test_refused (call)\t/home/a/csrc/cann/rows/sorting/sort.cpp:12\t-2\t0
+# Tests in the place of ours, with a function in the place of the variant.
+TESTS = """\
+import os
+import pytest
+
+def call(name, *lines, test=None):
+    variables = [os.environ.get(f"ACLNN_TEST_MUTANT{part}", "") for part in ("", "_OUTPUT", "_NAME")]
+    if not variables[0]:
+        with open(os.environ["ACLNN_TEST_MUTANT_LOG"], "a") as log:
+            for line in lines:
+                log.write(f"{test or os.environ['PYTEST_CURRENT_TEST']}\\t{name}\\t{line}\\n")
+    return " ".join(variables[:2]).strip() if variables[2] in ("", name) else ""
+"""
+ALONE = """
+def test_of_nothing():
+    assert call("aclnnElu", "-1\\t", "0\\tsign", "0\\tzeros", "1\\tsign") in ("", "sign 0", "zeros 0", "sign 1")
+
+def test_of_values():
+    assert call("aclnnElu", "0\\tsign", "0\\tzeros") in ("", "sign 0")
+
+def test_of_two_functions():
+    assert call("aclnnSelu", "0\\tsign") == ""
+    assert call("aclnnAdd", "0\\tsign") in ("", "sign 0")
+
+def test_of_a_check():
+    assert call("csrc/cann/rows/shape/repeat.cpp:26", "-2\\t", "-3\\t") in ("", "text 0")
+
+def test_that_fails_unchanged():
+    call("aclnnGelu", "0\\tsign")
+    assert False
+
+def test_skipped():
+    pytest.skip(call("aclnnGelu", "0\\tsign"))
+"""
+TOGETHER = """
+@pytest.fixture(scope="module")
+def answers():
+    names = {"one": ["a"], "other": ["b"], "two": ["c", "d"]}
+    file = os.environ["PYTEST_CURRENT_TEST"].partition("::")[0]
+    return {
+        test: "".join(call(f"acl: {name}", "-2\\t", test=f"{file}::test_refusal[{test}] (call)") for name in of)
+        for test, of in names.items()
+    }
+
+@pytest.mark.parametrize("name", ["one", "other", "two"])
+def test_refusal(name, answers):
+    assert answers[name] in ("", "text 0" if name == "one" else "status 0")
 """
 
 
-def test_a_log_is_read() -> None:
-    called, refused, outputs, changed, checks = read_log(LOG)
-    assert called["tests/test_a.py::test_pair"] == {"aclnnElu", "aclnnEluBackward"}
-    assert outputs == {"aclnnElu": 1, "aclnnEluBackward": 1, "aclnnTopk": 2, "aclnnSort": 2}
-    refusal = "aclnnSort: dim is #, expected # to #"
-    assert refused == {"tests/test_b.py::test_refused": {refusal}}
-    assert changed == {"aclnnElu", "aclnnSort", refusal}
-    assert checks == {"csrc/cann/rows/sorting/sort.cpp:12"}
-    assert untried({*checks, "a.h:30", "a.h:4"}, checks)[1:] == ["a.h: 4, 30"]
-    assert is_of(refusal, {"aclnnSort", "aclnnTopk"}) and not is_of(refusal, {"aclnnTopk"})
+def test_a_run(tmp_path: Path) -> None:
+    """A mutant is detected if a test fails with it; refusals of one process are those of tests that have one."""
+    files = {"test_alone.py": ALONE, "test_runtime_refusals.py": TOGETHER}
+    for name, text in files.items():
+        (tmp_path / name).write_text(TESTS + text)
+    results = run([tmp_path / name for name in files], Plan(KINDS), tmp_path)
+    check = "csrc/cann/rows/shape/repeat.cpp:26"
+    assert {Mutant(*mutant): is_killed for *mutant, is_killed in results.found} == {
+        Mutant("aclnnElu", 0, "sign"): False,
+        Mutant("aclnnElu", 0, "zeros"): True,
+        Mutant("aclnnElu", 1, "sign"): False,
+        Mutant("aclnnSelu", 0, "sign"): True,
+        Mutant("aclnnAdd", 0, "sign"): False,
+        Mutant(check, 0, "text"): False,
+        Mutant(check, 0, "status"): True,
+        Mutant("acl: a", 0, "text"): False,
+        Mutant("acl: a", 0, "status"): True,
+        Mutant("acl: b", 0, "text"): True,
+        Mutant("acl: b", 0, "status"): False,
+    }
+    assert results.checks == [check]
+    assert results.failing == ["test_alone.py::test_that_fails_unchanged"]
+    assert untried({check, "a.h:30", "a.h:4"}, {check})[1:] == ["a.h: 4, 30"]
+
+
+def test_what_a_plan_has() -> None:
     check = "csrc/cann/rows/sorting/sorting.cpp:12"
-    assert is_of(check, {"aclnnTopk"}) and not is_of(check, {"aclnnElu", "aclnnAdd"})
-
-
-def test_a_run_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(__main__, "PACKAGE", tmp_path)
-    assert run(["tests/test_mutants.py"], limit=0.01) is OVERDUE
-
-
-def test_a_failure_of_a_test_about_one_function_counts() -> None:
-    called = {"t.py::test_elu": {"aclnnElu"}, "t.py::test_selu": {"aclnnSelu"}}
-    called |= {"t.py::test_pair": {"aclnnTopk", "aclnnSort"}, "t.py::test_flaky": {"aclnnGelu"}}
-    sound = Run(dict.fromkeys(called, "passed") | {"t.py::test_flaky": "failed"}, called, {}, {}, set(), set())
-    spoilt = Run(dict.fromkeys(called, "failed") | {"t.py::test_selu": "passed"}, called, {}, {}, set(), set())
-    every = set().union(*called.values())
-    assert detected_in("sign", every, spoilt, sound) == {"aclnnElu"}
-    assert detected_in("sign", every - {"aclnnTopk"}, spoilt, sound) == {"aclnnElu", "aclnnSort"}
-    assert detected_in("text", every, spoilt, sound) == set()
-
-
-def test_a_few_tests_come_from_all_that_have_one_function_alone() -> None:
-    subjects = {f"t.py::test_elu[{i}]": {"aclnnElu"} for i in range(FEW * 3)}
-    subjects |= {"t.py::test_pair": {"aclnnElu", "aclnnSort"}, "t.py::test_selu": {"aclnnSelu", "aclnnAdd"}}
-    few = {f"t.py::test_elu[{i * 3}]" for i in range(FEW)}
-    assert some_tests({"aclnnElu", "aclnnSort", "aclnnSelu"}, subjects) == few | {"t.py::test_selu"}
-
-
-def test_functions_of_one_test_are_in_different_groups() -> None:
-    assert apart("abcd", [set("ab"), set("bc"), set("e")]) == [{"b", "d"}, {"a", "c"}]
+    assert Plan(["text"]).has(check, "text") and not Plan(["text"]).has(check, "status")
+    assert Plan(KINDS, "aclnnTopk*").has(check, "text") and not Plan(KINDS, "aclnnElu").has(check, "text")
+    refusal = "aclnnSort: dim is #, expected # to #"
+    assert Plan(KINDS, "*", ["aclnnSort"]).has(refusal, "text") and not Plan(KINDS, "*", ["aclnnTopk"]).has(
+        refusal, "text"
+    )
 
 
 def test_functions_of_files() -> None:

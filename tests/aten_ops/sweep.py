@@ -37,6 +37,8 @@ LIBRARY = PACKAGE / "cann" / "lib64" / "libopapi.so"
 # The environment for a separate process to find that package and the tests.
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(ROOT)])}
 SAMPLES = Path(__file__).with_name("samples.txt")
+# What the variant `mutants` reads at each call (tests/mutants).
+OF_MUTANTS = ("PYTEST_CURRENT_TEST", "ACLNN_TEST_MUTANT", "ACLNN_TEST_MUTANT_OUTPUT", "ACLNN_TEST_MUTANT_NAME")
 
 # The dtypes that the main tensors take.
 DTYPES = (
@@ -445,8 +447,7 @@ def main() -> None:
     """Prints the results as JSON lines; names after the command select functions.
 
     With -, runs the calls of the input instead, each as it arrives, on the product in the next argument; imports torch
-    first if that is last. A line of the input has the name of the test, for mutants, the call, and whether it is
-    strided.
+    first if that is last. A line of the input has the variables of OF_MUTANTS, the call, and whether it is strided.
     """
     runs_input, *options = sys.argv[1:] or [""]
     if options[1:] == ["torch"]:
@@ -456,7 +457,8 @@ def main() -> None:
     assert caller.library.aclHostSetProduct(product.encode()) == SUCCESS
     if runs_input == "-":
         for number, text in enumerate(sys.stdin, 1):
-            os.environ["PYTEST_CURRENT_TEST"], line, strided = json.loads(text)
+            variables, line, strided = json.loads(text)
+            os.environ.update(variables)
             try:
                 outcome = caller.call(*parse(line), strided=strided)
             except AssertionError as error:
@@ -501,7 +503,7 @@ def run_call(
     with with_torch, also Python's torch. Strided tensors have a gap after each element.
     """
     command = [*COMMAND, "-", product, *(["torch"] if with_torch else [])]
-    request = [os.environ.get("PYTEST_CURRENT_TEST", ""), line, strided]
+    request = [{name: os.environ.get(name, "") for name in OF_MUTANTS}, line, strided]
     answer = server.ask(command, ENVIRONMENT | (environment or {}), PACKAGE.parent, request)
     assert not isinstance(answer, str), answer
     return tuple(answer)

@@ -53,13 +53,10 @@ int reported(int status, std::string& message) {
                            : end == std::string::npos
                                ? class_of(text)
                                : text.substr(0, end) + class_of(text.substr(end));
-  const std::string kind = mutants::setting("ACLNN_TEST_MUTANT");
-  const bool is_changed = (kind == "text" || kind == "status") && mutants::is_named(name);
-  mutants::note(mutants::setting("PYTEST_CURRENT_TEST") + "\t" + name + "\t-1\t" +
-                (is_changed ? "1" : "0") + "\n");
-  if (!is_changed) return status;
+  mutants::note(name, mutants::kRefusal);
+  const std::string kind = mutants::change_of(name);
   if (kind == "status") return status == ACLNN_ERR_PARAM_INVALID ? 561002 : ACLNN_ERR_PARAM_INVALID;
-  message = message.substr(0, message.find(':')) + ": refused";
+  if (kind == "text") message = message.substr(0, message.find(':')) + ": refused";
   return status;
 }
 

@@ -11,8 +11,9 @@ namespace aclnn_host {
 
 void note_refusal(const std::source_location& location, const std::string& text) {
   const std::string place = location.file_name() + (":" + std::to_string(location.line()));
-  mutants::note(mutants::setting("PYTEST_CURRENT_TEST") + "\t" + place + "\t-2\t0\n");
-  name_refusal(text, place.substr(place.rfind("/csrc/") + 1));
+  const std::string in_tree = place.substr(place.rfind("/csrc/") + 1);
+  mutants::note(in_tree, mutants::kCheck);
+  name_refusal(text, in_tree);
 }
 
 }  // namespace aclnn_host

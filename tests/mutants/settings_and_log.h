@@ -1,21 +1,21 @@
 // Mutants: the variant `mutants` (docs/reliability.md) changes what functions compute or how they
 // refuse, so that tests show whether they notice.
 //
-// ACLNN_TEST_MUTANT            the kind of change; without it nothing changes
-// ACLNN_TEST_MUTANT_OUTPUT     the index of the output
-// ACLNN_TEST_MUTANT_NAMES      a file with a line for each function, such as aclnnElu, or refusal
-//                              that is changed; all are if it is empty
-// ACLNN_TEST_MUTANT_LOG        a file that gets a line for each test and function: the test, the
-//                              function, its number of outputs, and 1 if the output was changed;
-//                              one for each test and refusal, with -1 outputs; and one for each
-//                              test and check of rows that refused, with -2 outputs
+// ACLNN_TEST_MUTANT         the kind of change; without it nothing changes, and the log is written
+// ACLNN_TEST_MUTANT_OUTPUT  the index of the output
+// ACLNN_TEST_MUTANT_NAME    the function, such as aclnnElu, or the refusal; all of them if it is
+// empty ACLNN_TEST_MUTANT_LOG     a file that gets a line for each test, function and change of an
+// output
+//                           that makes a difference: the test, the function, the output's index,
+//                           and the kind; for each test and function with the index -1; for each
+//                           test and refusal with -2; for each test and check of rows that
+//                           refused with -3
 #pragma once
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <mutex>
 #include <set>
 #include <string>
@@ -36,20 +36,22 @@ inline std::string setting(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// Whether a function or a refusal is to be changed.
-inline bool is_named(const std::string& name) {
-  static const std::set<std::string> names = [] {
-    std::ifstream file(setting("ACLNN_TEST_MUTANT_NAMES"));
-    std::set<std::string> lines;
-    for (std::string line; std::getline(file, line);) lines.insert(line);
-    return lines;
-  }();
-  return names.empty() || names.contains(name);
+// The kind of change of a function's output or of a refusal; empty for none.
+inline std::string change_of(const std::string& name) {
+  const std::string meant = setting("ACLNN_TEST_MUTANT_NAME");
+  return meant.empty() || meant == name ? setting("ACLNN_TEST_MUTANT") : "";
 }
 
-inline void note(const std::string& line) {
+// What a function or a refusal can have instead of the index of an output.
+constexpr int kCall = -1, kRefusal = -2, kCheck = -3;
+
+// Writes a line of the log, each line once, unless something is changed.
+inline void note(const std::string& name, int output, const std::string& kind = "") {
+  if (!setting("ACLNN_TEST_MUTANT").empty()) return;
   static std::mutex mutex;
   static std::set<std::string> noted;
+  const std::string line = setting("PYTEST_CURRENT_TEST") + "\t" + name + "\t" +
+                           std::to_string(output) + "\t" + kind + "\n";
   const std::lock_guard lock(mutex);
   if (!noted.insert(line).second) return;
   const int file = open(setting("ACLNN_TEST_MUTANT_LOG").c_str(),

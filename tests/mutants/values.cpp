@@ -55,6 +55,7 @@ class Elements {
 
   // A byte between the elements; null without gaps.
   char* gap() const {
+    if (begin_ + places_.size() * size == end_) return nullptr;
     const std::set<const char*> taken(places_.begin(), places_.end());
     for (char* place : places_) {
       char* next = place + size;
@@ -188,9 +189,20 @@ constexpr Mutation kMutations[] = {{"zeros", zeros}, {"constant", constant}, {"i
                                    {"one", one},     {"exchange", exchange}, {"sign", sign},
                                    {"error", error}, {"tail", tail},         {"gap", gap}};
 
+// Whether a change makes a difference; the output stays as it is.
+bool makes_difference(const Mutation& mutation, const Elements& out, const std::string& before,
+                      std::span<const Elements> inputs) {
+  if (mutation.change == gap) return out.gap() != nullptr;
+  const std::string computed = out.bytes();
+  mutation.change(out, before, inputs);
+  const bool is_other = out.bytes() != computed;
+  for (size_t i = 0; i < out.count(); ++i) out.put(i, computed.data() + i * out.size);
+  return is_other;
+}
+
 }  // namespace
 
-// Computes, then changes the output selected by the environment.
+// Computes, then changes the output selected by the environment, or notes what can be changed.
 aclnnStatus compute_call(aclOpExecutor& executor) {
   std::vector<Elements> inputs, outputs;
   const TensorArguments tensors = executor.tensors();
@@ -199,24 +211,24 @@ aclnnStatus compute_call(aclOpExecutor& executor) {
     if (argument.is_output) outputs.emplace_back(*argument.view);
     if (argument.is_input) inputs.emplace_back(*argument.view);
   }
-  const std::string name = mutants::setting("ACLNN_TEST_MUTANT");
-  const size_t index =
-      std::strtoul(mutants::setting("ACLNN_TEST_MUTANT_OUTPUT").c_str(), nullptr, 10);
-  const bool is_meant = mutants::is_named(executor.api) && index < outputs.size();
-  const std::string before = is_meant ? outputs[index].bytes() : "";
+  std::vector<std::string> before;
+  for (const Elements& out : outputs) before.push_back(out.bytes());
   const aclnnStatus status = executor.compute(executor.workspace);
   if (status != ACL_SUCCESS) return status;
 
-  bool changed = false;
-  for (const Mutation& mutation : kMutations) {
-    if (!is_meant || mutation.name != name) continue;
-    const Elements& out = outputs[index];
-    const std::string computed = out.bytes();
-    mutation.change(out, before, inputs);
-    changed = out.bytes() != computed || (mutation.change == gap && out.gap() != nullptr);
+  mutants::note(executor.api, mutants::kCall);
+  const std::string kind = mutants::change_of(executor.api);
+  const std::string index = mutants::setting("ACLNN_TEST_MUTANT_OUTPUT");
+  const bool is_sound = mutants::setting("ACLNN_TEST_MUTANT").empty();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Elements& out = outputs[i];
+    for (const Mutation& mutation : kMutations) {
+      if (mutation.name == kind && std::to_string(i) == index)
+        mutation.change(out, before[i], inputs);
+      if (is_sound && makes_difference(mutation, out, before[i], inputs))
+        mutants::note(executor.api, static_cast<int>(i), std::string(mutation.name));
+    }
   }
-  mutants::note(mutants::setting("PYTEST_CURRENT_TEST") + "\t" + executor.api + "\t" +
-                std::to_string(outputs.size()) + "\t" + (changed ? "1" : "0") + "\n");
   return status;
 }
 

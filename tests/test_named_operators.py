@@ -37,8 +37,8 @@ def operators() -> Iterator[Operators]:
 
 
 def room(expected: Tensor, sized: bool) -> Tensor:
-    """Memory for an output, filled with a marker, with spare room if its size depends on the data."""
-    shape = (expected.shape[0] + 7, *expected.shape[1:]) if sized else expected.shape
+    """Memory for an output, filled with a marker, with room for another row if its size depends on the data."""
+    shape = (expected.shape[0] + 1, *expected.shape[1:]) if sized else expected.shape
     return torch.full(shape, 77).to(expected.dtype) if expected.dtype != torch.bool else torch.ones(shape) != 0
 
 

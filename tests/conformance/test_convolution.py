@@ -42,6 +42,7 @@ from tests.conformance.machinery import (
     Tensor,
     call,
     check_order,
+    check_row,
     on_all,
     pairs,
     succeeds,
@@ -63,8 +64,10 @@ EACH_PRODUCT = pytest.mark.parametrize("product", PRODUCTS)
     ids=["forward", "backward"],
 )
 def test_order_of_product_rules(operator: Operator, order: list[Row], product: str) -> None:
-    """They have the same order relative to all other checks."""
+    """Each is refused alone, and they have the same order relative to all other checks."""
     failing = [row for row in order if row.on(operator, product) != SUCCESS]
+    for row in failing:
+        check_row(operator, row, product)
     alone = {id(row): call(operator, row.changes, product) for row in failing}
     for first, second in pairs(operator, failing):
         if first.accepted or second.accepted:

@@ -35,9 +35,11 @@ PACKAGE = ROOT / "build" / "mutants" / "python"
 HOST = ROOT / "csrc" / "host_cann"
 ENGINE = ROWS / "engine"
 SURVIVORS = Path(__file__).with_name("survivors.tsv")
-# The tests that call the C interface and check the results.
-TESTS = ("tests/conformance", "tests/test_aten_*.py", "tests/test_named_operators.py", "tests/test_private_formats.py")
-TESTS += ("tests/test_runtime_refusals.py",)
+# The tests that call the C interface and check the results; those with many calls and refusals come last.
+TESTS = (
+    *("tests/test_aten_*.py", "tests/test_named_operators.py", "tests/test_private_formats.py"),
+    *("tests/test_runtime_refusals.py", "tests/conformance"),
+)
 
 
 def run(tests: Iterable[Path], plan: Plan, package: Path = PACKAGE) -> Results:

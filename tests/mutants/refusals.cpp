@@ -2,6 +2,7 @@
 
 #include <regex>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "aclnn/aclnn_base.h"
@@ -16,8 +17,12 @@ namespace {
 thread_local std::string last_text, last_place;
 
 // The text without what one check says in many ways: texts and lists that came, addresses, numbers,
-// and the names of types, formats and products.
+// and the names of types, formats and products. One test may refuse thousands of calls, with few
+// texts.
 std::string class_of(const std::string& text) {
+  static thread_local std::unordered_map<std::string, std::string> known;
+  std::string& result = known[text];
+  if (!result.empty()) return result;
   static const std::pair<std::regex, const char*> replacements[] = {
       {std::regex(R"([\n\t])"), " "},
       {std::regex(R"("[^"]*")"), "\"\""},
@@ -27,7 +32,7 @@ std::string class_of(const std::string& text) {
       {std::regex(R"(\b[A-Z][A-Z0-9_#]+\b)"), "T"},
       {std::regex(R"(\bT( \(#\))?((,| or| and) T( \(#\))?)+)"), "T"},
   };
-  std::string result = text;
+  result = text;
   for (const auto& [pattern, name] : replacements) {
     result = std::regex_replace(result, pattern, name);
   }

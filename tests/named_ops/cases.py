@@ -849,6 +849,12 @@ def _quantised() -> Iterator[Case]:
     best = torch.tensor([steps[errors.index(min(errors))]])
     limits = [torch.tensor([0.0]), torch.tensor([2.0])]
     yield Case("IFMR", [data, *limits, bins], [best, torch.zeros(1)], attributes)
+    # With an offset, the codes -128 to 127 span -1 to 3 of 4 bins, 1.25: the first scale has no error.
+    scale = (1.25 + 1) / 255
+    data = torch.tensor([-113.0, 142, 0, 50]) * scale
+    bins, limits = torch.tensor([1, 2, 3, 4], dtype=torch.int32), [torch.tensor([-1.0]), torch.tensor([2.0])]
+    best = [torch.tensor([scale]), torch.tensor([113.0 - 128])]
+    yield Case("IFMR", [data, *limits, bins], best, attributes | {"with_offset": True})
     signs = torch.tensor([1.0, -1, 0, -2, 3, -1, -1, -1, 5])
     packed = torch.tensor([[0b00010101, 0b00000001]], dtype=torch.uint8)
     yield Case("SignBitsPack", [signs], [packed], {"size": 1}, exact=True)

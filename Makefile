@@ -141,7 +141,7 @@ sanitize: build
 	$(RUN) -m tests.sanitize
 
 # Changes the results of each function in nine ways, and each refusal in two, and reports the changes that no test
-# detects; tests/mutants. All of it takes an hour or two; ARGS="aclnnIndex* --kinds sign" selects a part.
+# detects; tests/mutants. All of it takes an hour; ARGS="aclnnIndex* --kinds sign" selects a part.
 mutants: build
 	$(RUN) -m tests.mutants $(ARGS)
 

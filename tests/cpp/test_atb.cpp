@@ -581,6 +581,67 @@ TEST(a_cache_in_pieces) {
   });
 }
 
+// Two sequences of 1 and 2 tokens from blocks 1 and 0 of a cache in pieces.
+TEST(tokens_are_loaded_from_a_cache_in_pieces) {
+  on_device([] {
+    Tensors tensors;
+    const Call call{PagedCacheLoadParam()};
+    std::vector<float> elements(2 * 2 * 16 * 16);
+    for (size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<float>(i);
+    const atb::Tensor cache = tensors.halves({2, 2, 16, 16}, elements);
+    const atb::Tensor table = tensors.on_device<int32_t>(ACL_INT32, {2, 1}, {1, 0});
+    const atb::Tensor key = tensors.halves({3, 32}, std::vector<float>(96, -1));
+    const atb::Tensor value = tensors.halves({3, 32}, std::vector<float>(96, -1));
+    call.runs({cache, cache, table, tensors.integers({1, 2}), key, value}, {key, value});
+    std::vector<float> expected;
+    for (const size_t token : {512, 0, 16}) {  // the first element of each
+      for (size_t i = 0; i < 32; ++i) {
+        expected.push_back(static_cast<float>(token + i / 16 * 256 + i % 16));
+      }
+    }
+    check_numbers(key, expected);
+    check_numbers(value, expected);
+  });
+}
+
+// Caches of two blocks, each of two tokens of 16 elements.
+TEST(what_is_loaded_is_checked) {
+  on_device([] {
+    Tensors tensors;
+    PagedCacheLoadParam param;
+    param.kvCacheCfg = PagedCacheLoadParam::K_CACHE_V_CACHE_ND;
+    const Call call(param);
+    const atb::Tensor cache = tensors.halves({2, 2, 1, 16}, std::vector<float>(64, 1));
+    const atb::Tensor table = tensors.on_device<int32_t>(ACL_INT32, {1, 2}, {1, 2});
+    const atb::Tensor token = tensors.halves({2, 1, 16}, std::vector<float>(32, 0));
+    const atb::Tensor thin = tensors.halves({4, 1, 8}, std::vector<float>(32, 0));
+    const auto fails = [&](const std::vector<int32_t>& lengths, const std::string& text) {
+      const Call failing(param);
+      messages();
+      CHECK_EQ(failing({cache, cache, table, tensors.integers(lengths), token, token, {}},
+                       {token, token}),
+               atb::NO_ERROR);
+      CHECK(aclrtSynchronizeStream(failing.stream) != ACL_SUCCESS);
+      const std::string found = messages();
+      if (!CHECK(contains(found, text))) std::fprintf(stderr, "%s\n", found.c_str());
+    };
+    const auto refuses = [&](const Pack& inputs, atb::Status status, const std::string& text) {
+      call.refuses(inputs, {inputs[4], inputs[5]}, status, text);
+    };
+    const atb::Tensor one = tensors.integers({1}), two = tensors.integers({1, 1});
+    refuses({cache, cache, table, two, token, token, {}}, atb::ERROR_INVALID_TENSOR_DIM,
+            "contextLens has shape [2], expected 1 in dimension 0, one for each row of");
+    refuses({cache, cache, table, one, thin, token, {}}, atb::ERROR_INVALID_TENSOR_DIM,
+            "key has shape [4, 1, 8], expected 16 in dimension 2, the size of a head in the cache");
+    refuses({cache, cache, one, one, token, token, {}}, atb::ERROR_INVALID_TENSOR_DIM_NUM,
+            "blockTables has 1 dimensions, expected 2");
+    fails({3}, "contextLens ends at token 3, expected at most 2, the tokens of key");
+    fails({-1}, "sequence 0 has -1 tokens after 0 and begins at token 0, expected 0 or more");
+    CHECK_EQ(call({cache, cache, table, one, token, token, {}}, {token, token}), atb::NO_ERROR);
+    CHECK_EQ(aclrtSynchronizeStream(call.stream), ACL_SUCCESS);
+  });
+}
+
 // An output apart from the cache gets the cache's values, too.
 TEST(a_cache_may_have_an_output_of_its_own) {
   on_device([] {

@@ -136,6 +136,37 @@ def test_reshape_and_cache_of_keys_alone(dtype: torch.dtype) -> None:
     assert torch.equal(on_device.cpu(), cache)
 
 
+@in_both_ways
+@pytest.mark.parametrize("dtype", (*DTYPES, torch.int8))
+@pytest.mark.parametrize("cumsum", (False, True))
+def test_paged_cache_load(cumsum: bool, dtype: torch.dtype, way: Callable[..., None]) -> None:
+    """Tokens of sequence i, from its block seq_starts[i] // block on, one sequence after another."""
+    paged = Paged(dtype, value_size=48)
+    paged.keys, paged.values = (random(6, BLOCK, 2, n, seed=n) * 100 for n in (32, 48))
+    caches = [x.to(dtype) for x in (paged.keys, paged.values)]
+    lengths, starts = (21, 0, 9), (0, 5, BLOCK)
+    table = torch.tensor([[4, 1], [3, 3], [2, 5]], dtype=torch.int32)
+    got = [torch.full((32, 2, n), 7, dtype=dtype).npu() for n in (32, 48)]
+    given = [x.npu() for x in (*caches, table, integers(0, 21, 21, 30) if cumsum else integers(*lengths))]
+    start = integers(*starts).npu()
+    way(
+        lambda: torch_npu.atb.npu_paged_cache_load(*given, seq_starts=start, cumsum=cumsum, key=got[0], value=got[1]),
+        *got,
+    )
+    for cache, tokens in zip(caches, got, strict=True):
+        parts = [cache[[4, 1]].flatten(0, 1)[:21], cache[5, :9], torch.full_like(cache[0, :2], 7)]
+        assert torch.equal(tokens.cpu(), torch.cat(parts))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_paged_cache_load_makes_its_results(dtype: torch.dtype) -> None:
+    """As long as the lengths together; without seq_starts, sequences begin in their first block."""
+    paged = Paged(dtype, value_size=48)
+    given = [x.npu() for x in (paged.keys, paged.values, paged.table, integers(*paged.lengths))]
+    for got, cache in zip(torch_npu.atb.npu_paged_cache_load(*given), (paged.keys, paged.values), strict=True):
+        assert torch.equal(got.cpu(), torch.cat([paged.sequence(cache, i) for i in range(2)]))
+
+
 # torch_npu keeps the first table of cos and sin that a process gives it, so all calls have the same.
 @in_both_ways
 @pytest.mark.parametrize("is_neox", (True, False))

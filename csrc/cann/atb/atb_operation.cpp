@@ -9,9 +9,11 @@
 #include "acl/acl_rt.h"
 #include "cann/rows/engine/reasons.h"
 #include "host_cann/arguments/aten.h"
+#include "host_cann/arguments/packed_elements.h"
 #include "host_cann/descriptors/containers.h"
 #include "host_cann/descriptors/executor.h"
 #include "host_cann/descriptors/executor_table.h"
+#include "host_cann/descriptors/tensor.h"
 #include "host_cann/runtime/error_messages.h"
 
 namespace aclnn_host {
@@ -253,17 +255,20 @@ class HostOperation final : public atb::Operation {
         throw;
       }
       workspace_size = 0;
-      is_set_up_ = true;
+      prepared_ = pack;
       return atb::NO_ERROR;
     });
   }
 
-  atb::Status Execute(const atb::VariantPack& pack, uint8_t* workspace, uint64_t workspace_size,
+  // A pack without tensors stands for that of Setup.
+  atb::Status Execute(const atb::VariantPack& given, uint8_t* workspace, uint64_t workspace_size,
                       atb::Context* context) override {
     return guarded_call(kernel_->name, [&] {
       EXPECT_OR(ERROR_INVALID_PARAM, context != nullptr, "context is null");
-      EXPECT_OR(ERROR_OPERATION_NULL_RUNNER, is_set_up_,
+      EXPECT_OR(ERROR_OPERATION_NULL_RUNNER, prepared_.has_value(),
                 "Execute comes before Setup; call Setup first");
+      const bool is_empty = given.inTensors.size() == 0 && given.outTensors.size() == 0;
+      const atb::VariantPack& pack = is_empty ? *prepared_ : given;
       AtbPlan plan(kernel_, checked(pack));
       for (size_t i = 0; i < kernel_->inputs.size(); ++i) {
         if (!plan.in.is_on_device(i)) continue;
@@ -313,7 +318,7 @@ class HostOperation final : public atb::Operation {
 
   std::shared_ptr<const AtbKernel> kernel_;
   std::string reason_;
-  bool is_set_up_ = false;
+  std::optional<atb::VariantPack> prepared_;
 };
 
 }  // namespace
@@ -332,6 +337,50 @@ atb::Status create_operation(const char* name, MakeKernel make, const void* para
   } catch (const AtbRefusal& refusal) {
     return fail(refusal.status, "%s: %s", name, refusal.what());
   }
+}
+
+namespace {
+
+atb::Tensor atb_tensor(const AtbArgument& argument) {
+  atb::Tensor converted;
+  if (argument.tensor == nullptr) return converted;
+  EXPECT_OR(ERROR_INVALID_PARAM, argument.tensor->is_alive(), argument.name,
+            " is not a tensor, or was destroyed");
+  const TensorView& view = argument.tensor->view;
+  EXPECT_OR(ERROR_INVALID_TENSOR_DIM_NUM, view.shape.size() <= atb::MAX_DIM, argument.name, " has ",
+            view.shape.size(), " dimensions, expected at most ", atb::MAX_DIM);
+  EXPECT_OR(ERROR_INVALID_TENSOR_DIM, is_contiguous(view), argument.name,
+            " is not contiguous; ATB reads and writes contiguous tensors");
+  converted.desc = described(view.dtype, {view.shape.begin(), view.shape.size()});
+  converted.deviceData = view.data();
+  converted.dataSize = atb::Utils::GetTensorSize(converted);
+  return converted;
+}
+
+}  // namespace
+
+atb::Status prepare(const char* function, const MakeOperation& make,
+                    std::span<const AtbArgument> inputs, std::span<const AtbArgument> outputs,
+                    uint64_t* workspace_size, atb::Operation** operation, atb::Context* context) {
+  return guarded_call(function, [&] {
+    EXPECT_OR(ERROR_INVALID_OPERATION_ADDR, operation != nullptr, "op is null");
+    EXPECT_OR(ERROR_INVALID_PARAM, workspace_size != nullptr, "workspaceSize is null");
+    atb::VariantPack pack;
+    for (const AtbArgument& input : inputs) pack.inTensors.push_back(atb_tensor(input));
+    for (const AtbArgument& output : outputs) pack.outTensors.push_back(atb_tensor(output));
+    if (*operation == nullptr) {
+      if (const atb::Status status = make(operation)) return status;
+    }
+    return (*operation)->Setup(pack, *workspace_size, context);
+  });
+}
+
+atb::Status execute(const char* function, void* workspace, uint64_t workspace_size,
+                    atb::Operation* operation, atb::Context* context) {
+  return guarded_call(function, [&] {
+    EXPECT_OR(ERROR_INVALID_OPERATION_ADDR, operation != nullptr, "op is null");
+    return operation->Execute({}, static_cast<uint8_t*>(workspace), workspace_size, context);
+  });
 }
 
 }  // namespace aclnn_host

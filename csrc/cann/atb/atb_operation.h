@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -118,6 +119,19 @@ class AtbKernel {
 using MakeKernel = std::shared_ptr<const AtbKernel> (*)(const void* parameters);
 atb::Status create_operation(const char* name, MakeKernel make, const void* parameters,
                              std::span<const uint8_t> reserved, atb::Operation** operation);
+
+// The stages of a function in CANN's style (atb/atb_acl.h). The first makes `*operation` if it is
+// null, and prepares it for contiguous tensors; the second executes it. Null is an absent tensor.
+struct AtbArgument {
+  const char* name;
+  const aclTensor* tensor;
+};
+using MakeOperation = std::function<atb::Status(atb::Operation**)>;
+atb::Status prepare(const char* function, const MakeOperation& make,
+                    std::span<const AtbArgument> inputs, std::span<const AtbArgument> outputs,
+                    uint64_t* workspace_size, atb::Operation** operation, atb::Context* context);
+atb::Status execute(const char* function, void* workspace, uint64_t workspace_size,
+                    atb::Operation* operation, atb::Context* context);
 
 }  // namespace aclnn_host
 

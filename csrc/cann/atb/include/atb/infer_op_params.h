@@ -86,6 +86,15 @@ struct ReshapeAndCacheParam {
   uint8_t rsv[16] = {0};
 };
 
+// Collects the keys and values of sequences from caches in blocks.
+struct PagedCacheLoadParam {
+  enum KvCacheCfg : int8_t { K_CACHE_V_CACHE_NZ = 0, K_CACHE_V_CACHE_ND };
+  KvCacheCfg kvCacheCfg = K_CACHE_V_CACHE_NZ;
+  bool isSeqLensCumsumMode = false;
+  bool hasSeqStarts = false;
+  uint8_t rsv[61] = {0};
+};
+
 // Normalisation by the root mean square, alone or after a sum with a residual.
 struct RmsNormParam {
   enum RmsNormType : int {

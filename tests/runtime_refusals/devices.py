@@ -84,6 +84,14 @@ DEVICES = [
         after=[("aclHostSetProduct", b"Ascend910B")],
     ),
     *refused(
+        RT_UNSUPPORTED,
+        "Ascend310P does not have this function; wait for an event instead",
+        ("aclrtValueWrite", "memory", 1, 0, "stream"),
+        ("aclrtValueWait", "memory", 1, 0, "stream"),
+        before=[("aclHostSetProduct", b"Ascend310P")],
+        after=[("aclHostSetProduct", b"Ascend910B")],
+    ),
+    *refused(
         INVALID,
         "Ascend1 does not name a product; the products are Ascend310P, Ascend910, Ascend910B, Ascend910_93, "
         "Ascend950 and host, and their SoC names are accepted, too",

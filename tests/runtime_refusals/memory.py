@@ -152,6 +152,24 @@ MEMORY = [
         ("aclrtMemsetAsync", "memory", 97, 0, 97, "stream"),
     ),
     *refused(
+        RT_INVALID,
+        "devAddr is {memory+4}, expected a multiple of 8",
+        ("aclrtValueWrite", "memory+4", 1, 0, "stream"),
+        ("aclrtValueWait", "memory+4", 1, 0, "stream"),
+    ),
+    *refused(
+        RT_INVALID,
+        "the 8 bytes at devAddr, {pinned}, are not device memory of one block; pass memory of aclrtMalloc",
+        ("aclrtValueWrite", "pinned", 1, 0, "stream"),
+        ("aclrtValueWait", "pinned", 1, 0, "stream"),
+    ),
+    *refused(RT_INVALID, "flag is 1, expected 0", ("aclrtValueWrite", "memory", 1, 1, "stream")),
+    *refused(
+        RT_INVALID,
+        "flag is 4, expected 0 to 3, one of ACL_STREAM_WAIT_VALUE_*",
+        ("aclrtValueWait", "memory", 1, 4, "stream"),
+    ),
+    *refused(
         RT_UNSUPPORTED,
         "cmoType is 1, expected 0 (ACL_RT_CMO_TYPE_PREFETCH), the only operation that CANN supports",
         ("aclrtCmoAsync", "memory", 8, 1, "stream"),

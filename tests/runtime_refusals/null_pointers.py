@@ -45,6 +45,8 @@ NULL_POINTERS = [
     *null(("aclrtMemset", "memory", 8, 0, 8), "devPtr"),
     *null(("aclrtMemsetAsync", "memory", 8, 0, 8, "stream"), "devPtr"),
     *null(("aclrtCmoAsync", "memory", 8, 0, "stream"), "src"),
+    *null(("aclrtValueWrite", "memory", 1, 0, "stream"), "devAddr"),
+    *null(("aclrtValueWait", "memory", 1, 0, "stream"), "devAddr"),
     *null(("aclrtReserveMemAddress", "&none", PAGE, 0, None, 0), "virPtr"),
     *null(("aclrtReleaseMemAddress", "reserved"), "virPtr"),
     *null(("aclrtMallocPhysical", "&none", PAGE, "out", 0), "handle", "prop"),

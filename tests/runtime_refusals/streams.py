@@ -23,6 +23,7 @@ NO_STREAM = "{gone_stream} is not a stream of this process: it was destroyed, or
 NO_EVENT = "{} is {{gone_event}}, which is not an event of this process, or was destroyed"
 NOT_IN_TIME = "the stream did not finish its work before the timeout"
 FREED = "was freed before the stream ran the copy; free it after the stream is synchronised"
+FREED_VALUE = "was freed before the stream came to the call; free it after the stream is synchronised"
 THREW = "the function threw an exception"
 NOT_SERVED = "no thread serves the stream; call aclrtSubscribeReport first"
 EX_EVENT = (
@@ -53,6 +54,8 @@ STREAMS = [
         ("aclrtMemcpyAsync", "memory", 8, "host", 8, 1, "gone_stream"),
         ("aclrtMemsetAsync", "memory", 8, 0, 8, "gone_stream"),
         ("aclrtCmoAsync", "memory", 8, 0, "gone_stream"),
+        ("aclrtValueWrite", "memory", 1, 0, "gone_stream"),
+        ("aclrtValueWait", "memory", 1, 0, "gone_stream"),
         ("aclrtRecordEvent", "event", "gone_stream"),
         ("aclrtResetEvent", "event", "gone_stream"),
         ("aclrtStreamWaitEvent", "gone_stream", "event"),
@@ -160,7 +163,29 @@ STREAMS = [
                     *RELEASE,
                 ],
             ),
+            *(
+                (
+                    f"{function}: devAddr {FREED_VALUE}",
+                    [
+                        *BUSY,
+                        ("aclrtMalloc", "&brief", 64, 2),
+                        (function, "brief", 1, 0, "own"),
+                        ("aclrtFree", "brief"),
+                        *RELEASE,
+                    ],
+                )
+                for function in ("aclrtValueWrite", "aclrtValueWait")
+            ),
         )
+    ),
+    *refused(
+        RT_UNSUPPORTED,
+        "the value is not there yet, but the call is run by the thread that asked for it, as on the default stream, "
+        "and on every stream under ACLNN_TORCH_INLINE_STREAMS; write the value first, or wait on a stream of "
+        "aclrtCreateStream",
+        ("aclrtSynchronizeStream", None),
+        by="aclrtValueWait",
+        before=[("aclrtValueWrite", "memory", 0, 0, None), ("aclrtValueWait", "memory", 1, 1, None)],
     ),
     # events
     *refused(

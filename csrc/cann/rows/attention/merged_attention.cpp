@@ -1,5 +1,7 @@
 // Attention with the keys split into parts: merges the results over the parts into one.
 
+#include <limits>
+
 #include "cann/rows/attention/heads.h"
 #include "cann/rows/attention/training.h"
 #include "cann/rows/integers.h"
@@ -119,7 +121,9 @@ ACLNN_STRUCT(RingAttentionUpdateV2, (Floating<In>, prevAttnOut), (In, prevSoftma
   merge(*this);
 }
 
-// lse has the log-sum-exp of each query and head, localOut the results.
+// lse has the log-sum-exp of each query and head, localOut the results. Behaviour of
+// AttentionUpdate: A log-sum-exp of +inf, which attention to no keys has, counts as -inf, as in
+// CANN's kernel.
 ACLNN(AttentionUpdate, (Ins, lse), (Ins, localOut), (int64_t, updateType),
       (Like<Out>, out, "localOut"), (Optional<Out>, lseOut)) {
   EXPECT(!lse.empty() && lse.size() == localOut.size(), "lse has ", lse.size(),
@@ -134,7 +138,9 @@ ACLNN(AttentionUpdate, (Ins, lse), (Ins, localOut), (int64_t, updateType),
   }
   if (updateType == 1) expect_like("lseOut", *lseOut, lse[0]);
 
-  const at::Tensor logarithms = at::stack(lse);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const at::Tensor given = at::stack(lse);
+  const at::Tensor logarithms = given.masked_fill(given == kInfinity, -kInfinity);
   const at::Tensor merged = at::logsumexp(logarithms, 0);
   const at::Tensor shares = at::exp(logarithms - merged).unsqueeze(-1);
   out = (wide(at::stack(localOut)) * shares).sum(0);

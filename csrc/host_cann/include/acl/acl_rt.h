@@ -375,6 +375,17 @@ ACL_FUNC_VISIBILITY aclError aclrtMemset(void* devPtr, size_t maxCount, int32_t 
 ACL_FUNC_VISIBILITY aclError aclrtMemsetAsync(void* devPtr, size_t maxCount, int32_t value,
                                               size_t count, aclrtStream stream);
 
+/* Values in device memory with which streams wait for one another. A stream writes the 8 bytes at
+ * devAddr (flag is 0), or waits until they fulfil the condition of the flag. */
+#define ACL_STREAM_WAIT_VALUE_GEQ 0x0U /* (int64_t)(*devAddr - value) >= 0 */
+#define ACL_STREAM_WAIT_VALUE_EQ 0x1U  /* *devAddr == value */
+#define ACL_STREAM_WAIT_VALUE_AND 0x2U /* (*devAddr & value) != 0 */
+#define ACL_STREAM_WAIT_VALUE_NOR 0x3U /* ~(*devAddr | value) != 0 */
+ACL_FUNC_VISIBILITY aclError aclrtValueWrite(void* devAddr, uint64_t value, uint32_t flag,
+                                             aclrtStream stream);
+ACL_FUNC_VISIBILITY aclError aclrtValueWait(void* devAddr, uint64_t value, uint32_t flag,
+                                            aclrtStream stream);
+
 /* Virtual memory. Reserve a range of addresses, allocate physical memory in whole pages, and map
  * one to the other: the result is device memory. alignment is 0; flags of Reserve is 0 (normal
  * pages) or 1 (huge pages), other flags are 0. Physical memory is mapped and unmapped as a whole; a

@@ -69,9 +69,15 @@ def ring_attention(a):
         f"aclnnAttentionUpdate lse={{FLOAT[3]:-1.25,0.625,0.5 FLOAT[3]:0,-0.625,-1.375}} localOut={{FLOAT[3,4]:{QUERY} "
         f"FLOAT[3,4]:{KEY}}} updateType={kind} out=FLOAT[3,4] lseOut={logarithm}"
         for kind, logarithm in ((0, "null"), (1, "FLOAT[3]"))
+    ]
+    # The second token has no keys in the first part, whose attention then has a logarithm of +inf (decode_update.h).
+    + [
+        f"aclnnAttentionUpdate lse={{FLOAT[3]:-1.25,inf,0.5 FLOAT[3]:0,-0.625,-1.375}} localOut={{FLOAT[3,4]:{QUERY} "
+        f"FLOAT[3,4]:{KEY}}} updateType=1 out=FLOAT[3,4] lseOut=FLOAT[3]"
     ],
 )
 def attention_update(logarithms, results, kind):
+    logarithms = [np.where(own == np.inf, -np.inf, own) for own in logarithms]
     largest = np.max(logarithms, 0)
     merged = largest + np.log(np.sum(np.exp(np.array(logarithms) - largest), 0))
     result = sum(result * np.exp(own - merged)[:, None] for own, result in zip(logarithms, results, strict=True))

@@ -143,7 +143,10 @@ _REFUSED = {
         memcpy2d_async memcpy_async_with_condition memcpy_async_with_desc notify_batch_reset notify_get_export_key
         notify_import_by_key notify_set_import_pid pointer_get_attributes query_device_status record_notify reduce_async
         reset_overflow_status set_exception_info_callback set_group set_memcpy_desc set_ts_device stream_abort
-        value_wait value_write wait_and_reset_notify
+        wait_and_reset_notify
+    """,
+    "only the C function is there": """
+        value_wait value_write
     """,
 }
 

@@ -128,8 +128,7 @@ def keep(function: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
         path.unlink()
-    # Edges are counted once: how often a loop turns says little here, and would keep three times as many cases.
-    result = libfuzzer(function, "-set_cover_merge=1", "-use_counters=0", folder, working_corpus(function))
+    result = libfuzzer(function, "-set_cover_merge=1", folder, working_corpus(function))
     cases = [path.read_bytes() for path in folder.iterdir()]
     if result.returncode != 0 or not cases:
         raise RuntimeError(f"{function}: the corpus could not be made smaller, and stays\n{result.stdout}")

@@ -1,4 +1,4 @@
-// WrittenValues in device memory with which streams wait for one another: aclrtValueWrite and
+// Values in device memory with which streams wait for one another: aclrtValueWrite and
 // aclrtValueWait.
 #include <chrono>
 #include <condition_variable>

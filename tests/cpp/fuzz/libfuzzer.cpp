@@ -4,11 +4,12 @@
 // every edge instead, from which this program fills the counters; the calls for comparisons are the
 // same.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <vector>
 
 #include "acl/acl.h"
 #include "fuzz/run.h"
@@ -46,9 +47,19 @@ void __sanitizer_cov_trace_pc() {
 void __sanitizer_cov_trace_cmpf(float, float) {}
 void __sanitizer_cov_trace_cmpd(double, double) {}
 
+// The processes that libFuzzer starts for a merge get its own arguments alone.
+constexpr const char* kFunction = "ACLNN_FUZZ_FUNCTION";
+
 int main(int count, char** arguments) {
+  if (count > 1 && arguments[1][0] != '-') {
+    setenv(kFunction, arguments[1], 1);
+    // Removes the function's name from libFuzzer's arguments.
+    std::copy(arguments + 2, arguments + count + 1, arguments + 1);
+    --count;
+  }
+  const char* name = std::getenv(kFunction);
   for (const fuzz::Function& each : fuzz::functions()) {
-    if (count > 1 && std::strcmp(arguments[1], each.name) == 0) function = &each;
+    if (name != nullptr && std::strcmp(name, each.name) == 0) function = &each;
   }
   if (function == nullptr) {
     std::fprintf(stderr, "usage: %s FUNCTION [arguments]\n", arguments[0]);
@@ -56,10 +67,5 @@ int main(int count, char** arguments) {
   }
   if (aclInit(nullptr) != ACL_SUCCESS || aclrtSetDevice(0) != ACL_SUCCESS) return 1;
   __sanitizer_cov_8bit_counters_init(counters, counters + sizeof(counters));
-  // Removes the function's name from libFuzzer's arguments.
-  std::vector<char*> rest(arguments, arguments + count + 1);
-  rest.erase(rest.begin() + 1);
-  int left = count - 1;
-  char** begin = rest.data();
-  return LLVMFuzzerRunDriver(&left, &begin, test);
+  return LLVMFuzzerRunDriver(&count, &arguments, test);
 }

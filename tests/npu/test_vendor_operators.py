@@ -687,6 +687,8 @@ def test_errors_have_the_text_of_the_function(ops: Any) -> None:
         ops.moe_gating_top_k(random(2, 8), 9, 1, 1, 0, 0, 0, False, 1.0, 1e-20)
     with pytest.raises(ValueError, match="aclnnMoeGatingTopKV2: tensors are on cpu and npu:0, expected one NPU"):
         ops.moe_gating_top_k(random(2, 8), 2, 1, 1, 0, 0, 0, False, 1.0, 1e-20, torch.zeros(8))
+    with pytest.raises(ValueError, match=r"aclnnMoeGatingTopKV2: a tensor has dtype torch.complex64, expected one of "):
+        ops.moe_gating_top_k(random(2, 8).to(torch.complex64), 2, 1, 1, 0, 0, 0, False, 1.0, 1e-20)
     with pytest.raises(ValueError, match=r"rotary_mode is 'third', expected one of \['half', 'interleave', 'quarter'"):
         ops.inplace_partial_rotary_mul(random(1, 1, 1, 4), random(1, 1, 1, 4), random(1, 1, 1, 4), "third", [0, 4])
     with pytest.raises(

@@ -267,7 +267,7 @@ class HostOperation final : public atb::Operation {
       EXPECT_OR(ERROR_INVALID_PARAM, context != nullptr, "context is null");
       EXPECT_OR(ERROR_OPERATION_NULL_RUNNER, prepared_.has_value(),
                 "Execute comes before Setup; call Setup first");
-      const bool is_empty = given.inTensors.size() == 0 && given.outTensors.size() == 0;
+      const bool is_empty = given.inTensors.empty() && given.outTensors.empty();
       const atb::VariantPack& pack = is_empty ? *prepared_ : given;
       AtbPlan plan(kernel_, checked(pack));
       for (size_t i = 0; i < kernel_->inputs.size(); ++i) {

@@ -41,31 +41,38 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
+def last_error() -> str:
+    """The host CANN's message."""
+    text = library().aclGetRecentErrMsg()
+    return text.decode() if text else "no message"
+
+
 def check(status: int, name: str) -> None:
     """Raises an error of the host CANN."""
     if status != 0:
-        text = library().aclGetRecentErrMsg()
-        raise RuntimeError(f"{name}: status {status}: {text.decode() if text else 'no message'}")
+        raise RuntimeError(f"{name}: status {status}: {last_error()}")
 
 
-def describe(tensor: Tensor) -> int:
-    """An aclTensor of the tensor's memory."""
+def describe(tensor: Tensor) -> int | None:
+    """An aclTensor of the tensor's memory; None if it cannot be made."""
     rank = tensor.dim()
     sizes, strides = (ctypes.c_int64 * rank)(*tensor.shape), (ctypes.c_int64 * rank)(*tensor.stride())
     last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     extent = ctypes.c_int64(last + 1 if tensor.numel() else 0)
-    made = library().aclCreateTensor(
+    made: int | None = library().aclCreateTensor(
         *(sizes, ctypes.c_uint64(rank), TYPES[tensor.dtype], strides, ctypes.c_int64(0), FORMAT_ND),
         *(ctypes.byref(extent), ctypes.c_uint64(1), ctypes.c_void_p(tensor.data_ptr())),
     )
-    return int(made)
+    return made
 
 
 class Arguments(ExitStack):
     """Makes arguments of the C interface, and destroys at the end what it made."""
 
-    def own(self, handle: int, destroy: Callable[[ctypes.c_void_p], object]) -> ctypes.c_void_p:
+    def own(self, handle: int | None, destroy: Callable[[ctypes.c_void_p], object]) -> ctypes.c_void_p:
         """Keeps what a function of the C interface made."""
+        if handle is None:
+            raise RuntimeError(last_error())
         pointer = ctypes.c_void_p(handle)
         self.callback(destroy, pointer)
         return pointer
@@ -101,6 +108,10 @@ def call(name: str, *arguments: Any) -> None:
     (device,) = devices
     if device.type == "meta":
         return
+    for argument in arguments:
+        if isinstance(argument, Tensor) and argument.dtype not in TYPES:
+            known = ", ".join(map(str, TYPES))
+            raise ValueError(f"{name}: a tensor has dtype {argument.dtype}, expected one of {known}")
     size, executor = ctypes.c_uint64(), ctypes.c_void_p()
     with Arguments() as made:
         converted = [made.make(argument) for argument in arguments]

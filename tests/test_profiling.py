@@ -64,7 +64,7 @@ def test_stages_are_within_their_operator() -> None:
 @pytest.mark.test_all
 def test_the_environment_shows_stages_too() -> None:
     code = "from aclnn_torch import _C; print(_C.get_profile_stages())"
-    for value, expected in (("1", "True\n"), ("0", "False\n"), ("", "False\n")):
+    for value, expected in (("1", "True\n"), ("0", "False\n")):
         environment = os.environ | {"ACLNN_TORCH_PROFILE_STAGES": value}
         assert subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, env=environment, text=True) == expected
 
@@ -234,7 +234,7 @@ def test_forked_processes(tmp_path: Path) -> None:
 def test_the_variable_names_the_file(value: str, file: str | None, tmp_path: Path) -> None:
     """An existing file is appended to, as by the ranks of a distributed program."""
     code = "import torch, aclnn_torch; torch.ops.aclnn.selu(torch.ones(2))"
-    for _ in range(2):
+    for _ in range(2 if file else 1):
         run_python(code, folder=tmp_path, ACLNN_TORCH_TRACE=value)
     assert [path.name for path in tmp_path.iterdir()] == ([file] if file else [])
     if file:

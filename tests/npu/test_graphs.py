@@ -280,12 +280,6 @@ def test_a_task_group_is_updated() -> None:
 
 
 @pytest.mark.skipif(INLINE, reason="inline, an execution cannot wait for what its thread does later")
-@pytest.mark.xfail(
-    torch.__version__.startswith("2.8."),
-    raises=RuntimeError,
-    strict=True,
-    reason="torch_npu 2.8 creates the event by aclrtCreateEventExWithFlag, which refuses the flag ACL_EVENT_EXTERNAL",
-)
 def test_an_external_event_holds_a_replay_up_until_the_update() -> None:
     x, out = torch.ones(4).npu(), torch.zeros(4).npu()
     graph, stream, updating = torch.npu.NPUGraph(), torch.npu.Stream(), torch.npu.Stream()

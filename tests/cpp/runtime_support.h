@@ -72,3 +72,20 @@ inline void leaves_nothing(const std::function<void()>& body) {
   CHECK_EQ(aclHostLiveObjects(nullptr), before);
   messages();
 }
+
+inline aclrtStream new_stream() {
+  aclrtStream stream = nullptr;
+  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
+  return stream;
+}
+
+// Runs the body on device 0 with a stream, and checks that it leaves nothing behind.
+inline void with_stream(const std::function<void(aclrtStream)>& body) {
+  leaves_nothing([&] {
+    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    const aclrtStream stream = new_stream();
+    body(stream);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+  });
+}

@@ -97,12 +97,6 @@ std::vector<float> elu_of(std::vector<float> values, float scale) {
   return values;
 }
 
-aclrtStream new_stream() {
-  aclrtStream stream = nullptr;
-  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
-  return stream;
-}
-
 // Runs the body on device 0 and checks that it leaves nothing behind.
 void on_device(const std::function<void()>& body) {
   leaves_nothing([&] {

@@ -17,12 +17,6 @@ static void on_device(const std::function<void()>& body) {
   });
 }
 
-static aclrtStream new_stream() {
-  aclrtStream stream = nullptr;
-  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
-  return stream;
-}
-
 static uint64_t self() {
   return static_cast<uint64_t>(pthread_self());
 }

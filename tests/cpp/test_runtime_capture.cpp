@@ -23,29 +23,12 @@ constexpr auto kGlobal = ACL_MODEL_RI_CAPTURE_MODE_GLOBAL;
 constexpr auto kThreadLocal = ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL;
 constexpr auto kRelaxed = ACL_MODEL_RI_CAPTURE_MODE_RELAXED;
 
-aclrtStream new_stream() {
-  aclrtStream stream = nullptr;
-  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
-  return stream;
-}
-
 aclrtEvent new_event(uint32_t flag = ACL_EVENT_SYNC) {
   aclrtEvent event = nullptr;
   CHECK_EQ(flag == ACL_EVENT_EXTERNAL ? aclrtCreateEventWithFlag(&event, flag)
                                       : aclrtCreateEventExWithFlag(&event, flag),
            ACL_SUCCESS);
   return event;
-}
-
-// Runs the body on device 0 with a stream, and checks that it leaves nothing behind.
-void with_stream(const std::function<void(aclrtStream)>& body) {
-  leaves_nothing([&] {
-    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
-    const aclrtStream stream = new_stream();
-    body(stream);
-    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
-    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
-  });
 }
 
 void begin(aclrtStream stream, aclmdlRICaptureMode mode = kGlobal) {

@@ -17,12 +17,6 @@ static void on_device(const std::function<void()>& body) {
   });
 }
 
-static aclrtStream new_stream() {
-  aclrtStream stream = nullptr;
-  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
-  return stream;
-}
-
 static aclrtEvent new_event() {
   aclrtEvent event = nullptr;
   CHECK_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);

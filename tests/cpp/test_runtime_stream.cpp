@@ -17,12 +17,6 @@ static void on_device(const std::function<void()>& body) {
   });
 }
 
-static aclrtStream new_stream() {
-  aclrtStream stream = nullptr;
-  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
-  return stream;
-}
-
 static aclError failing() {
   return fail(ACL_ERROR_RT_AICORE_EXCEPTION, "the kernel divided by 0");
 }

@@ -10,23 +10,6 @@ using namespace aclnn_host;
 
 namespace {
 
-aclrtStream new_stream() {
-  aclrtStream stream = nullptr;
-  CHECK_EQ(aclrtCreateStream(&stream), ACL_SUCCESS);
-  return stream;
-}
-
-// Runs the body on device 0 with a stream, and checks that it leaves nothing behind.
-void with_stream(const std::function<void(aclrtStream)>& body) {
-  leaves_nothing([&] {
-    CHECK_EQ(aclrtSetDevice(0), ACL_SUCCESS);
-    const aclrtStream stream = new_stream();
-    body(stream);
-    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
-    CHECK_EQ(aclrtResetDevice(0), ACL_SUCCESS);
-  });
-}
-
 // Eight bytes of device memory with a value.
 class Value {
  public:

@@ -61,9 +61,11 @@ def changed(mutant: Mutant) -> Iterator[None]:
     """The variant changes this, in this process and in those that make its calls."""
     variables = {"": mutant.kind, "_OUTPUT": str(mutant.output), "_NAME": mutant.function}
     os.environ.update({f"ACLNN_TEST_MUTANT{name}": value for name, value in variables.items()})
-    yield
-    for name in variables:
-        del os.environ[f"ACLNN_TEST_MUTANT{name}"]
+    try:
+        yield
+    finally:
+        for name in variables:
+            del os.environ[f"ACLNN_TEST_MUTANT{name}"]
 
 
 def outcome(item: pytest.Item, nextitem: pytest.Item | None) -> str:

@@ -30,9 +30,9 @@ def moe_gating_top_k(
     bias_opt: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Selects k experts for each token by their scores."""
-    return gate(
-        *(x, bias_opt, None, None, k, k_group, group_count, group_select_mode, renorm, norm_type, out_flag),
-        *(routed_scaling_factor, eps),
+    return moe_gating_top_k_hash(
+        *(x, k, bias_opt, None, None, k_group, group_count, routed_scaling_factor, eps, group_select_mode, renorm),
+        *(norm_type, out_flag),
     )
 
 
@@ -56,35 +56,16 @@ def moe_gating_top_k_hash(
     norm_type: int = 0,
     out_flag: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Selects k experts for each token by a table of the tokens' numbers, or without one by their scores."""
-    return gate(
-        *(x, bias, input_ids, tid2eid, k, k_group, group_count, group_select_mode, renorm, norm_type, out_flag),
-        *(routed_scaling_factor, eps),
-    )
+    """Selects k experts for each token by a table of the tokens' numbers, or without one by their scores.
 
-
-def gate(
-    x: Tensor,
-    bias: Tensor | None,
-    input_ids: Tensor | None,
-    table: Tensor | None,
-    k: int,
-    k_group: int,
-    group_count: int,
-    group_select_mode: int,
-    renorm: int,
-    norm_type: int,
-    out_flag: bool,
-    factor: float,
-    eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores of the selected experts, their numbers, and all scores if out_flag is set."""
+    The results are the scores of the selected experts, their numbers, and all scores if out_flag is set.
+    """
     y = x.new_empty(x.size(0), k)
     experts = x.new_empty(x.size(0), k, dtype=torch.int32)
     scores = x.new_empty(x.shape, dtype=torch.float32)
     call(
-        *("aclnnMoeGatingTopKV2", x, bias, input_ids, table, k, k_group, group_count, group_select_mode, renorm),
-        *(norm_type, out_flag, factor, eps, y, experts, scores),
+        *("aclnnMoeGatingTopKV2", x, bias, input_ids, tid2eid, k, k_group, group_count, group_select_mode, renorm),
+        *(norm_type, out_flag, routed_scaling_factor, eps, y, experts, scores),
     )
     return y, experts, scores
 

@@ -22,7 +22,7 @@ from tests.mutants.__main__ import (
     scores,
     untried,
 )
-from tests.source_mutants.__main__ import covering, ordered, parts_of, try_mutants
+from tests.source_mutants.__main__ import covering, ordered, parts_of, try_mutant
 
 # Tests in the place of ours, with a function in the place of the variant.
 TESTS = """\
@@ -268,8 +268,10 @@ def test_a_source_mutant_is_killed_by_a_test(test: str, is_killed: bool, tmp_pat
     tests.write_text(f"from module import f\n\ndef test_f():\n    {test}\n")
     mutants = [source_mutants.Mutant("module.py", 2, f"def f():\n    return {value}\n") for value in ("1 - -1", "3")]
     lines = {"module.py": [(2, {"test_module.py::test_f"})]}
-    found = try_mutants(
-        tmp_path, mutants, 9, lines, {"test_module.py::test_f": 0.1}, lambda mutant: mutant != mutants[0]
-    )
-    assert list(found) == [(mutants[1], is_killed)]
+
+    def apply(mutant: source_mutants.Mutant) -> bool:
+        return mutant != mutants[0]
+
+    seconds = {"test_module.py::test_f": 0.1}
+    assert [try_mutant(tmp_path, mutant, lines, seconds, apply) for mutant in mutants] == [None, is_killed]
     assert module.read_text() == "def f():\n    return 1 + 1\n"

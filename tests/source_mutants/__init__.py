@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import hashlib
 import os
 import re
 import shutil
@@ -30,6 +31,11 @@ class Mutant(NamedTuple):
     file: str  # in the tree
     line: int
     source: str  # the whole text
+
+    @property
+    def key(self) -> str:
+        """Of a file of verdicts."""
+        return f"{self.file}:{self.line} {hashlib.sha256(self.source.encode()).hexdigest()}"
 
 
 def evaluated(source: str) -> str:

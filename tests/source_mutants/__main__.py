@@ -17,8 +17,7 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from tests import source_mutants
@@ -139,41 +138,26 @@ def parts_of(tests: Iterable[str], seconds: dict[str, float]) -> list[list[str]]
     return [part for part in parts if part]
 
 
-def try_mutants(
-    tree: Path,
-    mutants: Iterable[Mutant],
-    count: int,
-    lines: Lines,
-    seconds: dict[str, float],
-    apply: Callable[[Mutant], bool | None],
-) -> Iterator[tuple[Mutant, bool]]:
-    """Whether each of so many mutants is killed; those for which `apply` returns False are none."""
+def try_mutant(
+    tree: Path, mutant: Mutant, lines: Lines, seconds: dict[str, float], apply: Callable[[Mutant], bool | None]
+) -> bool | None:
+    """Whether a mutant is killed; None if `apply` returns False, which means that it changes nothing."""
     breadth = collections.Counter(test for recorded in lines.values() for _, tests in recorded for test in tests)
-    tried = 0
-    for mutant in mutants:
-        path = tree / mutant.file
-        source = path.read_text()
-        try:
-            path.write_text(mutant.source)
-            if not apply(mutant):
-                continue
-            tests = ordered(mutant, lines, importing(tree, mutant.file), breadth, seconds)
-            parts = parts_of(tests, seconds)
-            killed = any(fails(tree, part, 60 + 5 * sum(map(seconds.__getitem__, part))) for part in parts)
-        finally:
-            path.write_text(source)
-        tried += 1
-        if not killed:
-            changed = difflib.unified_diff(source.splitlines(), mutant.source.splitlines(), lineterm="", n=0)
-            print(
-                f"{tried}: {mutant.file}:{mutant.line}, {len(tests)} tests",
-                *list(changed)[3:],
-                sep="\n",
-                flush=True,
-            )
-        yield mutant, killed
-        if tried == count:
-            break
+    path = tree / mutant.file
+    source = path.read_text()
+    try:
+        path.write_text(mutant.source)
+        if not apply(mutant):
+            return None
+        tests = ordered(mutant, lines, importing(tree, mutant.file), breadth, seconds)
+        parts = parts_of(tests, seconds)
+        killed = any(fails(tree, part, 60 + 5 * sum(map(seconds.__getitem__, part))) for part in parts)
+    finally:
+        path.write_text(source)
+    if not killed:
+        changed = difflib.unified_diff(source.splitlines(), mutant.source.splitlines(), lineterm="", n=0)
+        print(f"{mutant.file}:{mutant.line}, {len(tests)} tests", *list(changed)[3:], sep="\n", flush=True)
+    return killed
 
 
 def main() -> int:
@@ -183,7 +167,7 @@ def main() -> int:
     parser.add_argument("files", nargs="?", default="*", help="a pattern of their paths")
     parser.add_argument("--sample", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--recorded", action="store_true", help="use the tree and the record of the last run")
+    parser.add_argument("--recorded", action="store_true", help="go on with the tree and results of the last run")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # restores the source that is changed
 
@@ -191,6 +175,7 @@ def main() -> int:
     module = importlib.import_module(f"tests.source_mutants.{options.language}")
     tree = ROOT / "build" / "source_mutants" / options.language
     record = tree.parent / f"{options.language}.json"
+    tried = tree.parent / f"{options.language}.tried"  # a line of JSON for each mutant
     build = module.Build(tree) if options.language == "cpp" else None
     if not options.recorded:
         copy_tree(tree, binaries=build is None)
@@ -203,6 +188,7 @@ def main() -> int:
         by_line, seconds = build.record(tests) if build else module.record(tree, tests)
         kept = [[file, line, sorted(of)] for (file, line), of in sorted(by_line.items())]
         record.write_text(json.dumps({"lines": kept, "seconds": seconds}))
+        tried.write_text("")
     stored = json.loads(record.read_text())
     lines: Lines = collections.defaultdict(list)
     for file, line, of in stored["lines"]:
@@ -210,17 +196,23 @@ def main() -> int:
 
     if build:
         build.build_unchanged()
-    start = time.monotonic()
+    verdicts: dict[str, bool | None] = dict(map(json.loads, tried.read_text().splitlines()))
     mutants = module.mutants(tree, options.files, options.seed)
     apply = build.is_changed if build else lambda mutant: True
     by_file = collections.defaultdict(list)
-    with contextlib.suppress(KeyboardInterrupt):  # the score is of those that were tried
-        for mutant, is_killed in try_mutants(tree, mutants, options.sample, lines, stored["seconds"], apply):
-            by_file[mutant.file].append(is_killed)
+    with contextlib.suppress(KeyboardInterrupt), tried.open("a", buffering=1) as log:
+        for mutant in mutants:
+            if mutant.key not in verdicts:
+                verdicts[mutant.key] = try_mutant(tree, mutant, lines, stored["seconds"], apply)
+                print(json.dumps([mutant.key, verdicts[mutant.key]]), file=log)
+            if (is_killed := verdicts[mutant.key]) is not None:
+                by_file[mutant.file].append(is_killed)
+            if sum(map(len, by_file.values())) == options.sample:
+                break
     killed = list(itertools.chain.from_iterable(by_file.values()))
     for file, of in sorted(by_file.items()):
         print(f"{file}: {sum(of)} of {len(of)} killed")
-    print(f"{sum(killed)} of {len(killed)} killed in {time.monotonic() - start:.0f} s")
+    print(f"{sum(killed)} of {len(killed)} killed")
     return 0
 
 

@@ -24,6 +24,7 @@ source = {package}
 parallel = true
 context = ${{PYTEST_CURRENT_TEST-}}
 dynamic_context = test_function
+patch = _exit
 data_file = {data}
 """
 

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <array>
@@ -21,8 +22,15 @@ std::string test_of(const char* name) {
   return test.substr(0, test.find(test.starts_with("tests/test_cpp.py") ? " (" : "["));
 }
 
+std::mutex mutex;
+
+// A child process must not find the mutex locked by a thread that it does not have.
+[[gnu::constructor]] void hold_at_fork() {
+  const auto unlock = [] { mutex.unlock(); };
+  pthread_atfork([] { mutex.lock(); }, unlock, unlock);
+}
+
 void note(const char* test_name, void* function) {
-  static std::mutex mutex;
   static auto* const noted = new std::set<std::pair<std::string, void*>>;  // used until exit
   const std::lock_guard lock(mutex);
   const std::string test = test_of(test_name);

@@ -294,6 +294,26 @@ def test_doctor_notices_a_torch_npu_of_another_series(monkeypatch: pytest.Monkey
     assert finding == doctor.Finding("torch_npu", "2.1.0.post3", works=False, advice=expected)
 
 
+@pytest.mark.parametrize(
+    ("built", "installed", "works"),
+    [
+        ("2.13.0", "2.13.0", True),
+        ("2.13.0", "2.13.0.post2", True),
+        ("2.13.0", None, True),
+        ("2.13.0", "2.13.1", False),
+        ("2.13.0", "2.12.0", False),
+    ],
+)
+def test_doctor_compares_the_releases_of_torch_npu(
+    built: str, installed: str | None, works: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "built_for", lambda: built)
+    monkeypatch.setattr(doctor, "installed_version", lambda name: installed)
+    state = f"built for torch_npu {built}" + ("" if works else f", and {installed} is installed")
+    advice = None if works else "build aclnn_torch again"
+    assert doctor._npu_operators() == doctor.Finding("NPU operators", state, works=works, advice=advice)
+
+
 @pytest.mark.test_all
 def test_bench_measures_every_function() -> None:
     result = command_line("bench", "--json", "--elements", "64", "--threads", "1")

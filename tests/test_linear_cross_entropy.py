@@ -902,6 +902,7 @@ def test_products_without_the_three(nothing_leaked: None) -> None:
         (lambda: F.linear_cross_entropy(X, W, torch.rand(2, 4)), NotImplementedError, "class probabilities"),
         (lambda: F.linear_cross_entropy(X, W, T, reduction="avg"), ValueError, "reduction is 'avg', expected"),
         (lambda: F.linear_cross_entropy(X, W, T, label_smoothing=-0.5), ValueError, "label_smoothing is -0.5"),
+        (lambda: F.linear_cross_entropy(X, W, T, label_smoothing=1.5), ValueError, "label_smoothing is 1.5"),
         (lambda: F.linear_cross_entropy(X[None], W, T), ValueError, r"input has shape \[1, 2, 3\], expected \(D\) or"),
         (lambda: F.linear_cross_entropy(X, W[0], T), ValueError, r"linear_weight has shape \[3\], expected \(C, D\)"),
         (lambda: F.linear_cross_entropy(X[0], W[:, None], T), ValueError, "several outputs"),

@@ -291,6 +291,20 @@ def test_targets_of_other_kinds_that_torch_takes() -> None:
         torch.testing.assert_close(got, TF.cross_entropy(x[0], labels[0], reduction=reduction))
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_a_reduction_is_compared_by_its_letters(reduction: str) -> None:
+    """A word read from a file equals the word in the source, and is another object."""
+    read = "".join(reduction)
+    x, weight, labels = torch.randn(4, 3), torch.randn(5, 3), torch.tensor([4, 0, 1, 2])
+    calls = [lambda word: F.linear_cross_entropy(x, weight, labels, reduction=word)]
+    for shape in ((4, 3), (4, 3, 2)):
+        logits = torch.randn(shape)
+        target = labels.reshape(4, *[1] * (len(shape) - 2)).expand(4, *shape[2:]) % 3
+        calls.append(lambda word, logits=logits, target=target: F.cross_entropy(logits, target, reduction=word))
+    for call in calls:
+        assert torch.equal(call(read), call(reduction))
+
+
 def test_deprecated_arguments_of_cross_entropy() -> None:
     x, target = torch.randn(3, 4), torch.tensor([0, 1, 2])
     with pytest.warns(UserWarning, match="deprecated"):

@@ -19,7 +19,8 @@ namespace {
 
 std::string test_of(const char* name) {
   const std::string test = name;
-  return test.substr(0, test.find(test.starts_with("tests/test_cpp.py") ? " (" : "["));
+  return test.substr(
+      0, test.starts_with("tests/test_cpp.py") ? test.find(" (") : test.find_first_of("[ "));
 }
 
 std::mutex mutex;

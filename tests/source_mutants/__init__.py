@@ -13,8 +13,10 @@ import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -84,6 +86,21 @@ def environment(tree: Path) -> dict[str, str]:
     """Of a process that runs tests of the tree."""
     kept = {name: value for name, value in os.environ.items() if name not in OF_THE_CALLER}
     return kept | {"PYTHONPATH": str(tree)}
+
+
+def status_within(seconds: float, command: list[str], tree: Path, extra: Mapping[str, str]) -> int | None:
+    """The exit status of a command in a tree; None if it takes longer, in which case all that it started is ended."""
+    nothing = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, cwd=tree, env=environment(tree) | extra, stdout=nothing, stderr=nothing, start_new_session=True
+    ) as process:
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def run_tests(tree: Path, tests: list[str], extra: dict[str, str], *interpreter: str) -> dict[str, float]:

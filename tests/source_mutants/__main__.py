@@ -12,16 +12,14 @@ import fnmatch
 import importlib
 import itertools
 import json
-import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from tests import source_mutants
-from tests.source_mutants import PYTHON, ROOT, Mutant, copy_tree, environment
+from tests.source_mutants import PYTHON, ROOT, Mutant, copy_tree, status_within
 
 # Rows have mutants of their own (make mutants); sessions of torch_npu take minutes each.
 LEFT_OUT = ("tests/test_aten_*", "tests/test_npu.py", "tests/test_mutants.py", "tests/test_workflows.py")
@@ -36,34 +34,11 @@ Lines = dict[str, list[tuple[int, set[str]]]]
 
 def fails(tree: Path, tests: list[str], limit: float) -> bool:
     """Whether a test fails, or they take longer than a limit."""
-    command = [
-        str(tree / PYTHON),
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "--tb=no",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        "not deep",
-        *tests,
-    ]
-    with subprocess.Popen(
-        command,
-        cwd=tree,
-        env=environment(tree) | {"PYTHONDONTWRITEBYTECODE": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        try:
-            return process.wait(limit) not in (0, 5)  # 5: no test is selected
-        except subprocess.TimeoutExpired:
-            return True
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+    command = [str(tree / PYTHON), "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", "-m", "not deep"]
+    return status_within(limit, [*command, *tests], tree, {"PYTHONDONTWRITEBYTECODE": "1"}) not in (
+        0,
+        5,
+    )  # 5: none is selected
 
 
 def statement_line(source: str, line: int) -> int:

@@ -19,7 +19,7 @@ from pathlib import Path
 from universalmutator.mutator import mutants_regexp
 
 from tests import builds
-from tests.source_mutants import PYTHON, Mutant, run_tests
+from tests.source_mutants import PYTHON, Mutant, run_tests, status_within
 
 # Rows, operators and kernels have mutants of their own: make mutants.
 FOLDERS = ("client", "host_cann/runtime", "host_cann/descriptors", "cann/hccl", "cann/profiling", "torch_ops")
@@ -48,24 +48,24 @@ class Build:
         subprocess.run([*builds.CXX, *options], check=True)
         self.build_unchanged()
 
-    def build(self) -> bool:
-        """Whether everything compiles."""
-        command = [builds.CMAKE, "--build", self.folder, "--target", "all", "cpp_tests", "install"]
+    def build(self, seconds: float) -> bool:
+        """Whether everything compiles; a mutant can make the compiler compute forever."""
+        command = [builds.CMAKE, "--build", str(self.folder), "--target", "all", "cpp_tests", "install"]
         # The C++ tests include headers of these folders.
         launcher = {"INSTRUMENTED": " ".join([*(f"csrc/{folder}" for folder in FOLDERS), "tests/cpp"])}
         launcher |= {"CCACHE": shutil.which("ccache") or "", "CCACHE_BASEDIR": str(self.tree), "CCACHE_NOHASHDIR": "1"}
         sloppy = {"CCACHE_SLOPPINESS": "pch_defines,time_macros,include_file_mtime,include_file_ctime"}
-        return subprocess.run(command, env=os.environ | launcher | sloppy, capture_output=True).returncode == 0
+        return status_within(seconds, command, self.tree, launcher | sloppy) == 0
 
     def build_unchanged(self) -> None:
-        if not self.build():
+        if not self.build(3600):
             raise SystemExit("the unchanged sources do not compile")
         self.objects = self.hashes()
 
     def is_changed(self, mutant: Mutant) -> bool:
         """Compiles a changed tree; whether that succeeds and an object differs from the unchanged sources'."""
         start = time.time()
-        return self.build() and any(self.objects.get(path) != value for path, value in self.hashes(start).items())
+        return self.build(300) and any(self.objects.get(path) != value for path, value in self.hashes(start).items())
 
     def hashes(self, since: float = 0) -> dict[Path, bytes]:
         """The object files that were written since."""

@@ -35,10 +35,8 @@ Lines = dict[str, list[tuple[int, set[str]]]]
 def fails(tree: Path, tests: list[str], limit: float) -> bool:
     """Whether a test fails, or they take longer than a limit."""
     command = [str(tree / PYTHON), "-m", "pytest", "-q", "-x", "--tb=no", "-p", "no:cacheprovider", "-m", "not deep"]
-    return status_within(limit, [*command, *tests], tree, {"PYTHONDONTWRITEBYTECODE": "1"}) not in (
-        0,
-        5,
-    )  # 5: none is selected
+    status = status_within(limit, [*command, *tests], tree, {"PYTHONDONTWRITEBYTECODE": "1"})
+    return status not in (0, 5)  # 5: no test is selected
 
 
 def statement_line(source: str, line: int) -> int:

@@ -20,8 +20,8 @@ import pytest
 import torch
 
 import aclnn_torch
-from aclnn_torch import cli, decompositions, functional
-from aclnn_torch.cli import bench, coverage, doctor
+from aclnn_torch import _problem, cli, decompositions, functional
+from aclnn_torch.cli import bench, config, coverage, doctor, npu
 from aclnn_torch.ops import OPERATORS
 from tests import LONGEST
 from tests.aten_ops.sweep import LIBRARY
@@ -312,6 +312,38 @@ def test_doctor_compares_the_releases_of_torch_npu(
     state = f"built for torch_npu {built}" + ("" if works else f", and {installed} is installed")
     advice = None if works else "build aclnn_torch again"
     assert doctor._npu_operators() == doctor.Finding("NPU operators", state, works=works, advice=advice)
+
+
+@pytest.mark.parametrize(
+    ("before", "options"),
+    [
+        (["-X", "dev", "-W", "error", "-m", "aclnn_torch"], ["-X", "dev", "-W", "error"]),
+        (["-X", "dev", "bin/aclnn-torch"], ["-X", "dev"]),
+        (["bin/aclnn-torch"], []),
+    ],
+)
+def test_options_of_python_itself_are_the_programs_too(
+    before: list[str], options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "orig_argv", ["python", *before, "run", "-m", "program"])
+    monkeypatch.setattr(sys, "argv", ["aclnn-torch", "run", "-m", "program"])
+    assert npu._interpreter_options() == options
+
+
+def test_config_prints_values_in_the_order_of_the_table(command: Command) -> None:
+    values = {name: value for name, (value, _) in config.config_values().items()}
+    assert command("config", "--libdir", "--prefix").stdout == f"{values['prefix']} {values['libdir']}\n"
+    assert command("config").stdout.splitlines() == [f"{name}: {value}" for name, value in values.items()]
+
+
+@pytest.mark.parametrize(("built", "wanted"), [("2.13.0+cpu", "torch==2.13.0"), (None, "torch")])
+def test_a_missing_torch_is_named(built: str | None, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    monkeypatch.setattr(_problem, "built_for", lambda: built)
+    assert _problem.explain(ImportError()) == f"torch is not installed; `pip install {wanted}`"
 
 
 @pytest.mark.test_all

@@ -71,3 +71,18 @@ def test_an_exported_loss() -> None:
     program = program.run_decompositions(torch.export.default_decompositions() | aclnn_torch.decompositions())
     assert "aclnn" not in str(program.graph)
     torch.testing.assert_close(program.module()(logits, labels), loss(logits, labels))
+
+
+def test_a_label_in_another_part_of_the_vocabulary() -> None:
+    """Classes 2 to 6 of nine: the logit of another label is 0, on whichever side it lies."""
+    x, weight, target = torch.randn(4, 3), torch.randn(5, 3), torch.tensor([1, 2, 6, 7])
+
+    def part(x: torch.Tensor, weight: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.ops.aclnn._linear_cross_entropy(x, weight, target, first_class=2, vocabulary_size=9)[:2]
+
+    logits = x @ weight.t()
+    lse = logits.logsumexp(1)
+    expected = lse - torch.stack([torch.tensor(0.0), logits[1, 0], logits[2, 4], torch.tensor(0.0)])
+    graph = make_fx(part, decomposition_table=aclnn_torch.decompositions())(x, weight, target)
+    for function in (part, graph):
+        torch.testing.assert_close(function(x, weight, target), (expected, lse))

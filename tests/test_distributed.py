@@ -13,6 +13,8 @@ import torch
 from torch.distributed.tensor import DTensor
 
 import aclnn_torch.distributed  # noqa: F401  (registers the rules)
+from aclnn_torch.ops import OPERATORS
+from aclnn_torch.ops._operator import REPLICATE, shard
 from tests import LONGEST
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,6 +42,26 @@ def test_every_operator_has_a_rule() -> None:
     known = {operator.name() for operator in DTensor._op_dispatcher.sharding_propagator.op_strategy_funcs}
     assert {"aclnn::rms_norm_grad", "aclnn::elu_"} <= set(names)
     assert set(names) - known == {"aclnn::_cross_entropy", "aclnn::linear_cross_entropy"}
+
+
+@pytest.mark.parametrize("rank", range(1, 5))
+def test_norms_are_split_along_rows_alone(rank: int) -> None:
+    """Of whatever rank: the cases of several processes have one."""
+    x = torch.empty([2] * rank)
+    for columns in range(1, rank + 1):
+        rows = [REPLICATE, *map(shard, range(rank - columns))]
+        shape, weight = [2] * columns, x[(0,) * (rank - columns)]
+        statistics = torch.empty([2] * (rank - columns) + [1] * columns)
+        names = ("layer_norm", "rms_norm")
+        layer_norm, rms_norm = ([each.sharding for each in OPERATORS[name].overloads] for name in names)
+        for found in (
+            layer_norm[0](x, shape, weight, weight, 1e-5),
+            layer_norm[1](x, x, shape, statistics, statistics, weight, weight, [True] * 3),
+            rms_norm[0](x, weight),
+            rms_norm[1](x, x, statistics, weight),
+        ):
+            assert [results[0] for results, _ in found] == rows
+            assert [inputs[0] for _, inputs in found] == rows
 
 
 def test_the_package_imports_no_dtensor() -> None:

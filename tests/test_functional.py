@@ -20,6 +20,7 @@ import torch.nn.functional as TF
 from torch import Tensor
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import SampleInput
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import aclnn_torch
 import aclnn_torch.functional as F
@@ -303,6 +304,24 @@ def test_a_reduction_is_compared_by_its_letters(reduction: str) -> None:
         calls.append(lambda word, logits=logits, target=target: F.cross_entropy(logits, target, reduction=word))
     for call in calls:
         assert torch.equal(call(read), call(reduction))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [F.elu, lambda x: F.layer_norm(x, (4,)), lambda x: F.rms_norm(x, (4,)), lambda x: F.conv1d(x, torch.ones(2, 3, 2))],
+    ids=["elementwise", "layer_norm", "rms_norm", "convolution"],
+)
+def test_vmap_over_inputs_is_one_call(call: Callable[[Tensor], Tensor]) -> None:
+    calls = []
+
+    class Called(TorchDispatchMode):
+        def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            calls.extend([operator.name()] * (operator.namespace == "aclnn"))
+            return operator(*args, **kwargs or {})
+
+    with Called():
+        torch.vmap(call)(torch.ones(5, 2, 3, 4))
+    assert len(calls) == 1
 
 
 def test_deprecated_arguments_of_cross_entropy() -> None:

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import aclnn_torch
 from aclnn_torch._waiting_logits import WaitingHead
+from aclnn_torch.conversion import _CrossEntropy
 
 VOCABULARY = 96
 # Model -> the number of RMSNorms per layer; there is one more at the end.
@@ -351,6 +352,19 @@ def test_the_loss_takes_what_the_librarys_takes() -> None:
     with Called() as called:
         torch.testing.assert_close(model(input_ids=ids, labels=ids).loss, 2 * single)
     assert called.counts["cross_entropy_loss"] == 1
+
+
+def test_a_loss_that_names_its_target() -> None:
+    """torch's function itself gives modes the target by position, torch.compile as it is written."""
+    logits, labels = torch.randn(3, 4), torch.tensor([0, 1, 3])
+
+    def loss(logits: Tensor, labels: Tensor) -> Tensor:
+        with _CrossEntropy():
+            return torch.nn.functional.cross_entropy(logits, target=labels)
+
+    expected = torch.nn.functional.cross_entropy(logits, labels)
+    torch.testing.assert_close(loss(logits, labels), expected)
+    torch.testing.assert_close(torch.compile(loss, backend="eager", fullgraph=True)(logits, labels), expected)
 
 
 @pytest.mark.parametrize(

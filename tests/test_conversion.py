@@ -75,6 +75,13 @@ class ResidualRMSNorm(LlamaRMSNorm):
         return super().forward(hidden_states if residual is None else hidden_states + residual)
 
 
+class PreparedRMSNorm(LlamaRMSNorm):
+    """Needs what the model gives it before its forward."""
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        return super().forward(hidden_states) * self.model_scale
+
+
 class GatedRMSNorm(LlamaRMSNorm):
     """A forward with another signature."""
 
@@ -156,6 +163,7 @@ def test_a_converted_model_calls_our_operators_only() -> None:
         CountingRMSNorm(8),
         DropoutRMSNorm(8).eval(),
         ResidualRMSNorm(8),
+        PreparedRMSNorm(8),
         GatedRMSNorm(8),
         torch.nn.GroupNorm(2, 8),
         torch.nn.Linear(8, 8),

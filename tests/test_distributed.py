@@ -14,6 +14,7 @@ from torch.distributed.tensor import DTensor
 
 import aclnn_torch.distributed  # noqa: F401  (registers the rules)
 from aclnn_torch.ops import OPERATORS
+from aclnn_torch.ops._elementwise import sharding
 from aclnn_torch.ops._operator import REPLICATE, shard
 from tests import LONGEST
 
@@ -44,6 +45,10 @@ def test_every_operator_has_a_rule() -> None:
     assert set(names) - known == {"aclnn::_cross_entropy", "aclnn::linear_cross_entropy"}
 
 
+class Placed(torch.Tensor):
+    placements = ()
+
+
 @pytest.mark.parametrize("rank", range(1, 5))
 def test_norms_are_split_along_rows_alone(rank: int) -> None:
     """Of whatever rank: the cases of several processes have one."""
@@ -62,6 +67,13 @@ def test_norms_are_split_along_rows_alone(rank: int) -> None:
         ):
             assert [results[0] for results, _ in found] == rows
             assert [inputs[0] for _, inputs in found] == rows
+
+
+def test_a_broadcast_tensor_is_not_split() -> None:
+    """The tensors of a rule have placements, as DTensor's have."""
+    whole, row = (torch.empty(size).as_subclass(Placed) for size in ((4, 6), (6,)))
+    for tensors, places in (((whole, whole), [REPLICATE, shard(0), shard(1)]), ((whole, row), [REPLICATE])):
+        assert sharding(*tensors, 1.0) == [([place], [place] * 2) for place in places]
 
 
 def test_the_package_imports_no_dtensor() -> None:

@@ -165,7 +165,7 @@ def _sharding_of_loss(
     logits_max: Any,
     sum_exp_logits: Any,
     predicted_logits: Any,
-    label_smoothing: Any = 0.0,
+    label_smoothing: Any = None,
     vocab_parallel_logits: Any = None,
 ) -> Sequence[Sharding]:
     row, count = shard(0), 3 if vocab_parallel_logits is None else 4

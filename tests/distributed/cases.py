@@ -532,6 +532,12 @@ def linear_cross_entropy_refuses_what_it_cannot() -> None:
         with pytest.raises(aclnn_torch.AclnnError) as caught:
             aclnn_torch.distributed.linear_cross_entropy(spread, matrix, torch.tensor([0, wrong, 1, 2]))
         assert caught.value.status == 507015
+    world = dist.get_world_size()
+    with pytest.raises(aclnn_torch.AclnnError) as caught:
+        aclnn_torch.distributed.vocabulary_parallel_linear_cross_entropy(
+            x, torch.randn(3, 6), torch.tensor([0, 3 * world, 1, 2]), dist.group.WORLD
+        )
+    assert caught.value.status == 507015
     with pytest.raises(ValueError, match="reduction is 'avg'"):
         aclnn_torch.distributed.linear_cross_entropy(spread, matrix, torch.arange(4), reduction="avg")
     by_columns = distribute_tensor(torch.randn(8, 6), mesh(), [Shard(1)])

@@ -673,6 +673,7 @@ TEST(operators_and_steps_are_marked) {
     }
     const std::string elu = select(records, "task", "aclnnInplaceElu").at(0);
     CHECK_EQ(steps.size(), 1u);
+    CHECK(std::regex_search(steps.at(0), std::regex(R"("step \d+")")));
     CHECK(number(steps.at(0), "begin") <= number(elu, "begin"));
     CHECK(number(elu, "end") <= number(steps.at(0), "end"));
     refused(aclprofGetStepTimestamp(nullptr, ACL_STEP_END, nullptr), ACL_ERROR_INVALID_PARAM,

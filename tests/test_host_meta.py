@@ -50,6 +50,22 @@ def test_formats_of_the_header() -> None:
     assert header_enum("aclFormat") == {prefix.get(f, "ACL_FORMAT_") + f.name: f.value for f in Format}
 
 
+@pytest.mark.parametrize(
+    "dtype", sorted(set(Dtype) - {Dtype.FLOAT, Dtype.FLOAT16, Dtype.BF16}), ids=lambda dtype: dtype.name
+)
+def test_a_refusal_names_the_dtype(dtype: Dtype) -> None:
+    name = dtype.name.removeprefix("DT_")
+    tensors = [Memory(each, (2,)) for each in (dtype, Dtype.FLOAT)]
+    descriptors = [memory.descriptor() for memory in tensors]
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    stage1 = cabi.host().aclnnHardswishGetWorkspaceSize
+    assert stage1(*descriptors, ctypes.byref(size), ctypes.byref(executor)) == PARAM_INVALID
+    expected = f"aclnnHardswish: self has dtype {name} ({dtype.value}), expected one of FLOAT, FLOAT16, BFLOAT16; "
+    assert cabi.error_text().startswith(expected)
+    for descriptor in descriptors:
+        cabi.host().aclDestroyTensor(descriptor)
+
+
 STATUS_CODES = {
     "SUCCESS": 0,
     "ERR_PARAM_NULLPTR": 161001,

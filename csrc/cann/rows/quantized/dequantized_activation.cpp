@@ -44,7 +44,7 @@ struct DequantSwiGlu {
 };
 
 // The group of each row, from the groups' counts, which may be paired with the numbers of the
-// groups.
+// groups. One group without a number is all rows, whose parameters may have one dimension.
 OptionalTensor group_numbers(const OptionalTensor& groups, int64_t rows) {
   if (!groups) return {};
   expect_dtype("groupIndexOptional", *groups, {at::kInt, at::kLong});
@@ -55,7 +55,7 @@ OptionalTensor group_numbers(const OptionalTensor& groups, int64_t rows) {
   const bool has_numbers = list.dim() == 2;
   const at::Tensor sizes = has_numbers ? list.select(1, 1) : list;
   const at::Tensor index = group_of_rows(ends_of_sizes("groupIndexOptional", sizes, rows), rows);
-  if (!has_numbers) return index;
+  if (!has_numbers) return list.size(0) == 1 ? OptionalTensor{} : index;
   return list.select(1, 0).index_select(0, index);
 }
 

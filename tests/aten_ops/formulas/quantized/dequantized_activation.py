@@ -53,6 +53,10 @@ def calls_of_v2():
     for groups in ("INT64[2,2]:1,1,0,2", "INT64[2]:1,2"):
         for mode in range(4):
             yield call(name, V2, **integers, **outputs, groupIndexOptional=groups, swigluMode=mode)
+    for first in ("", "1,"):  # the parameters of one group have one or two dimensions
+        one = {"weightScaleOptional": f"FLOAT[{first}4]", "biasOptional": f"FLOAT[{first}4]"}
+        one |= {"quantScaleOptional": f"FLOAT[{first}2]", "groupIndexOptional": "INT64[1]:2"}
+        yield call(name, V2, **integers | one, **outputs)
     static = {"quantScaleOptional": "FLOAT[1]:0.13", "quantOffsetOptional": "FLOAT[1]:0.25", "activateDim": 0}
     static |= {"quantModeOptional": '"static"', "x": "FLOAT16[4,4]:0.5,-1.25,2,0.75,-3,1.5,2.5,-0.375"}
     yield call(name, V2, **static, dstType=36, yOut="FLOAT8_E4M3FN[2,4]", scaleOut="FLOAT[2]")
@@ -79,7 +83,7 @@ def dequant_swiglu_quant(
 
     def parameter(numbers):
         """One number, or one row of numbers, or one for each group."""
-        return numbers if index is None or numbers.size == 1 else numbers[index]
+        return numbers if index is None or numbers.ndim == 1 else numbers[index]
 
     if weight_scale is not None:
         is_first = bias is not None and bias.dtype == np.int64

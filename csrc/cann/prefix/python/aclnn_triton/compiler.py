@@ -13,10 +13,11 @@ from typing import Any
 import triton
 from triton.backends.compiler import BaseBackend, GPUTarget
 
-from . import language, lowering
+from . import inductor, language, lowering
 from .driver import library
 
 language.install()
+inductor.install()
 HERE = Path(__file__).resolve().parent
 
 

@@ -240,7 +240,7 @@ define make_npu_environment
 	@touch $@
 endef
 
-NPU_PACKAGES := expecttest scikit-learn matplotlib rich "transformers>=5,<6"
+NPU_PACKAGES := expecttest scikit-learn matplotlib rich protobuf "transformers>=5,<6"
 $(NPU_VENV)/installed: Makefile $(call remake,$(NPU_VENV))
 	$(call make_npu_environment,$(NPU_VENV),$(NPU_PACKAGES))
 

@@ -33,6 +33,7 @@ LIBRARIES = (
     "hccl",
     "hcomm",
     "acl_op_compiler",
+    "c_sec",
     "ge_runner",
     "graph",
     "acl_tdt_channel",
@@ -40,6 +41,10 @@ LIBRARIES = (
     "profapi",
     "ms_tools_ext",
     "ascend_hal",
+    "fmk_parser",
+    "ascend_protobuf",
+    "ascend_dump",
+    "ascendsk",
     "atb",
 )
 MAX_DEVICES = 64

@@ -51,6 +51,12 @@ drvGetDevNum
     "libacl_op_compiler.so": """
 aclGetCompileopt aclGetCompileoptSize aclSetCompileopt aclopCompileAndExecuteV2
 """,
+    "libascend_dump.so": """
+aclopStartDumpArgs aclopStopDumpArgs
+""",
+    "libascendsk.so": """
+aclskOptimize aclskScopeBegin aclskScopeEnd
+""",
     "libopapi.so": """
 aclCreateTensor aclDestroyTensor aclCreateScalar aclDestroyScalar aclCreateIntArray aclDestroyIntArray
 aclCreateBoolArray aclDestroyBoolArray aclCreateFloatArray aclDestroyFloatArray aclCreateTensorList
@@ -90,3 +96,42 @@ for path, names in {names!r}.items():
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout == "\n" * len(names), result.stderr
+
+
+EINVAL, ERANGE = 22, 34
+
+
+@pytest.mark.parametrize(
+    ("size", "source", "status", "left"),
+    [
+        (5, b"abcd", 0, b"abcd\0xxx"),
+        (5, b"abcde", ERANGE, b"\0xxxxxxx"),
+        (5, None, EINVAL, b"\0xxxxxxx"),
+        (0, b"", EINVAL, b"xxxxxxxx"),
+    ],
+)
+def test_a_bounded_copy(size: int, source: bytes | None, status: int, left: bytes) -> None:
+    """C11, K.3.7.1.3: the string with its zero fits, or the buffer has the empty one."""
+    buffer = (ctypes.c_char * 8)(*b"xxxxxxxx")
+    assert ctypes.CDLL(str(LIB64 / "libc_sec.so")).strcpy_s(buffer, ctypes.c_size_t(size), source) == status
+    assert buffer.raw == left
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "number", "status", "left"),
+    [
+        (5, 4, 1234, 4, b"1234\0xxx"),
+        (5, 4, 12345, -1, b"1234\0xxx"),
+        (5, 2, 123, -1, b"12\0xxxxx"),
+        (5, 9, 1234, 4, b"1234\0xxx"),
+        (5, 9, 12345, -1, b"\0"),
+        (0, 0, 1, -1, b"xxxxxxxx"),
+    ],
+)
+def test_a_bounded_text(size: int, count: int, number: int, status: int, left: bytes) -> None:
+    """A text that is longer than `count` is cut, one that does not fit is not kept; neither has a length."""
+    buffer = (ctypes.c_char * 8)(*b"xxxxxxxx")
+    write = ctypes.CDLL(str(LIB64 / "libc_sec.so")).snprintf_s
+    assert write(buffer, ctypes.c_size_t(size), ctypes.c_size_t(count), b"%d", ctypes.c_int(number)) == status
+    assert buffer.raw.startswith(left)
+    assert buffer.raw.endswith(b"xxx")

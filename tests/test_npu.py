@@ -64,7 +64,8 @@ OF_PROCESSES = ("strict", "process", "programs", "lost_work", "unreported_failur
 PROGRAMS = tuple(f"tests/npu/test_{name}.py" for name in OF_PROCESSES)
 # Independent of the mode, and slow. The traces run on inline streams with queue 2, with their file.
 TRACES = "tests/npu/test_operators.py::test_a_compiler_traces_it_whole"
-ONCE = tuple(f"tests/npu/test_{name}.py" for name in ("demo", "distributed", "library", "profiler", "transformers"))
+OF_ONE_MODE = ("demo", "distributed", "library", "profiler", "torchair", "transformers")
+ONCE = tuple(f"tests/npu/test_{name}.py" for name in OF_ONE_MODE)
 # One case for each of torch_npu's own operators: in strict mode, and as Ascend950 calls them in the default mode.
 CASES = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/npu/test_aten_ops*.py"))]
 

@@ -119,11 +119,13 @@ NULL_POINTERS = [
     *null(("aclopSetAttrListListInt", "attr", b"name", 0, None, None), "attr", "attrName"),
     *null(("aclSetCompileopt", 0, b"value"), "value"),
     *null(("aclGetCompileopt", 10, "out", 64), "value"),
+    *null(("aclopStartDumpArgs", 1, b"folder"), "path"),
     *null(("aclopCompileAndExecute", b"Elu", 0, None, None, 0, None, None, None, 0, 0, None, None), "opType"),
     *null(("aclopCompileAndExecuteV2", b"Elu", 0, None, None, 0, None, None, None, 0, 0, None, None), "opType"),
 ]
 
 
+NO_CHANNELS = "not supported by the host CANN: it runs no graphs that send or take tensors"
 NO_MODELS = "not supported by the host CANN: it runs no offline models"
 UNIMPLEMENTED = [
     *refused(
@@ -166,6 +168,27 @@ UNIMPLEMENTED = [
         ("aclmdlInitDump",),
         ("aclmdlSetDump", b"dump.json"),
         ("aclmdlFinalizeDump",),
+    ),
+    *refused(
+        UNSUPPORTED,
+        NO_CHANNELS,
+        ("acltdtDestroyChannel", "out"),
+        ("acltdtReceiveTensor", "out", "out", 0),
+        ("acltdtDestroyDataset", "out"),
+        ("acltdtGetDimsFromItem", "out", "out", 1),
+    ),
+    *refused(
+        UNSUPPORTED,
+        NO_CHANNELS,
+        ("acltdtCreateChannelWithCapacity", 0, b"channel", 3),
+        ("acltdtCreateDataset",),
+        ("acltdtGetDatasetSize", "out"),
+        ("acltdtGetDataItem", "out", 0),
+        ("acltdtGetDataAddrFromItem", "out"),
+        ("acltdtGetDataSizeFromItem", "out"),
+        ("acltdtGetDataTypeFromItem", "out"),
+        ("acltdtGetDimNumFromItem", "out"),
+        is_status=False,
     ),
     *refused(
         RT_UNSUPPORTED,

@@ -88,6 +88,12 @@ DESCRIPTIONS = [
         "opt is 17, expected 0 (ACL_PRECISION_MODE) to 16 (ACL_OP_DEBUG_OPTION)",
         ("aclSetCompileopt", 17, b"value"),
     ),
+    *refused(
+        INVALID,
+        "dumpType is 2, expected ACL_OP_DUMP_OP_AICORE_ARGS (1)",
+        ("aclopStartDumpArgs", 2, b"folder"),
+        ("aclopStopDumpArgs", 2),
+    ),
     *refused(INVALID, "option 3 was never set", ("aclGetCompileopt", 3, "out", 64)),
     *refused(INVALID, "length is 7; the value of option 10 needs 8", ("aclGetCompileopt", 10, "out", 7)),
     *by_name("numInputs is -1, expected 0 or more", -1, "&desc", "&buffer", 0, None, None),

@@ -122,6 +122,14 @@ aclError execute(const char* api, const char* type, int input_count,
   });
 }
 
+// There are no kernels, so that nothing is written for a compiler of kernels.
+aclError dump_arguments(const char* api, uint32_t type) noexcept {
+  if (type == ACL_OP_DUMP_OP_AICORE_ARGS) return ACL_SUCCESS;
+  return fail(ACL_ERROR_INVALID_PARAM,
+              "%s: dumpType is %u, expected ACL_OP_DUMP_OP_AICORE_ARGS (%u)", api, type,
+              static_cast<unsigned>(ACL_OP_DUMP_OP_AICORE_ARGS));
+}
+
 }  // namespace
 
 void register_named_operators(NamedOperators operators) noexcept {
@@ -193,4 +201,13 @@ aclError aclGetCompileopt(aclCompileOpt opt, char* value, size_t length) {
     std::memcpy(value, found->second.c_str(), found->second.size() + 1);
     return ACL_SUCCESS;
   });
+}
+
+aclError aclopStartDumpArgs(uint32_t dumpType, const char* path) {
+  if (path == nullptr) return null_argument("aclopStartDumpArgs", "path");
+  return dump_arguments("aclopStartDumpArgs", dumpType);
+}
+
+aclError aclopStopDumpArgs(uint32_t dumpType) {
+  return dump_arguments("aclopStopDumpArgs", dumpType);
 }

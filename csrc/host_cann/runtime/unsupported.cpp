@@ -1,6 +1,7 @@
 // Functions that programs link against and that have no meaning on a host. Each fails by its name.
 #include "acl/acl_mdl.h"
 #include "acl/acl_rt.h"
+#include "acl/acl_tdt.h"
 #include "host_cann/runtime/error_messages.h"
 #include "runtime/rt.h"
 
@@ -12,6 +13,15 @@ aclError refuse(int status, const char* api, const char* reason) noexcept {
 
 aclError no_models(const char* api) noexcept {
   return refuse(ACL_ERROR_FEATURE_UNSUPPORTED, api, "it runs no offline models and dumps none");
+}
+
+aclError no_super_kernels(const char* api) noexcept {
+  return refuse(ACL_ERROR_FEATURE_UNSUPPORTED, api,
+                "it has no kernels that could be fused; leave super_kernel_optimize off");
+}
+
+aclError no_channels(const char* api) noexcept {
+  return refuse(ACL_ERROR_FEATURE_UNSUPPORTED, api, "it runs no graphs that send or take tensors");
 }
 
 aclError no_sharing(const char* api) noexcept {
@@ -41,6 +51,82 @@ aclError aclmdlRICondHandleCreate(aclmdlRI modelRI, uint32_t defaultLaunchValue,
                                   void** handle) {
   return refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclmdlRICondHandleCreate",
                 "a captured model has no conditional tasks; make one model for each case");
+}
+
+// Functions of libascendsk.so that torch_npu looks up. No public header declares them, and a
+// refusal does not need their parameters.
+extern "C" {
+
+ACL_FUNC_VISIBILITY aclError aclskOptimize() {
+  return no_super_kernels("aclskOptimize");
+}
+
+ACL_FUNC_VISIBILITY aclError aclskScopeBegin() {
+  return no_super_kernels("aclskScopeBegin");
+}
+
+ACL_FUNC_VISIBILITY aclError aclskScopeEnd() {
+  return no_super_kernels("aclskScopeEnd");
+}
+
+}  // extern "C"
+
+acltdtChannelHandle* acltdtCreateChannelWithCapacity(uint32_t deviceId, const char* name,
+                                                     size_t capacity) {
+  no_channels("acltdtCreateChannelWithCapacity");
+  return nullptr;
+}
+
+aclError acltdtDestroyChannel(acltdtChannelHandle* handle) {
+  return no_channels("acltdtDestroyChannel");
+}
+
+aclError acltdtReceiveTensor(const acltdtChannelHandle* handle, acltdtDataset* dataset,
+                             int32_t timeout) {
+  return no_channels("acltdtReceiveTensor");
+}
+
+acltdtDataset* acltdtCreateDataset(void) {
+  no_channels("acltdtCreateDataset");
+  return nullptr;
+}
+
+aclError acltdtDestroyDataset(const acltdtDataset* dataset) {
+  return no_channels("acltdtDestroyDataset");
+}
+
+size_t acltdtGetDatasetSize(const acltdtDataset* dataset) {
+  no_channels("acltdtGetDatasetSize");
+  return 0;
+}
+
+acltdtDataItem* acltdtGetDataItem(const acltdtDataset* dataset, size_t index) {
+  no_channels("acltdtGetDataItem");
+  return nullptr;
+}
+
+void* acltdtGetDataAddrFromItem(const acltdtDataItem* dataItem) {
+  no_channels("acltdtGetDataAddrFromItem");
+  return nullptr;
+}
+
+size_t acltdtGetDataSizeFromItem(const acltdtDataItem* dataItem) {
+  no_channels("acltdtGetDataSizeFromItem");
+  return 0;
+}
+
+aclDataType acltdtGetDataTypeFromItem(const acltdtDataItem* dataItem) {
+  no_channels("acltdtGetDataTypeFromItem");
+  return ACL_DT_UNDEFINED;
+}
+
+size_t acltdtGetDimNumFromItem(const acltdtDataItem* dataItem) {
+  no_channels("acltdtGetDimNumFromItem");
+  return 0;
+}
+
+aclError acltdtGetDimsFromItem(const acltdtDataItem* dataItem, int64_t* dims, size_t dimNum) {
+  return no_channels("acltdtGetDimsFromItem");
 }
 
 aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle, aclrtMemHandleType handleType,

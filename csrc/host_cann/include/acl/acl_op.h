@@ -41,6 +41,13 @@ ACL_FUNC_VISIBILITY aclError aclopSetAttrListListInt(aclopAttr* attr, const char
                                                      int numLists, const int* numValues,
                                                      const int64_t* const values[]);
 
+/* Writes what kernels are called with, for a compiler of kernels for fixed shapes. The host CANN
+ * has no kernels and writes no files, as CANN does where no kernel is called between the two
+ * functions. */
+#define ACL_OP_DUMP_OP_AICORE_ARGS 0x00000001U
+ACL_FUNC_VISIBILITY aclError aclopStartDumpArgs(uint32_t dumpType, const char* path);
+ACL_FUNC_VISIBILITY aclError aclopStopDumpArgs(uint32_t dumpType);
+
 #ifdef __cplusplus
 }
 #endif

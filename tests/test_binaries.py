@@ -196,7 +196,8 @@ def has_code(path: Path) -> bool:
 @library
 def test_a_stack_that_was_written_past_its_end_ends_the_process(library: Path) -> None:
     """-fstack-protector-strong. The refusals of these two libraries have no arrays to protect."""
-    assert not has_code(library) or "__stack_chk_fail" in imported(library) or library.name in ("libatb.so", "libge_runner.so")
+    if library.name not in ("libatb.so", "libge_runner.so"):
+        assert not has_code(library) or "__stack_chk_fail" in imported(library)
 
 
 @pytest.mark.parametrize("name", ["libaclnn_host.so", "libascendcl.so", "libnnopbase.so", "libopapi.so"])

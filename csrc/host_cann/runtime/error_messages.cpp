@@ -58,7 +58,7 @@ void store(std::string line) {
 // The runtime's last error holds acl and runtime codes only, not those of aclnn and HCCL.
 void remember(int status) {
   const int family = status / 1000;
-  const bool aclnn = family == 161 || family == 361 || family == 561;
+  const bool aclnn = family == 161 || family == 561;
   const bool hccl = status > HCCL_SUCCESS && status <= HCCL_E_RESERVED;
   if (!aclnn && !hccl) thread_last_error = status;
 }

@@ -157,9 +157,7 @@ def _rows(hidden: Tensor, logits: WaitingLogits, index: Any) -> Tensor | None:
     places = index if isinstance(index, tuple) else (index,)
     if not places or not all(place is Ellipsis or isinstance(place, slice) for place in places):
         return None
-    if places[-1] != slice(None) or (Ellipsis not in places and len(places) != hidden.dim()):
-        return None
-    return hidden[index]
+    return hidden[index] if places[-1] == slice(None) else None
 
 
 def _loss(

@@ -8,3 +8,4 @@ LONGEST_SESSION = 1800
 # Variables for the pytest that was called, which has read them: the processes that tests start must not, other pytests
 # among them.
 OF_THE_CALLER = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTHONWARNINGS", "FORCE_COLOR", "PY_COLORS", "COLUMNS")
+OF_THE_CALLER += ("CI", "BUILD_NUMBER")  # pytest writes longer summaries there

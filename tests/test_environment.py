@@ -29,7 +29,7 @@ def test_a_callers_options_reach_his_own_pytest_alone() -> None:
     tests = (test_processes_of_tests_do_not_see_what_the_caller_tells_pytest, test_what_tests_start_can_be_interrupted)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += [f"{__file__}::{test.__name__}" for test in tests]
-    environment = os.environ | {"PYTEST_ADDOPTS": "-q", "COLUMNS": "20", "FORCE_COLOR": "1"}
+    environment = os.environ | {"PYTEST_ADDOPTS": "-q", "COLUMNS": "20", "FORCE_COLOR": "1", "CI": "true"}
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         result = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST)

@@ -212,6 +212,7 @@ VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
     "view": lambda logits: logits.view(-1, 6),
     "reshape": lambda logits: logits.reshape(6, 6),
     "rows": lambda logits: logits[1:, :, :],
+    "rows by fewer places": lambda logits: logits[1:, :],
     "rows of a view": lambda logits: logits.float().view(-1, 6)[1:4, :],
     "itself": lambda logits: logits.contiguous().to(torch.float32),
 }

@@ -105,6 +105,33 @@ print(os.waitstatus_to_exitcode(status))
         assert "error code is 107" in line or "error code:107" in line, attempts
 
 
+@pytest.mark.parametrize("task_queue", ["0", "1", "2"])
+def test_a_forked_child_computes_after_its_parent_computed_on_the_cpu(task_queue: str) -> None:
+    """It lacks the parent's threads of OpenMP, which torch has on the CPU: a region of several threads never ends.
+
+    The first large call of an operator with these dtypes is tried in the caller's thread.
+    """
+    code = """
+import os, signal, torch, torch_npu
+
+torch.set_num_threads(2)
+x = torch.full((1024, 1024), 2.0)
+assert (x + x).sum() == 4 * x.numel()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    y = torch.full((1024, 1024), 2.0, device="npu")
+    assert (y + y).sum().item() == 4 * y.numel()
+    assert (y[:256, :256] @ y[:256, :256]).eq(1024).all().item()
+    assert torch.conv2d(y.view(1, 1, 1024, 1024), y[:1, :1].view(1, 1, 1, 1)).eq(4).all().item()
+    assert y.normal_().sort().values.diff().ge(0).all().item()
+    os._exit(9)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    result = run(code, TASK_QUEUE_ENABLE=task_queue)
+    assert (result.status, result.output) == (0, "9\n"), result.errors
+
+
 def test_a_spawned_child_uses_the_npu(tmp_path: Path) -> None:
     code = """
 import torch, torch_npu

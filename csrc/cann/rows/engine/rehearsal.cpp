@@ -11,6 +11,7 @@
 #include "cann/rows/engine/reasons.h"
 #include "cann/rows/engine/refusal.h"
 #include "cann/rows/engine/without_python.h"
+#include "host_cann/arguments/one_thread.h"
 
 namespace aclnn_host {
 namespace {
@@ -106,6 +107,9 @@ class AtenCheck {
       Rehearsal() { rehearsed = true; }
       ~Rehearsal() { rehearsed = false; }
     } rehearsal;
+    // This is the caller's thread. In a forked child it waits without end for the threads that its
+    // parent computed with; a stream's worker is a thread of the child, and has its own.
+    const OneThread alone;
     try {
       call_.run(row_, tensor_of, /*writes=*/false);
       return {};

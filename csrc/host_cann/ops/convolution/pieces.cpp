@@ -3,39 +3,15 @@
 #include <algorithm>
 #include <vector>
 
-#include <omp.h>
-
 #include <ATen/Parallel.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 
 #include "host_cann/arguments/aten.h"
-
-// A function of MKL, which PyTorch contains on x86-64; null elsewhere.
-extern "C" __attribute__((weak)) int MKL_Set_Num_Threads_Local(int count);
+#include "host_cann/arguments/one_thread.h"
 
 namespace aclnn_host {
 namespace {
-
-// While it exists, the calling thread computes alone. Needed even within a parallel region, where
-// oneDNN and MKL would divide the work for threads that they do not get.
-class OneThread {
- public:
-  OneThread() {
-    omp_set_num_threads(1);
-    if (MKL_Set_Num_Threads_Local != nullptr) mkl_threads_ = MKL_Set_Num_Threads_Local(1);
-  }
-  ~OneThread() {
-    if (MKL_Set_Num_Threads_Local != nullptr) MKL_Set_Num_Threads_Local(mkl_threads_);
-    omp_set_num_threads(threads_);
-  }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  const int threads_ = at::get_num_threads();
-  int mkl_threads_ = 0;
-};
 
 at::Tensor tensor_of(const TensorView& view, aclDataType dtype) {
   if (view.storage == nullptr) return {};
@@ -97,6 +73,7 @@ AtenResults compute_in_pieces(const AtenOperands& operands, const Passes& passes
   std::vector<at::Tensor> weights(images.size());
   at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
     const AtenScope scope;
+    // oneDNN and MKL would divide the work for threads that a parallel region does not give them.
     const OneThread alone;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = batch * i / count;

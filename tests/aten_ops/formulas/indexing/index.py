@@ -115,7 +115,7 @@ def index_select(self, dim, index):
 )
 def index_put(self, indices, values, accumulate, unsafe):
     result = self.copy()
-    if self.size == 0:
+    if self.size == 0 or any(index.size == 0 for index in indices):
         return result  # where there is nothing to select, an index may be any
     if accumulate:
         np.add.at(result, tuple(indices), values)

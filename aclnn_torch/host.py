@@ -49,9 +49,10 @@ LIBRARIES = (
 )
 MAX_DEVICES = 64
 
-# The threads of the program and of a stream are together more than the processors. libgomp's then look 100 times for
-# work before they sleep; with this policy, 1000 times. Fewer look as often as without a policy, and not without end.
-OPENMP = {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": "300000"}
+# libgomp's threads look 1000 times for work before they sleep, also where the threads of the program and of a stream
+# are together more than the processors. With fewer looks, waking them takes longer than a loop; with 300000, after a
+# large operator a second thread takes the processor from the program's thread for a dozen small ones.
+OPENMP = {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": "1000"}
 
 
 def _library(name: str) -> Path:

@@ -146,6 +146,31 @@ def run(code: str) -> str:
     return result.stdout
 
 
+# Counts the threads that a call starts: those of OpenMP, which stay.
+STARTED = """
+import os
+from tests.aten_ops.sweep import Caller, parse
+caller = Caller()
+for line in LINES:
+    before = len(os.listdir("/proc/self/task"))
+    outcome = caller.call(*parse(line))
+    assert (outcome.stage1, outcome.stage2) == (0, 0), outcome.text
+    print(len(os.listdir("/proc/self/task")) - before)
+"""
+ALONE = [
+    "aclnnExp self=FLOAT[65536] out=FLOAT[65536]",
+    "aclnnMm self=FLOAT[256,256] mat2=FLOAT[256,256] out=FLOAT[256,256] cubeMathType=0",
+    "aclnnAny self=BOOL[2,200000] dim=[1] keepdim=false out=BOOL[2]",
+]
+
+
+@pytest.mark.parametrize("line", ["aclnnExp self=FLOAT[65537] out=FLOAT[65537]", "aclnnInplaceOne selfRef=BOOL[65537]"])
+def test_little_work_of_a_row_is_not_divided(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to 65536 elements, masks aside; ATen itself divides from 32768 on."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert run(STARTED.replace("LINES", repr([*ALONE, line]))).split() == ["0", "0", "0", "1"]
+
+
 @pytest.mark.skipif(HAS_GIL, reason="this Python has the GIL")
 def test_a_python_without_the_gil_stays_without(monkeypatch: pytest.MonkeyPatch) -> None:
     """CPython enables it, with a warning, for a module that does not declare that it needs none, such as triton."""

@@ -1,6 +1,9 @@
 // The queue and the worker of a stream, and the submission of tasks.
 #include "host_cann/runtime/stream.h"
 
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <unordered_set>
 #include <utility>
@@ -182,11 +185,22 @@ void Stream::start_worker() {
   worker_id_ = worker_.get_id();
 }
 
+// Programs submit a task every few microseconds, and to sleep and be woken takes longer than that.
+void Stream::look_for_work(std::unique_lock<std::mutex>& lock) noexcept {
+  constexpr auto kPatience = std::chrono::microseconds(50);
+  const uint64_t known = submitted_;
+  lock.unlock();
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (submitted_ == known && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  lock.lock();
+}
+
 void Stream::work() noexcept {
   works_for_a_stream = true;
   set_thread_context(context_);
   std::unique_lock lock(mutex_);
   for (;;) {
+    if (queue_.empty() && !closed_) look_for_work(lock);
     work_.wait(lock, [&] { return !queue_.empty() || closed_; });
     if (queue_.empty()) break;
     auto launched = std::move(queue_.front());
@@ -236,8 +250,10 @@ void Stream::perform(Launched launched, std::unique_lock<std::mutex>& lock) noex
     message_ = std::move(message);
     is_others_ = is_others;
   }
-  ++finished_;
-  done_.notify_all();
+  if (++finished_ >= awaited_) {
+    awaited_ = UINT64_MAX;  // whoever waits for more says so again
+    done_.notify_all();
+  }
 }
 
 aclError Stream::synchronize(const char* api, const Deadline& deadline) {
@@ -247,7 +263,12 @@ aclError Stream::synchronize(const char* api, const Deadline& deadline) {
                 api);
   }
   const uint64_t target = submitted_;
-  if (!deadline.wait(done_, lock, [&] { return finished_ >= target; })) {
+  const auto is_done = [&] {
+    if (finished_ >= target) return true;
+    awaited_ = std::min(awaited_, target);
+    return false;
+  };
+  if (!deadline.wait(done_, lock, is_done)) {
     return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT,
                 "%s: the stream did not finish its work before the timeout", api);
   }

@@ -73,6 +73,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   void start_worker();
   void work() noexcept;
+  void look_for_work(std::unique_lock<std::mutex>& lock) noexcept;
   aclError run_inline(const char* api, std::unique_ptr<Task> task);
   void perform(Launched launched, std::unique_lock<std::mutex>& lock) noexcept;
   aclError report(std::unique_lock<std::mutex>& lock);
@@ -84,10 +85,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::recursive_mutex inline_;  // held while a task runs inline; recursive, as callbacks launch
   std::mutex mutex_;
   std::condition_variable work_;  // signals a queued task or the stream's end
-  std::condition_variable done_;  // a task is done
+  std::condition_variable done_;  // a task is done for which a thread waits
   std::deque<Launched> queue_;
-  uint64_t submitted_ = 0;
+  std::atomic<uint64_t> submitted_ = 0;  // changes under the lock
   uint64_t finished_ = 0;
+  uint64_t awaited_ = UINT64_MAX;  // the least of `finished_` that a thread waits for
   bool closed_ = false;
   bool dropping_ = false;
   bool stop_on_failure_ = true;

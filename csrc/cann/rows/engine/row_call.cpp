@@ -12,6 +12,17 @@
 
 namespace aclnn_host {
 
+// The program's own thread wants a processor, too, so that a second thread comes late to little
+// work. Of a mask, which is much larger than the other tensors in attention, a part is read.
+bool Call::is_small() const {
+  constexpr int64_t kMost = int64_t{1} << 16;  // elements of a tensor
+  for (size_t i = 0; i < views.size(); ++i) {
+    const bool is_mask = views[i].dtype == ACL_BOOL && !arguments[i].is_output;
+    if (!is_mask && element_count(views[i].shape).value_or(0) > kMost) return false;
+  }
+  return true;
+}
+
 at::Tensor with_memory(const TensorView& view) {
   return is_stored_apart(view) ? load(view) : aten_tensor(view);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "cann/rows/engine/frame.h"
 #include "cann/rows/engine/stored.h"
 #include "host_cann/arguments/aten.h"
+#include "host_cann/arguments/one_thread.h"
 #include "host_cann/descriptors/executor.h"
 
 namespace aclnn_host {
@@ -34,6 +36,8 @@ struct Call {
   template <class TensorOf>
   void run(RowFunction row, TensorOf tensor_of, bool writes) const {
     const AtenScope scope;
+    std::optional<OneThread> alone;
+    if (is_small()) alone.emplace();
     std::vector<at::Tensor> tensors;
     tensors.reserve(views.size());
     for (size_t i = 0; i < views.size(); ++i) {
@@ -44,6 +48,7 @@ struct Call {
   }
 
  private:
+  bool is_small() const;
   bool is_in_bytes(size_t i) const { return std::ranges::find(in_bytes, i) != in_bytes.end(); }
   void store_outputs(const std::vector<at::Tensor>& tensors) const {
     for (size_t i = 0; i < views.size(); ++i) {

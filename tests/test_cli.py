@@ -257,6 +257,11 @@ def test_coverage_without_torch_npu(command: Command) -> None:
     assert exported_operators(LIBRARY) <= names
 
 
+def test_doctor_where_nothing_is_built_for_npus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "PREFIX", tmp_path / "cann")
+    assert doctor.built_for() is None
+
+
 def test_doctor_tries_every_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = set()
 
@@ -373,6 +378,9 @@ def test_bench_as_a_table() -> None:
     lines = command_line("bench", "--elements", "64", "--dtype", "float16", "--filter", "^s?elu").stdout.splitlines()
     assert "float16" in lines[0]
     assert [line.split()[0] for line in lines[2:]] == ["elu", "elu", "selu", "selu"]
+    for line in lines[2:]:
+        ours, torchs, ratio = map(float, line.split()[-3:])
+        assert ratio == pytest.approx(torchs / ours, rel=0.1)  # they are rounded to a tenth of a microsecond
 
 
 @pytest.mark.parametrize(

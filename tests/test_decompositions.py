@@ -86,3 +86,21 @@ def test_a_label_in_another_part_of_the_vocabulary() -> None:
     graph = make_fx(part, decomposition_table=aclnn_torch.decompositions())(x, weight, target)
     for function in (part, graph):
         torch.testing.assert_close(function(x, weight, target), (expected, lse))
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 2])
+def test_one_gradient_of_a_linear_layers_loss(wanted: int) -> None:
+    """output_mask; a gradient that is not wanted has no elements."""
+    x, weight, bias, target = torch.randn(4, 3), torch.randn(5, 3), torch.randn(5), torch.tensor([1, 0, 4, 2])
+    mask = [i == wanted for i in range(3)]
+
+    def gradients(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.ops.aclnn._linear_cross_entropy(x, weight, target, bias, output_mask=mask)[2:]
+
+    leaves = [tensor.clone().requires_grad_() for tensor in (x, weight, bias)]
+    loss = torch.nn.functional.cross_entropy(torch.nn.functional.linear(*leaves), target, reduction="sum")
+    expected = [torch.empty(0)] * 3
+    expected[wanted] = torch.autograd.grad(loss, leaves[wanted])[0]
+    graph = make_fx(gradients, decomposition_table=aclnn_torch.decompositions())(x, weight, bias)
+    for function in (gradients, graph):
+        torch.testing.assert_close(list(function(x, weight, bias)), expected)

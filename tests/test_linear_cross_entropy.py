@@ -801,7 +801,17 @@ BAD_CALLS: dict[str, tuple[Callable[[], Any], list[str], tuple[int, str]]] = {
     ),
     "class weights elsewhere": (
         lambda: F.linear_cross_entropy(X, W, T, weight=torch.ones(4, device="meta")),
-        [": weight is on meta", "expected cpu"],
+        [": weight is on meta, expected cpu as input is; move one with .to()"],
+        INVALID,
+    ),
+    "labels elsewhere": (
+        lambda: F.linear_cross_entropy(X, W, T.to("meta")),
+        [": target is on meta, expected cpu as input is; move one with .to()"],
+        INVALID,
+    ),
+    "a matrix elsewhere": (
+        lambda: F.linear_cross_entropy(X, W.to("meta"), T),
+        [": linear_weight is on meta, expected cpu as input is; move one with .to()"],
         INVALID,
     ),
     "a matrix of another width": (

@@ -110,7 +110,7 @@ DESCRIPTORS = [
     *refused(
         "ACL_SUCCESS",
         "viewDims is null although its count is not 0",
-        ("aclCreateTensor", None, 1, 0, None, 0, 2, None, 1, "memory"),
+        ("aclCreateTensor", None, 1, 0, None, 0, 2, LIST, 1, "memory"),
         is_status=False,
     ),
     *refused(

@@ -60,7 +60,10 @@ def test_the_least_and_the_most_devices(devices: int) -> None:
 
 @pytest.mark.parametrize("own", ["OMP_WAIT_POLICY", "GOMP_SPINCOUNT"])
 def test_openmp_waits_as_the_user_says(monkeypatch: pytest.MonkeyPatch, own: str) -> None:
-    """libgomp's documentation, "GOMP_SPINCOUNT": ACTIVE allows 1000 looks where threads are more than processors."""
+    """libgomp's documentation, "GOMP_SPINCOUNT": ACTIVE allows 1000 looks where threads are more than processors.
+
+    The same number elsewhere, where it would be 30 billion.
+    """
     for name in host.OPENMP:
         monkeypatch.delenv(name, raising=False)
     assert host.environment().items() >= {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": "1000"}.items()

@@ -160,11 +160,21 @@ for line in LINES:
 ALONE = [
     "aclnnExp self=FLOAT[65536] out=FLOAT[65536]",
     "aclnnMm self=FLOAT[256,256] mat2=FLOAT[256,256] out=FLOAT[256,256] cubeMathType=0",
+    "aclnnFlashAttentionScore query=FLOAT[1,1,512,16] key=FLOAT[1,1,512,16] value=FLOAT[1,1,512,16]"
+    " realShiftOptional=null dropMaskOptional=null paddingMaskOptional=null attenMaskOptional=BOOL[512,512]:0"
+    " prefixOptional=[] scaleValueOptional=0.25 keepProbOptional=1 preTokensOptional=2147483647"
+    ' nextTokensOptional=2147483647 headNum=1 inputLayout="BNSD" innerPreciseOptional=0 sparseModeOptional=0'
+    " softmaxMaxOut=FLOAT[1,1,512,8] softmaxSumOut=FLOAT[1,1,512,8] softmaxOutOut=FLOAT[0]"
+    " attentionOutOut=FLOAT[1,1,512,16]",
+]
+DIVIDED = [
+    "aclnnExp self=FLOAT[65537] out=FLOAT[65537]",
+    "aclnnInplaceOne selfRef=BOOL[65537]",
     "aclnnAny self=BOOL[2,200000] dim=[1] keepdim=false out=BOOL[2]",
 ]
 
 
-@pytest.mark.parametrize("line", ["aclnnExp self=FLOAT[65537] out=FLOAT[65537]", "aclnnInplaceOne selfRef=BOOL[65537]"])
+@pytest.mark.parametrize("line", DIVIDED)
 def test_little_work_of_a_row_is_not_divided(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to 65536 elements, masks aside; ATen itself divides from 32768 on."""
     monkeypatch.setenv("OMP_NUM_THREADS", "2")

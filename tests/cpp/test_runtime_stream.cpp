@@ -1,5 +1,6 @@
 // Streams: order, asynchrony, sticky errors, destruction.
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -192,6 +193,41 @@ TEST(timeouts) {
     CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, -1), ACL_SUCCESS);
     CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 0), ACL_SUCCESS);
     CHECK_EQ(aclrtSynchronizeDeviceWithTimeout(-1), ACL_SUCCESS);
+    CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
+  });
+}
+
+// A thread that waits is woken by the task that it waits for, whoever waits for a later one.
+TEST(waits_for_several_tasks_end_in_their_order) {
+  on_device([] {
+    Gate first, second;
+    const aclrtStream stream = gated_stream(first);
+    CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 10), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+    std::atomic<int> waiting{0};
+    aclError of_first = ACL_ERROR_INTERNAL_ERROR;
+    aclError of_second = ACL_ERROR_INTERNAL_ERROR;
+    const auto wait = [&](aclError& status) {
+      return std::thread([&] {
+        ++waiting;
+        status = aclrtSynchronizeStream(stream);
+      });
+    };
+    const auto settle = [&](int threads) {
+      while (waiting < threads) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until it waits
+    };
+    std::thread waits_for_first = wait(of_first);
+    settle(1);
+    CHECK_EQ(run_on(stream, [&] { return second.wait(), ACL_SUCCESS; }), ACL_SUCCESS);
+    std::thread waits_for_second = wait(of_second);
+    settle(2);
+    first.open();
+    waits_for_first.join();
+    CHECK_EQ(of_first, ACL_SUCCESS);
+    CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 0), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT);
+    second.open();
+    waits_for_second.join();
+    CHECK_EQ(of_second, ACL_SUCCESS);
     CHECK_EQ(aclrtDestroyStream(stream), ACL_SUCCESS);
   });
 }

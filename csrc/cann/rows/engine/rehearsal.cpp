@@ -107,8 +107,9 @@ class AtenCheck {
       Rehearsal() { rehearsed = true; }
       ~Rehearsal() { rehearsed = false; }
     } rehearsal;
-    // This is the caller's thread. In a forked child it waits without end for the threads that its
-    // parent computed with; a stream's worker is a thread of the child, and has its own.
+    // This is the caller's thread. In a forked child, it would wait without end for the threads
+    // that its parent computed with; a stream's worker is a thread of the child, and starts its
+    // own.
     const OneThread alone;
     try {
       call_.run(row_, tensor_of, /*writes=*/false);

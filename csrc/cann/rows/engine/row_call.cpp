@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones.h>
@@ -12,15 +13,19 @@
 
 namespace aclnn_host {
 
-// The program's own thread wants a processor, too, so that a second thread comes late to little
-// work. Of a mask, which is much larger than the other tensors in attention, a part is read.
-bool Call::is_small() const {
+bool Call::computes_alone() const {
+  if (at::get_num_threads() != 2) return false;
   constexpr int64_t kMost = int64_t{1} << 16;  // elements of a tensor
+  bool has_large_mask = false;
+  bool has_numbers = false;  // among the inputs
   for (size_t i = 0; i < views.size(); ++i) {
     const bool is_mask = views[i].dtype == ACL_BOOL && !arguments[i].is_output;
-    if (!is_mask && element_count(views[i].shape).value_or(0) > kMost) return false;
+    const bool is_large = element_count(views[i].shape).value_or(kMost + 1) > kMost;
+    if (is_large && !is_mask) return false;
+    has_large_mask = has_large_mask || is_large;
+    has_numbers = has_numbers || (arguments[i].is_input && !is_mask);
   }
-  return true;
+  return has_numbers || !has_large_mask;
 }
 
 at::Tensor with_memory(const TensorView& view) {

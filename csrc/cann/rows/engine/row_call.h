@@ -37,7 +37,7 @@ struct Call {
   void run(RowFunction row, TensorOf tensor_of, bool writes) const {
     const AtenScope scope;
     std::optional<OneThread> alone;
-    if (is_small()) alone.emplace();
+    if (computes_alone()) alone.emplace();
     std::vector<at::Tensor> tensors;
     tensors.reserve(views.size());
     for (size_t i = 0; i < views.size(); ++i) {
@@ -48,7 +48,10 @@ struct Call {
   }
 
  private:
-  bool is_small() const;
+  // Whether little work is left to one thread of two: the program's thread wants a processor, too,
+  // so that a second thread comes late. A mask of BOOL beside other inputs may be large, as in
+  // attention, which reads a part of it.
+  bool computes_alone() const;
   bool is_in_bytes(size_t i) const { return std::ranges::find(in_bytes, i) != in_bytes.end(); }
   void store_outputs(const std::vector<at::Tensor>& tensors) const {
     for (size_t i = 0; i < views.size(); ++i) {

@@ -8,7 +8,6 @@ a sum of n terms in any order has an error below n U times the sum of their magn
 from __future__ import annotations
 
 import inspect
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -291,14 +290,6 @@ def test_targets_of_other_kinds_that_torch_takes() -> None:
         got = F.cross_entropy(x[0], labels[:1], reduction=reduction)
         # torch takes a list of one label for a row since 2.9.
         torch.testing.assert_close(got, TF.cross_entropy(x[0], labels[0], reduction=reduction))
-
-
-@pytest.mark.parametrize("name", F.__all__)
-def test_a_function_is_where_its_name_says(name: str) -> None:
-    """For pickle, torch.fx and the documents."""
-    function = getattr(F, name)
-    assert pickle.loads(pickle.dumps(function)) is function
-    assert f"{function.__module__}.{function.__qualname__}" == f"aclnn_torch.functional.{name}"
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])

@@ -1,4 +1,7 @@
-"""Threads that use the package at the same time, in a Python with the GIL or without; subinterpreters."""
+"""Threads that use the package at the same time, in a Python with the GIL or without; subinterpreters.
+
+And the threads that a function of the host CANN computes with.
+"""
 
 from __future__ import annotations
 

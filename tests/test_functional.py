@@ -470,7 +470,11 @@ def test_what_cann_refuses(name: str, nothing_leaked: None) -> None:
         (lambda: F.cross_entropy(torch.tensor(1.0), torch.tensor(0)), ValueError, "no dimension"),
         (lambda: F.cross_entropy(logits, labels, label_smoothing=-0.5), ValueError, "label_smoothing is -0.5"),
         (lambda: F.cross_entropy(logits, labels, label_smoothing=1.5), ValueError, "label_smoothing is 1.5"),
-        (lambda: F.conv2d(torch.ones(4, 4), w2), RuntimeError, "conv2d: input has shape"),
+        (
+            lambda: F.conv2d(torch.ones(4, 4), w2),
+            RuntimeError,
+            r"conv2d: input has shape \[4, 4\], expected 3 dimensions \(one example\) or 4 \(a batch\)",
+        ),
         (lambda: F.conv2d(x2, w2, stride=2, padding="same"), RuntimeError, "expected stride 1"),
         (lambda: F.conv2d(x2, w2, padding="full"), RuntimeError, "'full'"),
         (lambda: F.conv2d(x2, w2, stride=1.5), TypeError, "stride is 1.5, expected"),  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+import aclnn_torch.functional as F
 from tests import cabi
 from tests.cabi import SUCCESS, Dtype
 from tests.conformance import linear_cross_entropy_table as linear
@@ -194,6 +195,39 @@ PROBLEMS = {
 EACH_PROBLEM = pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS)
 EACH_DTYPE = pytest.mark.parametrize("dtype", cabi.REAL, ids=lambda dtype: dtype.name)
 OTHERS = [dtype for dtype in cabi.REAL if dtype != Dtype.FLOAT]
+
+
+UNARY = {
+    "elu": F.elu,
+    "elu, growing": lambda x: torch.ops.aclnn.elu(x, 1.5, 0.5, -2.0),
+    "gelu": F.gelu,
+    "gelu, tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "hardsigmoid": F.hardsigmoid,
+    "hardswish": F.hardswish,
+    "mish": F.mish,
+    "selu": F.selu,
+    "silu": F.silu,
+    "softplus": lambda x: F.softplus(x, beta=0.5, threshold=3.0),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", UNARY)
+def test_large_tensors_of_16_bits_have_the_bits_of_small_ones(name: str, dtype: torch.dtype) -> None:
+    """Of all 65,536 numbers, at another alignment: results of large tensors are looked up, with the reference all."""
+    function = UNARY[name]
+    numbers = torch.arange(0xBF90, 0xBF90 + 65536).to(torch.int16).view(dtype)  # the last ones are near -1
+    small = function(numbers).view(torch.int16)
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        for count, start in ((32, 0), (33, 5)):
+            large = function(numbers.repeat(count)[start:])
+            assert large.view(torch.int16).equal(small.repeat(count)[start:])
+    if name in ("elu", "selu", "silu"):
+        x = numbers.repeat(33)
+        function(x[5:-4], inplace=True)
+        outside = [numbers[:5].view(torch.int16), numbers[-4:].view(torch.int16)]
+        assert x.view(torch.int16).equal(torch.cat([outside[0], small.repeat(33)[5:-4], outside[1]]))
 
 
 def call_of(problem: Problem, operator: Operator, dtype: Dtype, channels_last: bool = False) -> Changes:

@@ -108,8 +108,8 @@ struct TanhBackward {
 template <>
 const GeluKernels& gelu_kernels<Capability::CPU_CAPABILITY>() noexcept {
   static constexpr GeluKernels kKernels = {
-      kernels_of<Forward, NoCoefficients>(), kernels_of<Backward, NoCoefficients>(),
-      kernels_of<TanhForward, NoCoefficients>(), kernels_of<TanhBackward, NoCoefficients>()};
+      kernels_of<Forward, NoCoefficients, true>(), kernels_of<Backward, NoCoefficients>(),
+      kernels_of<TanhForward, NoCoefficients, true>(), kernels_of<TanhBackward, NoCoefficients>()};
   return kKernels;
 }
 

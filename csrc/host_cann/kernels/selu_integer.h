@@ -10,7 +10,7 @@ namespace aclnn_host {
 //   forward : computed in FP32 and truncated toward zero; INT32 saturates, INT8 wraps around.
 //   backward: integer -> FP16 -> FP32, computed, -> FP16 -> integer, to nearest even and
 //   saturating.
-ElementwiseKernel selu_integer_forward(aclDataType dtype);
-ElementwiseKernel selu_integer_backward(aclDataType dtype);
+ElementwiseKernel::Function selu_integer_forward(aclDataType dtype);
+ElementwiseKernel::Function selu_integer_backward(aclDataType dtype);
 
 }  // namespace aclnn_host

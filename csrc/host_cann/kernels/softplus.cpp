@@ -42,8 +42,9 @@ struct Backward {
 
 template <>
 const SoftplusKernels& softplus_kernels<Capability::CPU_CAPABILITY>() noexcept {
-  static constexpr SoftplusKernels kKernels = {kernels_of<Forward, SoftplusCoefficients>(),
-                                               kernels_of<Backward, SoftplusCoefficients>()};
+  static constexpr SoftplusKernels kKernels = {
+      kernels_of<Forward, SoftplusCoefficients, kExpIsSlow>(),
+      kernels_of<Backward, SoftplusCoefficients>()};
   return kKernels;
 }
 

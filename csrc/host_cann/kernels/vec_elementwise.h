@@ -25,11 +25,21 @@ void kernel(const void* coefficients, const void* first, const void* second, voi
   }
 }
 
-template <template <class> class Function, template <class> class Coefficients>
+template <template <class> class Function, template <class> class Coefficients,
+          bool is_slow = false>
 constexpr FloatKernels kernels_of() {
-  return {kernel<Function, Coefficients, float>, kernel<Function, Coefficients, c10::Half>,
-          kernel<Function, Coefficients, c10::BFloat16>, kernel<Function, Coefficients, double>};
+  return {kernel<Function, Coefficients, float>,
+          {kernel<Function, Coefficients, c10::Half>, is_slow},
+          {kernel<Function, Coefficients, c10::BFloat16>, is_slow},
+          kernel<Function, Coefficients, double>};
 }
+
+// Whether an exponential and little else is slow in 16 bits, as ElementwiseKernel says.
+#if defined(CPU_CAPABILITY_AVX512)
+constexpr bool kExpIsSlow = false;
+#else
+constexpr bool kExpIsSlow = true;
+#endif
 
 }  // namespace
 }  // namespace aclnn_host

@@ -29,7 +29,8 @@ constexpr DtypeRule kTypes[] = {{ACL_FLOAT, kAll},
                                 {ACL_BF16, Product::kAscend910B},
                                 {ACL_DOUBLE, Product::kHost}};
 
-aclnnStatus make_executor(const char* api, const FloatKernels& floating, ElementwiseKernel integer,
+aclnnStatus make_executor(const char* api, const FloatKernels& floating,
+                          ElementwiseKernel::Function integer,
                           std::initializer_list<const aclTensor*> tensors, uint64_t* workspace_size,
                           aclOpExecutor** executor) {
   const aclDataType dtype = (*tensors.begin())->view.dtype;
@@ -37,8 +38,9 @@ aclnnStatus make_executor(const char* api, const FloatKernels& floating, Element
     return make_elementwise_executor(api, floating.float64, dtype, kSelu<double>, tensors,
                                      workspace_size, executor);
   }
-  return make_elementwise_executor(api, integer ? integer : floating.find(dtype), dtype,
-                                   kSelu<float>, tensors, workspace_size, executor);
+  const ElementwiseKernel kernel = integer != nullptr ? integer : floating.find(dtype);
+  return make_elementwise_executor(api, kernel, dtype, kSelu<float>, tensors, workspace_size,
+                                   executor);
 }
 
 // aclnnSelu and, with out = self, aclnnInplaceSelu; `tensors` are in the prototype's order.

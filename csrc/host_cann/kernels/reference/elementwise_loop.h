@@ -34,8 +34,11 @@ void kernel(const void* coefficients, const void* first, const void* second, voi
 
 template <class Function, template <class> class Coefficients>
 constexpr FloatKernels kernels_of() {
-  return {kernel<Function, Coefficients, float>, kernel<Function, Coefficients, c10::Half>,
-          kernel<Function, Coefficients, c10::BFloat16>, kernel<Function, Coefficients, double>};
+  constexpr bool kIsSlow = true;
+  return {kernel<Function, Coefficients, float>,
+          {kernel<Function, Coefficients, c10::Half>, kIsSlow},
+          {kernel<Function, Coefficients, c10::BFloat16>, kIsSlow},
+          kernel<Function, Coefficients, double>};
 }
 
 }  // namespace

@@ -50,12 +50,12 @@ void backward(const void* coefficients, const void* first, const void* second, v
 
 }  // namespace
 
-ElementwiseKernel selu_integer_forward(aclDataType dtype) {
+ElementwiseKernel::Function selu_integer_forward(aclDataType dtype) {
   if (dtype == ACL_INT32) return forward<int32_t>;
   return dtype == ACL_INT8 ? forward<int8_t> : nullptr;
 }
 
-ElementwiseKernel selu_integer_backward(aclDataType dtype) {
+ElementwiseKernel::Function selu_integer_backward(aclDataType dtype) {
   if (dtype == ACL_INT32) return backward<int32_t>;
   return dtype == ACL_INT8 ? backward<int8_t> : nullptr;
 }

@@ -176,8 +176,8 @@ def test_check_without_a_compiler(forgetful: Path, command: Command) -> None:
 
 
 def test_check_with_a_compiler_of_several_words(forgetful: Path) -> None:
-    result = json.loads(command_line("check", "--json", forgetful, CXX="env -u NOTHING g++").stdout)
-    assert result["compiled"]
+    result = command_line("check", "--json", forgetful, CXX="env -u NOTHING g++")
+    assert json.loads(result.stdout)["compiled"]
 
 
 @pytest.mark.parametrize(("product", "cann"), [("Ascend910", "9.1"), ("Ascend910B", "later")])
@@ -237,14 +237,18 @@ def test_coverage_is_printed(tmp_path: Path, command: Command, monkeypatch: pyte
     assert result.returncode == 0
     assert lines[0] == "The installed torch_npu calls 2 functions: 1 computed, 0 refused, 1 missing, 0 not published."
     assert [line.split() for line in lines[1:]] == [["aclnnAdd", "computed"], ["aclnnNone", "missing"]]
-    entries = json.loads(command("doctor", "--coverage", "--json").stdout)
+    result = command("doctor", "--coverage", "--json")
+    assert result.returncode == 0
+    entries = json.loads(result.stdout)
     assert entries[1] == {"function": "aclnnNone", "state": "missing", "reason": ""}
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch_npu") is not None, reason="torch_npu is installed here")
 def test_coverage_without_torch_npu(command: Command) -> None:
     """The host CANN's own functions, those of its table and the operators'."""
-    lines = command("doctor", "--coverage").stdout.splitlines()
+    result = command("doctor", "--coverage")
+    assert result.returncode == 0
+    lines = result.stdout.splitlines()
     sentence = (
         r"torch_npu is not installed here. The host CANN has (\d+) functions: (\d+) computed, (\d+) refused, (\d+) "
     )

@@ -75,7 +75,7 @@ CALLS = [
     loss_call("none, smoothing, weights", reduction="none", label_smoothing=0.2, weighted=True),
     *(loss_call(f"{r}, z-loss", reduction=r, return_zloss=True, **Z) for r in REDUCTIONS),
     loss_call("lse without z-loss", **Z),
-    loss_call("everything", label_smoothing=0.1, weighted=True, return_zloss=True, **Z),
+    loss_call("everything", label_smoothing=0.1, weighted=True, return_zloss=True, lse_square_scale_for_zloss=1.0),
     grad_call("grad, mean", None, reduction="mean"),
     grad_call("grad, sum, weights", None, reduction="sum", weighted=True),
     grad_call("grad, none, smoothing", 4, reduction="none", label_smoothing=0.2),

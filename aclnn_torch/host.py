@@ -49,10 +49,10 @@ LIBRARIES = (
 )
 MAX_DEVICES = 64
 
-# libgomp's threads look for work before they sleep: 20000 times, about a millisecond, or with ACTIVE 1000 times where
-# the threads of the program and of a stream are together more than the processors. With fewer looks, waking them takes
-# longer than a loop; with 300000, after a large operator a second thread takes the processor from the program's thread
-# for a dozen small ones.
+# libgomp's threads look for work before they sleep: 20000 times, a millisecond on an Intel Xeon, or with ACTIVE 1000
+# times where the threads of the program and of a stream are together more than the processors. With fewer looks, waking
+# them takes longer than a loop; with more, after a large operator a second thread takes the processor from the
+# program's thread for a dozen small ones.
 OPENMP = {"OMP_WAIT_POLICY": "ACTIVE", "GOMP_SPINCOUNT": "20000"}
 
 

@@ -176,8 +176,8 @@ def test_check_without_a_compiler(forgetful: Path, command: Command) -> None:
 
 
 def test_check_with_a_compiler_of_several_words(forgetful: Path) -> None:
-    result = command_line("check", "--json", forgetful, CXX="env -u NOTHING g++")
-    assert json.loads(result.stdout)["compiled"]
+    result = json.loads(command_line("check", "--json", forgetful, CXX="env -u NOTHING g++").stdout)
+    assert result["compiled"]
 
 
 @pytest.mark.parametrize(("product", "cann"), [("Ascend910", "9.1"), ("Ascend910B", "later")])

@@ -15,7 +15,7 @@ import torch
 
 import aclnn_torch.functional as F
 from tests import cabi
-from tests.cabi import SUCCESS, Dtype
+from tests.cabi import SUCCESS, Dtype, Memory, Stage1
 from tests.conformance import linear_cross_entropy_table as linear
 from tests.conformance.convolution_table import BACKWARD, FORWARD, Problem
 from tests.conformance.machinery import Changes, DtypeRow, Operator, Prepared, Table, Tensor, all_tables
@@ -223,11 +223,22 @@ def test_large_tensors_of_16_bits_have_the_bits_of_small_ones(name: str, dtype: 
         for count, start in ((32, 0), (33, 5)):
             large = function(numbers.repeat(count)[start:])
             assert large.view(torch.int16).equal(small.repeat(count)[start:])
-    if name in ("elu", "selu", "silu"):
-        x = numbers.repeat(33)
-        function(x[5:-4], inplace=True)
-        outside = [numbers[:5].view(torch.int16), numbers[-4:].view(torch.int16)]
-        assert x.view(torch.int16).equal(torch.cat([outside[0], small.repeat(33)[5:-4], outside[1]]))
+
+
+@pytest.mark.parametrize("dtype", [Dtype.FLOAT16, Dtype.BF16], ids=lambda dtype: dtype.name)
+def test_results_that_are_looked_up_stay_within_their_memory(dtype: Dtype) -> None:
+    """In place, three elements more than a multiple of four; on two threads."""
+    numbers = np.arange(65536, dtype=np.uint16)
+    small, large = Memory(dtype, [65536]), Memory(dtype, [2**21 + 3])
+    for memory in (small, large):
+        memory.view.view(np.uint16)[...] = np.resize(numbers, memory.shape)
+        tensor = memory.descriptor()
+        first = Stage1("aclnnGeluV2", [tensor, 0, tensor])
+        assert first.run() == SUCCESS, first.text
+        assert cabi.host().aclrtSynchronizeStream(None) == SUCCESS, cabi.error_text()
+        assert cabi.host().aclDestroyTensor(tensor) == SUCCESS
+        assert memory.untouched()
+    assert large.view.tobytes() == np.resize(small.view, large.shape).tobytes()
 
 
 def call_of(problem: Problem, operator: Operator, dtype: Dtype, channels_last: bool = False) -> Changes:

@@ -184,6 +184,27 @@ TEST(functions_are_those_of_the_reference) {
   });
 }
 
+// What docs/benchmarks.md says of large tensors of 16 bits.
+TEST(functions_with_an_exponential_gain_by_lookup_in_16_bits) {
+  const auto gains = [](const FloatKernels& kernels) {
+    CHECK_EQ(kernels.float16.gains_by_lookup(), kernels.bfloat16.gains_by_lookup());
+    CHECK(!kernels.float32.gains_by_lookup() && !kernels.float64.gains_by_lookup());
+    return kernels.bfloat16.gains_by_lookup();
+  };
+  for_each_capability([&]<Capability kCapability>(const char* name) {
+    CHECK(gains(gelu_kernels<kCapability>().forward));
+    CHECK(gains(gelu_kernels<kCapability>().tanh_forward));
+    const bool expected = std::string_view(name) != "avx512";
+    CHECK_EQ(gains(elu_kernels<kCapability>().forward), expected);
+    CHECK_EQ(gains(mish_kernels<kCapability>().forward), expected);
+    CHECK_EQ(gains(silu_kernels<kCapability>().forward), expected);
+    CHECK_EQ(gains(softplus_kernels<kCapability>().forward), expected);
+    CHECK(!gains(elu_kernels<kCapability>().threshold));
+    CHECK(!gains(hardsigmoid_kernels<kCapability>().forward));
+    CHECK(!gains(hardswish_kernels<kCapability>().forward));
+  });
+}
+
 TEST(layer_norm_is_that_of_the_reference) {
   for_each_type([]<class T>() {
     for (const int64_t columns : {1, 2, 7, 15, 16, 17, 33, 64, 100, 515}) {

@@ -15,21 +15,21 @@ class ElementwiseKernel {
   using Function = void (*)(const void* coefficients, const void* first, const void* second,
                             void* out, int64_t n, bool streaming);
 
-  // `is_slow` says of a unary function of 16 bits that it takes longer to compute an element than
-  // to look it up among the results of all 65536.
-  // NOLINTNEXTLINE(google-explicit-constructor): a function is a kernel
-  constexpr ElementwiseKernel(Function function, bool is_slow = false)
-      : function_(function), is_slow_(is_slow) {}
+  // `gains_by_lookup`: of one element of 16 bits, to compute the result takes longer than to look
+  // it up among those of all 65536. It says nothing of functions of two elements and of other
+  // types. NOLINTNEXTLINE(google-explicit-constructor): a function is a kernel
+  constexpr ElementwiseKernel(Function function, bool gains_by_lookup = false)
+      : function_(function), gains_by_lookup_(gains_by_lookup) {}
 
   void operator()(const void* coefficients, const void* first, const void* second, void* out,
                   int64_t n, bool streaming) const {
     function_(coefficients, first, second, out, n, streaming);
   }
-  bool is_slow() const { return is_slow_; }
+  bool gains_by_lookup() const { return gains_by_lookup_; }
 
  private:
   Function function_;
-  bool is_slow_;
+  bool gains_by_lookup_;
 };
 
 // One for each floating type.

@@ -130,8 +130,8 @@ void kernel_by_input_scale(const void* coefficients, const void* first, const vo
 template <template <class> class Falling, template <class> class Growing>
 constexpr FloatKernels kernels_by_input_scale() {
   return {kernel_by_input_scale<Falling, Growing, float>,
-          {kernel_by_input_scale<Falling, Growing, c10::Half>, kExpIsSlow},
-          {kernel_by_input_scale<Falling, Growing, c10::BFloat16>, kExpIsSlow},
+          {kernel_by_input_scale<Falling, Growing, c10::Half>, kExpGainsByLookup},
+          {kernel_by_input_scale<Falling, Growing, c10::BFloat16>, kExpGainsByLookup},
           kernel_by_input_scale<Falling, Growing, double>};
 }
 

@@ -51,7 +51,7 @@ struct Backward {
 
 template <>
 const MishKernels& mish_kernels<Capability::CPU_CAPABILITY>() noexcept {
-  static constexpr MishKernels kKernels = {kernels_of<Forward, NoCoefficients, kExpIsSlow>(),
+  static constexpr MishKernels kKernels = {kernels_of<Forward, NoCoefficients, kExpGainsByLookup>(),
                                            kernels_of<Backward, NoCoefficients>()};
   return kKernels;
 }

@@ -31,7 +31,7 @@ struct Backward {
 
 template <>
 const SiluKernels& silu_kernels<Capability::CPU_CAPABILITY>() noexcept {
-  static constexpr SiluKernels kKernels = {kernels_of<Forward, NoCoefficients, kExpIsSlow>(),
+  static constexpr SiluKernels kKernels = {kernels_of<Forward, NoCoefficients, kExpGainsByLookup>(),
                                            kernels_of<Backward, NoCoefficients>()};
   return kKernels;
 }

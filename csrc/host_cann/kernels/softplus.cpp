@@ -43,7 +43,7 @@ struct Backward {
 template <>
 const SoftplusKernels& softplus_kernels<Capability::CPU_CAPABILITY>() noexcept {
   static constexpr SoftplusKernels kKernels = {
-      kernels_of<Forward, SoftplusCoefficients, kExpIsSlow>(),
+      kernels_of<Forward, SoftplusCoefficients, kExpGainsByLookup>(),
       kernels_of<Backward, SoftplusCoefficients>()};
   return kKernels;
 }

@@ -26,19 +26,19 @@ void kernel(const void* coefficients, const void* first, const void* second, voi
 }
 
 template <template <class> class Function, template <class> class Coefficients,
-          bool is_slow = false>
+          bool gains_by_lookup = false>
 constexpr FloatKernels kernels_of() {
   return {kernel<Function, Coefficients, float>,
-          {kernel<Function, Coefficients, c10::Half>, is_slow},
-          {kernel<Function, Coefficients, c10::BFloat16>, is_slow},
+          {kernel<Function, Coefficients, c10::Half>, gains_by_lookup},
+          {kernel<Function, Coefficients, c10::BFloat16>, gains_by_lookup},
           kernel<Function, Coefficients, double>};
 }
 
-// Whether an exponential and little else is slow in 16 bits, as ElementwiseKernel says.
+// Whether a function of an exponential gains by lookup.
 #if defined(CPU_CAPABILITY_AVX512)
-constexpr bool kExpIsSlow = false;
+constexpr bool kExpGainsByLookup = false;
 #else
-constexpr bool kExpIsSlow = true;
+constexpr bool kExpGainsByLookup = true;
 #endif
 
 }  // namespace

@@ -34,10 +34,10 @@ void kernel(const void* coefficients, const void* first, const void* second, voi
 
 template <class Function, template <class> class Coefficients>
 constexpr FloatKernels kernels_of() {
-  constexpr bool kIsSlow = true;
+  constexpr bool kGainsByLookup = true;
   return {kernel<Function, Coefficients, float>,
-          {kernel<Function, Coefficients, c10::Half>, kIsSlow},
-          {kernel<Function, Coefficients, c10::BFloat16>, kIsSlow},
+          {kernel<Function, Coefficients, c10::Half>, kGainsByLookup},
+          {kernel<Function, Coefficients, c10::BFloat16>, kGainsByLookup},
           kernel<Function, Coefficients, double>};
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import importlib.machinery
 import importlib.metadata
 import importlib.util
@@ -21,7 +22,7 @@ import torch
 
 import aclnn_torch
 from aclnn_torch import _problem, cli, decompositions, functional
-from aclnn_torch.cli import bench, config, coverage, doctor, npu
+from aclnn_torch.cli import bench, config, coverage, doctor, npu, prefix
 from aclnn_torch.ops import OPERATORS
 from tests import LONGEST
 from tests.aten_ops.sweep import LIBRARY
@@ -241,6 +242,32 @@ def test_coverage_is_printed(tmp_path: Path, command: Command, monkeypatch: pyte
     assert result.returncode == 0
     entries = json.loads(result.stdout)
     assert entries[1] == {"function": "aclnnNone", "state": "missing", "reason": ""}
+
+
+def test_a_command_builds_what_is_missing_while_it_holds_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where the sources are; elsewhere, and where nothing can be written, the reason is told."""
+    missing = ["libopapi.so"]
+
+    def build() -> bool:
+        with (tmp_path / "build" / "lock").open() as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        missing.clear()
+        return True
+
+    monkeypatch.setattr(prefix, "TREE", tmp_path)
+    monkeypatch.setattr(prefix, "missing_libraries", lambda: missing)
+    monkeypatch.setattr(prefix, "_build", build)
+    assert not prefix.is_built()
+    assert capfd.readouterr().err.endswith("lib64 lacks libopapi.so; run `make cann` in the repository\n")
+    (tmp_path / "setup.py").touch()
+    (tmp_path / "build").touch()
+    assert not prefix.is_built()
+    assert "the host CANN is not built: [Errno 17] File exists" in capfd.readouterr().err
+    (tmp_path / "build").unlink()
+    assert prefix.is_built() and prefix.is_built()
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch_npu") is not None, reason="torch_npu is installed here")

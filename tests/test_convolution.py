@@ -986,6 +986,14 @@ BAD_CALLS = {
         lambda: bad_backward(TWO, (2, 5, 3, 3)),
         ["gradOutput has shape [2, 5, 3, 3], expected 6 channels for weight of shape [6, 4, 3, 3] and 1 groups"],
     ),
+    "gradient of more dimensions": (
+        lambda: bad_backward(TWO, (1, 2, 6, 3, 3)),
+        ["gradOutput has shape [1, 2, 6, 3, 3], expected as many dimensions as input (shape [2, 4, 5, 5])"],
+    ),
+    "gradient of fewer dimensions": (
+        lambda: bad_backward(TWO, (6, 3, 3)),
+        ["gradOutput has shape [6, 3, 3], expected as many dimensions as input (shape [2, 4, 5, 5])"],
+    ),
     "float64 on Ascend910B": (
         lambda: convolution(TWO, torch.ones(TWO.input).double(), torch.ones(TWO.weight).double(), None),
         ["input", "DOUBLE", "Ascend910B", "host product"],

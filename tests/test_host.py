@@ -71,6 +71,17 @@ def test_openmp_waits_as_the_user_says(monkeypatch: pytest.MonkeyPatch, own: str
     assert not host.OPENMP.keys() & host.environment().keys()
 
 
+def test_freed_memory_is_kept_as_the_user_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bytes, as glibc's manual, "Tunable Parameters", has the variables."""
+    sizes = {"MALLOC_TRIM_THRESHOLD_": str(256 * 1024**2), "MALLOC_MMAP_THRESHOLD_": str(32 * 1024**2)}
+    for name in sizes:
+        monkeypatch.delenv(name, raising=False)
+    assert host.environment().items() >= sizes.items()
+    for name in sizes:
+        monkeypatch.setenv(name, "7")
+    assert {host.environment()[name] for name in sizes} == {"7"}
+
+
 # Writes the timer slack of the thread that loads the library, and of one that it starts.
 TIMERS = """
 import ctypes, sys, threading

@@ -146,6 +146,9 @@ def test_only_what_the_mask_asks_for() -> None:
         mask = [j == i for j in range(3)]
         some = ops.layer_norm_backward(x, x, [4], statistics, statistics, None, None, mask)
         assert [tensor is None for tensor in some] == [not on for on in mask]
+        decomposed = aclnn_torch.decompositions()[ops.layer_norm_backward.default]
+        in_aten = decomposed(x, x, [4], statistics, statistics, None, None, mask)
+        assert [tensor is None for tensor in in_aten] == [not on for on in mask]
         assert torch.equal(some[i], every[i])
 
 

@@ -570,11 +570,11 @@ def test_lazy_clones(first: int) -> None:
 def test_limits_of_control_groups(tmp_path: Path) -> None:
     """All parent groups of the process count, in both versions; other controllers do not."""
     groups = tmp_path / "cgroup"
-    groups.write_text("3:cpu:/elsewhere\n2:memory:/a/b\n0::/c\n")
+    groups.write_text("3:cpu:/elsewhere\n2:memory:/a/b\n0::/c:d\n")
     root = Path("/sys/fs/cgroup")
     assert list(aclnn_torch.memory._limit_files(groups)) == [
         *(root / "memory" / name / "memory.limit_in_bytes" for name in ("a/b", "a", "")),
-        *(root / name / "memory.max" for name in ("c", "")),
+        *(root / name / "memory.max" for name in ("c:d", "")),
     ]
     assert list(aclnn_torch.memory._limit_files(tmp_path / "none")) == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import fcntl
 import importlib.machinery
@@ -384,10 +385,10 @@ def test_a_missing_torch_is_named(built: str | None, wanted: str, monkeypatch: p
 
 @pytest.mark.test_all
 def test_bench_measures_every_function() -> None:
-    result = command_line("bench", "--json", "--elements", "64", "--threads", "1")
+    result = command_line("bench", "--json", "--elements", "1", "--threads", "1")
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
-    assert (report["elements"], report["threads"], report["dtype"]) == (64, 1, "float32")
+    assert (report["elements"], report["threads"], report["dtype"]) == (1, 1, "float32")
     measured = {(row["function"], row["mode"]) for row in report["results"]}
     names = [name for name in functional.__all__ if hasattr(torch.nn.functional, name)]  # not in every torch
     assert measured == {(name, mode) for name in names for mode in ("forward", "forward+backward")}
@@ -402,6 +403,12 @@ def test_bench_measures_as_many_elements_as_said() -> None:
         first, *_ = bench._arguments(name, getattr(functional, name), 100_000, torch.float16)
         assert first.dtype == torch.float16
         assert first.numel() == pytest.approx(100_000, rel=0.07)
+
+
+def test_bench_measures_what_its_help_says() -> None:
+    parser = argparse.ArgumentParser()
+    bench._add_arguments(parser)
+    assert (parser.parse_args([]).elements, parser.parse_args([]).dtype) == (1048576, "float32")
 
 
 @pytest.mark.test_all

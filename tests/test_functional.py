@@ -480,6 +480,17 @@ def test_what_cann_refuses(name: str, nothing_leaked: None) -> None:
         (lambda: F.conv2d(x2, w2, stride=1.5), TypeError, "stride is 1.5, expected"),  # type: ignore[arg-type]
         (lambda: F.conv_transpose2d(x2, w2, padding="same"), TypeError, "padding is 'same'"),  # type: ignore[arg-type]
         (lambda: F.rms_norm(logits, (4,), torch.ones(3)), RuntimeError, r"weight has shape \[3\]"),
+        (lambda: F.rms_norm(logits, (4,), torch.ones(5)), RuntimeError, r"weight has shape \[5\]"),
+        (
+            lambda: F.linear_cross_entropy(logits, torch.ones(5, 4), labels, 1.0),  # type: ignore[arg-type]
+            TypeError,
+            "linear_cross_entropy: linear_bias is 1.0, expected a tensor or None",
+        ),
+        (
+            lambda: F.linear_cross_entropy(logits, torch.ones(5, 4), labels, weight=[1.0]),  # type: ignore[arg-type]
+            TypeError,
+            r"linear_cross_entropy: weight is \[1.0\], expected a tensor or None",
+        ),
     ],
 )
 def test_what_the_faces_refuse(call: Callable[[], Any], error: type[Exception], words: str) -> None:

@@ -482,7 +482,7 @@ def test_what_cann_refuses(name: str, nothing_leaked: None) -> None:
         (lambda: F.rms_norm(logits, (4,), torch.ones(3)), RuntimeError, r"weight has shape \[3\]"),
         (lambda: F.rms_norm(logits, (4,), torch.ones(5)), RuntimeError, r"weight has shape \[5\]"),
         (
-            lambda: F.linear_cross_entropy(logits, torch.ones(5, 4), labels, 1.0),  # type: ignore[arg-type]
+            lambda: F.linear_cross_entropy(logits, torch.ones(5, 4), labels, linear_bias=1.0),  # type: ignore[arg-type]
             TypeError,
             "linear_cross_entropy: linear_bias is 1.0, expected a tensor or None",
         ),

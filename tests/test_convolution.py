@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import aclnn_torch
+import aclnn_torch.functional as F
 from tests import cabi, operator_checks
 from tests.operator_checks import FLOATS, Call, views
 
@@ -1343,3 +1344,9 @@ def test_a_long_bias_with_gaps() -> None:
     x, w, _, _ = case.tensors(torch.float32)
     bias = torch.randn(8192 * 3)[::3]
     assert torch.equal(convolution(case, x, w, bias), convolution(case, x, w, bias.contiguous()))
+
+
+def test_vmap_over_no_examples() -> None:
+    weight = torch.ones(6, 4, 3, 3)
+    assert torch.func.vmap(lambda x: F.conv2d(x, weight))(torch.ones(0, 2, 4, 5, 5)).shape == (0, 2, 6, 3, 3)
+    assert torch.func.vmap(F.conv2d)(torch.ones(0, 2, 4, 5, 5), torch.ones(0, 6, 4, 3, 3)).shape == (0, 2, 6, 3, 3)

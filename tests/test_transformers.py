@@ -294,7 +294,7 @@ def test_a_view_that_torch_refuses() -> None:
 
 def test_the_loss_of_shifted_logits_computes_none() -> None:
     waiting, plain, hidden = heads(torch.float32)
-    target = torch.tensor([1, -100, 5, 2])  # ignored by default
+    target = torch.tensor([1, -100, 5, 2])
 
     def loss(logits: Tensor) -> list[Tensor]:
         return [torch.nn.functional.cross_entropy(logits.float()[..., :-1, :].contiguous().view(-1, 6), target)]

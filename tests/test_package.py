@@ -148,7 +148,7 @@ print([result.double().tolist() for result in results])
 def test_every_version_of_the_kernels_has_the_values(capability: str) -> None:
     """The operators' tables, compared with the CPU's best version; a CPU without AVX2 computes with the reference.
 
-    So do large tensors, of which the results of more functions are looked up.
+    Large tensors, too: these versions look up the results of more functions.
     """
     chosen = "test_values or test_every_size or test_channels_last"
     if capability == "avx2":  # the reference reads views by the same source

@@ -25,7 +25,7 @@ constexpr int64_t kBlock = 4096;
 // computed and looked up, in us, by AVX2 on one thread, on two, and by AVX512 on two: 590 and 817,
 // 309 and 421, 125 and 242 for 2^19 elements; 1152 and 951, 600 and 533, 345 and 331 for 2^20; 2191
 // and 1383, 1170 and 759, 694 and 542 for 2^21.
-constexpr int64_t kLookedUp = 1 << 20;
+constexpr int64_t kLeastLookedUp = 1 << 20;
 // An upper limit: 2^63 elements cannot have more dimensions of two or more elements.
 constexpr int kMaxRank = 64;
 
@@ -225,7 +225,7 @@ void ElementwisePlan::compute_contiguous() {
   const bool streaming = bytes > kStreamingBytes;
   std::unique_ptr<ResultOfNumber> results;
   if (kernel.gains_by_lookup() && input_count == 1 && size == 2 &&
-      geometry.count >= kLookedUp * at::get_num_threads()) {
+      geometry.count >= kLeastLookedUp * at::get_num_threads()) {
     results = results_of(kernel, coefficients);
   }
   const auto run = [&](int64_t begin, int64_t end) {

@@ -17,7 +17,7 @@ class ElementwiseKernel {
 
   // `gains_by_lookup`: of one element of 16 bits, to compute the result takes longer than to look
   // it up among those of all 65536. It says nothing of functions of two elements and of other
-  // types. NOLINTNEXTLINE(google-explicit-constructor): a function is a kernel
+  // types. Not explicit: most kernels are a function and nothing else.
   constexpr ElementwiseKernel(Function function, bool gains_by_lookup = false)
       : function_(function), gains_by_lookup_(gains_by_lookup) {}
 

@@ -107,9 +107,11 @@ struct TanhBackward {
 
 template <>
 const GeluKernels& gelu_kernels<Capability::CPU_CAPABILITY>() noexcept {
+  constexpr bool kGainsByLookup = true;  // with AVX-512, too
   static constexpr GeluKernels kKernels = {
-      kernels_of<Forward, NoCoefficients, true>(), kernels_of<Backward, NoCoefficients>(),
-      kernels_of<TanhForward, NoCoefficients, true>(), kernels_of<TanhBackward, NoCoefficients>()};
+      kernels_of<Forward, NoCoefficients, kGainsByLookup>(), kernels_of<Backward, NoCoefficients>(),
+      kernels_of<TanhForward, NoCoefficients, kGainsByLookup>(),
+      kernels_of<TanhBackward, NoCoefficients>()};
   return kKernels;
 }
 

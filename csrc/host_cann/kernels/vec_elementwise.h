@@ -34,7 +34,7 @@ constexpr FloatKernels kernels_of() {
           kernel<Function, Coefficients, double>};
 }
 
-// Whether a function of an exponential gains by lookup.
+// Whether a function of an exponential gains by lookup. AVX-512 computes it as fast.
 #if defined(CPU_CAPABILITY_AVX512)
 constexpr bool kExpGainsByLookup = false;
 #else

@@ -107,6 +107,10 @@ EXPECTED = {
         units(SEED, OFFSET, N) < np.where(np.arange(N) % 2, 0.75, 0.25)
     ),
     f"aclnnInplaceRandom selfRef=INT64[{N}] from=-5 to=900": lambda: of_words(lambda w: [x % 905 - 5 for x in w]),
+    # CANN draws real numbers, casts them to INT64 and then to the complex type (aclnn_random.cpp).
+    f"aclnnInplaceRandom selfRef=COMPLEX64[{N}] from=-5 to=900": lambda: of_words(
+        lambda w: [(x % 905 - 5, 0) for x in w]
+    ),
     # 32751 would round to 32752: the largest number that may be drawn is 16 below.
     f"aclnnInplaceRandom selfRef=FLOAT16[{N}] from=0 to=32752": lambda: of_words(
         lambda w: [float(np.float16(x % 32736)) for x in w]

@@ -63,12 +63,13 @@ ACLNN(NormalTensorTensor, (In, mean), (In, std), (int64_t, seed), (int64_t, offs
       (Real<Out>, out)) {
   out = draw_normal(out, 0, 1, source_of(seed, offset)).mul(std).add(mean);
 }
-ACLNN(InplaceRandom, (Real<InOut>, selfRef), (int64_t, from), (int64_t, to), (int64_t, seed),
+// Complex numbers get the integers as real parts, and imaginary parts of 0.
+ACLNN(InplaceRandom, (InOut, selfRef), (int64_t, from), (int64_t, to), (int64_t, seed),
       (int64_t, offset)) {
   selfRef = draw_integers(selfRef, from, to, source_of(seed, offset));
 }
 
-ACLNN(InplaceRandomTensor, (Real<InOut>, selfRef), (int64_t, from), (int64_t, to), (In, seedTensor),
+ACLNN(InplaceRandomTensor, (InOut, selfRef), (int64_t, from), (int64_t, to), (In, seedTensor),
       (In, offsetTensor), (int64_t, offset)) {
   expect_dims("selfRef", selfRef, 0, 8);
   selfRef = draw_integers(selfRef, from, to, source_of(seedTensor, offsetTensor, offset));

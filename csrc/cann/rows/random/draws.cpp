@@ -296,17 +296,18 @@ void expect_held(const char* name, int64_t number, at::ScalarType type) {
 
 at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Source source) {
   EXPECT(from < to, "from is ", from, ", expected less than to, ", to);
+  const at::ScalarType type = c10::toRealValueType(like.scalar_type());
   // A number below `to` may be rounded to it, so `to` becomes the largest number that is not.
-  if (at::isFloatingType(like.scalar_type())) {
-    AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, like.scalar_type(), "random", [&] {
+  if (at::isFloatingType(type)) {
+    AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, type, "random", [&] {
       from = at::native::templates::update_from<scalar_t>(from);
       to = at::native::templates::update_to<scalar_t>(to);
     });
-    EXPECT(from < to, "from and to are ", from, " and ", to, " in ", dtype_text(like.scalar_type()),
+    EXPECT(from < to, "from and to are ", from, " and ", to, " in ", dtype_text(type),
            ", expected from to be less than to");
   }
-  expect_held("from", from, like.scalar_type());
-  expect_held("to - 1", to - 1, like.scalar_type());
+  expect_held("from", from, type);
+  expect_held("to - 1", to - 1, type);
   const uint64_t range = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
   return draw_words<int64_t, uint64_t>(
              like, source,

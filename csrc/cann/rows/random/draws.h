@@ -6,7 +6,7 @@
 
 #include "cann/rows/random/philox.h"
 
-// Random numbers, all of them real. A source determines them on every processor, with any number of
+// Random numbers. A source determines them on every processor, with any number of
 // threads and in any layout: they are computed in the order of the elements, by operations that
 // IEEE 754 defines to the last bit. For tensors without memory only the arguments are checked.
 
@@ -24,7 +24,7 @@ at::Tensor draw_exponential(const at::Tensor& like, double lambda, Source source
 // UINT8: 1 with the probability `prob`, the argument of all callers, otherwise 0.
 at::Tensor draw_bernoulli(const at::Tensor& like, double prob, Source source);
 at::Tensor draw_bernoulli(const at::Tensor& like, const at::Tensor& prob, Source source);
-// Integers in [from, to), with the dtype of `like`.
+// Integers in [from, to), with the dtype of `like`; the real parts if it is complex.
 at::Tensor draw_integers(const at::Tensor& like, int64_t from, int64_t to, Source source);
 // Integers from 0 to the largest of the dtype of `like`; for a floating-point type, to the largest
 // up to which it represents all integers.

@@ -172,7 +172,7 @@ ALONE = [
 ]
 DIVIDED = [
     "aclnnExp self=FLOAT[65537] out=FLOAT[65537]",
-    "aclnnInplaceOne selfRef=BOOL[65537]",
+    "aclnnInplaceOne selfRef=BOOL[131073]",
     "aclnnAny self=BOOL[2,200000] dim=[1] keepdim=false out=BOOL[2]",
 ]
 

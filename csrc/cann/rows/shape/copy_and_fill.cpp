@@ -1,5 +1,7 @@
 // Copies, casts and constant fills.
 
+#include <cstring>
+
 #include <ATen/Parallel.h>
 
 #include "cann/rows/engine/stored.h"
@@ -11,21 +13,32 @@ namespace aclnn_host::shape_copy_and_fill_rows {
 
 namespace {
 
+// Calls set(address, bytes) for pieces of the memory of a dense tensor, on several threads.
+template <class Set>
+void set_bytes(const at::Tensor& tensor, const Set& set) {
+  constexpr int64_t kBytesOfTask = int64_t{1} << 17;
+  char* const begin = static_cast<char*>(tensor.data_ptr());
+  at::parallel_for(
+      0, static_cast<int64_t>(tensor.nbytes()), kBytesOfTask,
+      [&](int64_t first, int64_t last) { set(begin + first, static_cast<size_t>(last - first)); });
+}
+
+// memset takes half the time of ATen's loop, for masks of megabytes for example.
+void fill_memory(const at::Tensor& tensor, const c10::Scalar& value) {
+  if (tensor.element_size() > 1) {
+    tensor.fill_(value);
+    return;
+  }
+  const at::Tensor one = at::full({}, value, tensor.options());
+  const auto byte = *static_cast<const unsigned char*>(one.const_data_ptr());
+  set_bytes(tensor, [=](char* address, size_t count) { std::memset(address, byte, count); });
+}
+
 void fill(Output& self, const c10::Scalar& value) {
   self.write(
       self->scalar_type(), self->sizes(), Output::Reads::kSameElement,
       [&] { return at::full({}, value, self->options()).expand(self->sizes()); },
-      [&](at::Tensor& result) { result.fill_(value); });
-}
-
-// Sets all bytes to 0, which is the number 0 of every type.
-void clear_memory(const at::Tensor& tensor) {
-  constexpr int64_t kBytesOfTask = int64_t{1} << 17;
-  char* const begin = static_cast<char*>(tensor.data_ptr());
-  at::parallel_for(0, static_cast<int64_t>(tensor.nbytes()), kBytesOfTask,
-                   [=](int64_t first, int64_t last) {
-                     clear(begin + first, static_cast<size_t>(last - first));
-                   });
+      [&](const at::Tensor& room) { fill_memory(room, value); });
 }
 
 }  // namespace
@@ -59,7 +72,8 @@ ACLNN(Cast, (Stored<In>, self), (StoredDtype, dtype), (Stored<Out>, out)) {
 ACLNN(InplaceZero, (FilledInOut, selfRef)) {
   selfRef.write(
       selfRef->scalar_type(), selfRef->sizes(), Output::Reads::kSameElement,
-      [&] { return at::zeros({}, selfRef->options()).expand(selfRef->sizes()); }, clear_memory);
+      [&] { return at::zeros({}, selfRef->options()).expand(selfRef->sizes()); },
+      [](const at::Tensor& room) { set_bytes(room, clear); });  // the number 0 of every type
 }
 ACLNN(InplaceOne, (FilledInOut, selfRef)) {
   fill(selfRef, 1);

@@ -24,14 +24,17 @@ def inplace_copy(self, src):
     calls=[
         "aclnnInplaceFillScalar selfRef=FLOAT[2,3] value=DOUBLE(-2.75)",
         "aclnnInplaceFillScalar selfRef=INT32[5] value=INT64(-3)",
+        "aclnnInplaceFillScalar selfRef=INT8[40,30] value=INT64(-3)",
+        "aclnnInplaceFillScalar selfRef=UINT8[1100] value=DOUBLE(2.75)",
         "aclnnInplaceFillTensor selfRef=FLOAT[2,3] value=FLOAT[1]:-2.75",
     ],
 )
 def inplace_fill(self, value):
-    return np.zeros(self.shape) + value
+    numbers = np.zeros(self.shape) + value
+    return np.trunc(numbers) if self.dtype == np.int64 else numbers
 
 
-@formula("aclnnInplaceOne", calls=["aclnnInplaceOne selfRef=INT32[2,3]:5,-4"])
+@formula("aclnnInplaceOne", calls=["aclnnInplaceOne selfRef=INT32[2,3]:5,-4", "aclnnInplaceOne selfRef=BOOL[1100]:0"])
 def inplace_one(self):
     return np.ones(self.shape)
 

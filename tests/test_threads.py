@@ -161,6 +161,8 @@ for line in LINES:
     print(len(os.listdir("/proc/self/task")) - before)
 """
 ALONE = [
+    "aclnnInplaceOne selfRef=BOOL[2048,2048]",
+    "aclnnTriu self=BOOL[2048,2048] diagonal=1 out=BOOL[2048,2048]",
     "aclnnExp self=FLOAT[65536] out=FLOAT[65536]",
     "aclnnMm self=FLOAT[256,256] mat2=FLOAT[256,256] out=FLOAT[256,256] cubeMathType=0",
     "aclnnFlashAttentionScore query=FLOAT[1,1,512,16] key=FLOAT[1,1,512,16] value=FLOAT[1,1,512,16]"
@@ -172,16 +174,17 @@ ALONE = [
 ]
 DIVIDED = [
     "aclnnExp self=FLOAT[65537] out=FLOAT[65537]",
-    "aclnnInplaceOne selfRef=BOOL[131073]",
+    "aclnnInplaceOne selfRef=BOOL[8388609]",
+    "aclnnTriu self=BOOL[2049,4096] diagonal=0 out=BOOL[2049,4096]",
     "aclnnAny self=BOOL[2,200000] dim=[1] keepdim=false out=BOOL[2]",
 ]
 
 
 @pytest.mark.parametrize("line", DIVIDED)
 def test_little_work_of_a_row_is_not_divided(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Up to 65536 elements, masks aside; ATen itself divides from 32768 on."""
+    """Up to 65536 elements, masks aside, or 8 MiB of memory; ATen itself divides from 32768 on."""
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert run(STARTED.replace("LINES", repr([*ALONE, line]))).split() == ["0", "0", "0", "1"]
+    assert run(STARTED.replace("LINES", repr([*ALONE, line]))).split() == ["0"] * len(ALONE) + ["1"]
 
 
 @pytest.mark.skipif(HAS_GIL, reason="this Python has the GIL")

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -190,6 +191,19 @@ TEST(eight_threads_call_at_once) {
     for (auto& thread : threads) thread.join();
     CHECK_EQ(aclrtDestroyStream(shared), ACL_SUCCESS);
   });
+}
+
+// The memory of destroyed objects goes from thread to thread, in batches that say their length.
+TEST(objects_in_memory_that_another_thread_left_are_all_different) {
+  constexpr size_t kObjects = 300;
+  for (int round = 0; round < 4; ++round) {
+    std::thread([&] {
+      std::vector<aclScalar*> objects(kObjects);
+      for (aclScalar*& object : objects) object = scalar(static_cast<float>(round));
+      CHECK_EQ(std::set<const void*>(objects.begin(), objects.end()).size(), kObjects);
+      for (const aclScalar* object : objects) CHECK_EQ(aclDestroyScalar(object), OK);
+    }).join();
+  }
 }
 
 TEST(threads_refused_at_once_each_have_their_own_reason) {

@@ -85,8 +85,8 @@ soak: cann
 properties: cann
 	$(RUN) -m pytest tests -m hypothesis --hypothesis-profile=deep --numprocesses=2 --dist=worksteal
 
-# Programs of accelerate, Transformers, PEFT, timm and torch on simulated NPUs, compared with the CPU; docs/npu.md. They
-# have their own environment, .venv-clients, and do not use the network.
+# Programs of accelerate, Transformers, PEFT, TRL, Lightning, DeepSpeed, timm and torch on simulated NPUs, compared with
+# the CPU; docs/npu.md. They have their own environment, .venv-clients, and do not use the network.
 clients: cann $(CLIENTS_VENV)/installed
 	HF_HUB_OFFLINE=1 $(CLIENTS_VENV)/bin/python -m aclnn_torch run --devices 2 --memory 2G \
 	  -m pytest -p torch_npu -p no:cacheprovider --disable-warnings tests/clients
@@ -245,7 +245,7 @@ $(NPU_VENV)/installed: Makefile $(call remake,$(NPU_VENV))
 	$(call make_npu_environment,$(NPU_VENV),$(NPU_PACKAGES))
 
 # timm needs torchvision, which must match torch; TORCH_INDEX has its builds for CPUs. Those have no Triton.
-CLIENTS_PACKAGES := accelerate peft timm torchvision triton==3.7.1 "transformers>=5,<6" "torch==$(TORCH)" \
+CLIENTS_PACKAGES := accelerate datasets deepspeed lightning peft timm torchvision triton==3.7.1 trl "transformers>=5,<6" "torch==$(TORCH)" \
   $(if $(TORCH_INDEX),--retries 0 --extra-index-url "$(TORCH_INDEX)")
 $(CLIENTS_VENV)/installed: Makefile $(call remake,$(CLIENTS_VENV))
 	$(call make_npu_environment,$(CLIENTS_VENV),$(CLIENTS_PACKAGES))

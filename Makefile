@@ -230,11 +230,12 @@ npu: cann $(NPU_VENV)/installed
 	@$(CMAKE) --build build/release -- $(QUIET)
 	@$(CMAKE) --install build/release > /dev/null
 
-# Makes an environment with torch_npu in the folder $(1), with the packages $(2).
+# Makes an environment with torch_npu in the folder $(1), with the packages $(2). Setups such as DeepSpeed's import torch,
+# which would load a torch_npu that is there already.
 define make_npu_environment
 	$(call make_environment,$(1))
 	$(1)/bin/python tools/install_torch.py $(TORCH) "$(RUN)"
-	$(1)/bin/python $(PIP_INSTALL) numpy pyyaml setuptools pytest hypothesis $(2)
+	TORCH_DEVICE_BACKEND_AUTOLOAD=0 $(1)/bin/python $(PIP_INSTALL) numpy pyyaml setuptools pytest hypothesis $(2)
 	$(1)/bin/python $(PIP_INSTALL) --no-deps "torch_npu==$(TORCH_NPU)"
 	echo "$(CURDIR)" > "$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/aclnn_torch.pth"
 	@touch $@

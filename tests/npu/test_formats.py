@@ -141,3 +141,22 @@ def test_where_they_are_not_allowed_tensors_stay_in_order() -> None:
     y = torch_npu.npu_format_cast(x.npu(), FRACTAL_NZ)
     assert torch_npu.get_npu_format(y) == ND
     assert torch.equal(y.cpu(), x)
+
+
+@pytest.mark.parametrize("shape", [(64, 128), (48, 72)])
+def test_a_view_in_another_type_keeps_its_blocks(shape: tuple[int, int]) -> None:
+    """A block has 32 bytes a row, so that 32 INT8 are 8 INT32 in the same place (CANN's data formats, FRACTAL_NZ).
+
+    vllm-ascend's weights of INT4 are such views. aclnnWeightQuantBatchMatmulV2: y = x @ (weight * antiquantScale), and
+    an INT32 has 8 columns, the first in its lowest bits.
+    """
+    rows, columns = shape
+    integers = torch.randint(-8, 8, (rows, columns))
+    nibbles = (integers & 15).to(torch.uint8)
+    packed = (nibbles[:, 0::2] | nibbles[:, 1::2] << 4).view(torch.int8)
+    weight = cast(packed, FRACTAL_NZ).view(torch.int32)
+    assert weight.shape == (rows, columns // 8)
+    scale = torch.rand(columns).half()
+    x = torch.randn(3, rows).half()
+    y = torch_npu.npu_weight_quant_batchmatmul(x.npu(), weight, antiquant_scale=scale.npu())
+    torch.testing.assert_close(y.cpu().double(), x.double() @ (integers * scale.double()), rtol=2**-9, atol=2**-5)

@@ -59,6 +59,14 @@ std::vector<Piece> pieces_of(aclFormat format, int rank) {
   return pieces;
 }
 
+// False for a FRACTAL_NZ matrix whose columns fill another number of blocks of this width.
+bool counts_columns(const TensorView& view, int64_t blocks, int64_t width) noexcept {
+  const uint64_t rank = view.shape.size();
+  if (!is_fractal_nz(view.format) || rank < 2) return true;
+  const int64_t columns = view.shape[is_transposed(view) ? rank - 2 : rank - 1];
+  return blocks == columns / width + (columns % width != 0 ? 1 : 0);
+}
+
 }  // namespace
 
 bool is_fractal_nz(aclFormat format) noexcept {
@@ -81,25 +89,6 @@ bool is_private(aclFormat format) noexcept {
     case ACL_FRACTAL_Z_3D: return true;
     default: return is_fractal_nz(format);
   }
-}
-
-int64_t block_width_of(aclFormat format, aclDataType dtype, const Dims& storage_shape) noexcept {
-  switch (format) {
-    case ACL_FORMAT_FRACTAL_NZ_C0_16: return 16;
-    case ACL_FORMAT_FRACTAL_NZ_C0_32: return 32;
-    case ACL_FORMAT_FRACTAL_NZ_C0_2: return 2;
-    case ACL_FORMAT_FRACTAL_NZ_C0_4: return 4;
-    case ACL_FORMAT_FRACTAL_NZ_C0_8: return 8;
-    default: break;
-  }
-  // A storage given in blocks ends with 16 rows of C0.
-  const uint64_t rank = storage_shape.size();
-  if (rank >= 4) {
-    const int64_t width = storage_shape[rank - 1];
-    if (width > 1 && width <= 64 && (width & (width - 1)) == 0) return width;
-  }
-  const int64_t bits = element_bits(dtype);
-  return bits > 0 ? std::max<int64_t>(256 / bits, 1) : 16;
 }
 
 std::optional<Blocks> blocks_of(aclFormat format, const Dims& shape, int64_t block_width) {
@@ -169,6 +158,26 @@ Dims shape_in_memory(const TensorView& view) {
   const uint64_t rank = shape.size();
   if (is_transposed(view)) std::swap(shape.begin()[rank - 2], shape.begin()[rank - 1]);
   return shape;
+}
+
+int64_t block_width_of(const TensorView& view, const Dims& storage_shape) noexcept {
+  switch (view.format) {
+    case ACL_FORMAT_FRACTAL_NZ_C0_16: return 16;
+    case ACL_FORMAT_FRACTAL_NZ_C0_32: return 32;
+    case ACL_FORMAT_FRACTAL_NZ_C0_2: return 2;
+    case ACL_FORMAT_FRACTAL_NZ_C0_4: return 4;
+    case ACL_FORMAT_FRACTAL_NZ_C0_8: return 8;
+    default: break;
+  }
+  // A storage given in blocks ends with 16 rows of C0.
+  const uint64_t rank = storage_shape.size();
+  if (rank >= 4) {
+    const int64_t width = storage_shape[rank - 1];
+    const bool is_width = width > 1 && width <= 64 && (width & (width - 1)) == 0;
+    if (is_width && counts_columns(view, storage_shape[rank - 4], width)) return width;
+  }
+  const int64_t bits = element_bits(view.dtype);
+  return bits > 0 ? std::max<int64_t>(256 / bits, 1) : 16;
 }
 
 std::optional<int64_t> padded_count(const TensorView& view) noexcept {

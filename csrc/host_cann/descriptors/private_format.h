@@ -26,10 +26,6 @@ namespace aclnn_host {
 ACLNN_HOST_INTERNAL bool is_private(aclFormat format) noexcept;
 ACLNN_HOST_INTERNAL bool is_fractal_nz(aclFormat format) noexcept;
 
-// C0: from the storage, otherwise from the format, otherwise the number of elements in 32 bytes.
-ACLNN_HOST_INTERNAL int64_t block_width_of(aclFormat format, aclDataType dtype,
-                                           const Dims& storage_shape) noexcept;
-
 struct Blocks {
   std::vector<int64_t> shape;   // the sizes in the format's dimensions
   std::vector<int64_t> padded;  // rounded up to whole blocks
@@ -46,6 +42,12 @@ ACLNN_HOST_INTERNAL std::vector<int64_t> storage_sizes(aclFormat format, const B
 ACLNN_HOST_INTERNAL bool is_transposed(const TensorView& view) noexcept;
 // The sizes of the tensor in memory.
 ACLNN_HOST_INTERNAL Dims shape_in_memory(const TensorView& view);
+
+// C0: from the format, otherwise from the storage, otherwise the number of elements in 32 bytes.
+// torch's views in another type, such as INT32 of INT8, keep the storage of the first type, whose
+// blocks do not count as many columns.
+ACLNN_HOST_INTERNAL int64_t block_width_of(const TensorView& view,
+                                           const Dims& storage_shape) noexcept;
 
 // The number of elements, with padding, of a tensor in a private format; nullopt if blocks_of()
 // returns nullopt.

@@ -158,7 +158,7 @@ struct Preparation::State {
     const bool is_blocked =
         may_be_blocked && (view.format != ACL_FORMAT_NC1HWC0 || view.shape.size() != 5);
     if (is_blocked) {
-      view.block_width = block_width_of(view.format, view.dtype, argument.tensor->storage_shape);
+      view.block_width = block_width_of(view, argument.tensor->storage_shape);
     } else if (!may_be_blocked && view.format != ACL_FORMAT_NC) {  // operators do not accept NC
       checks.format_like_nd(argument);
     }

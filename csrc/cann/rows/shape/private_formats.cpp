@@ -93,7 +93,7 @@ void set_format(aclTensor& tensor, aclFormat format) {
   TensorView& view = tensor.view;
   view.format = format;
   set_contiguous_strides(view.shape, view.strides);
-  const auto blocks = blocks_of(format, view.shape, block_width_of(format, view.dtype, Dims()));
+  const auto blocks = blocks_of(format, view.shape, block_width_of(view, Dims()));
   if (!blocks) return;
   const std::vector<int64_t> sizes = storage_sizes(format, *blocks);
   tensor.storage_shape.assign(sizes.data(), sizes.size());

@@ -55,7 +55,7 @@ def dynamic(path: Path) -> str:
 
 
 def test_everything_is_here() -> None:
-    names = {f"lib{name}.so" for name in (*host.LIBRARIES, "aclnn_triton")} | set(ALIASES)
+    names = {f"lib{name}.so" for name in (*host.LIBRARIES, "aclnn_triton")} | set(ALIASES) | {"vllm_ascend_C.so"}
     assert {path.name for path in PREFIX} == names
     assert not [path for path in PACKAGE.rglob("*") if path.is_symlink()]  # a wheel cannot contain links
     assert len(LIBRARIES) == len(PREFIX) + 3 + len(NPU)

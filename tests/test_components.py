@@ -37,6 +37,7 @@ FOLDERS = {
     "cann/hccl": "host_cann/runtime",
     "cann/profiling": "host_cann/runtime",
     "cann/triton": "host_cann/runtime",
+    "cann/vllm": "host_cann/runtime",
     "cann/rows/engine": "host_cann/runtime host_cann/descriptors host_cann/arguments",
     "cann/rows": "host_cann/runtime host_cann/kernels host_cann/descriptors host_cann/arguments cann/rows/engine",
     "cann/named_ops": "host_cann/runtime host_cann/descriptors cann/rows/engine cann/rows",

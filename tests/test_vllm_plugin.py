@@ -90,8 +90,6 @@ def test_it_answers_the_import_of_the_binding(
     module = importlib.import_module("vllm_ascend.vllm_ascend_C")
     assert not hasattr(module, "made_by")
     assert hasattr(torch.ops._C_ascend, "npu_add_rms_norm_bias")
-    with pytest.raises(ImportError, match="cannot import name 'init_module'"):  # vllm-ascend then has no sleep mode
-        exec("from vllm_ascend.vllm_ascend_C import init_module")
     with pytest.raises(ModuleNotFoundError, match="vllm_ascend_D"):
         importlib.import_module("vllm_ascend.vllm_ascend_D")
 
@@ -102,6 +100,20 @@ def test_a_binding_that_is_there_is_preferred(
     package(tmp_path, "vllm_ascend_C")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert importlib.import_module("vllm_ascend.vllm_ascend_C").made_by == "vllm-ascend"
+
+
+def test_the_library_of_the_allocator_is_loaded(tmp_path: Path) -> None:
+    """vllm-ascend looks for a file of the module's name among those of the process, and asserts that it found it."""
+    package(tmp_path)
+    code = """
+import aclnn_vllm
+aclnn_vllm.register()
+from vllm_ascend.vllm_ascend_C import init_module, python_create_and_map, python_unmap_and_release
+print([line.split("/")[-1] for line in open("/proc/self/maps") if "vllm_ascend_C" in line][0].strip())
+"""
+    environment = {"PYTHONPATH": f"{PACKAGES}{os.pathsep}{tmp_path}", "ASCEND_HOME_PATH": str(host.PREFIX)}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert result.stdout == "vllm_ascend_C.so\n", result.stderr
 
 
 def test_registering_needs_neither_torch_nor_vllm() -> None:

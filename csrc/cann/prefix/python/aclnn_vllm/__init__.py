@@ -28,8 +28,11 @@ class Binding(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(name, self) if name == BINDING else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Defines the operators."""
-        from . import operators  # noqa: F401
+        """Defines the operators, and gives the module the functions of sleep mode's allocator."""
+        from . import allocator, operators  # noqa: F401
+
+        for name in ("init_module", "python_create_and_map", "python_unmap_and_release"):
+            setattr(module, name, getattr(allocator, name))
 
 
 def register() -> None:

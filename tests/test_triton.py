@@ -99,7 +99,7 @@ places = (ctypes.c_char_p * len(code["places"]))(*(text.encode() for text in cod
 image = bytes.fromhex(code["image"])
 program = library.aclHostTritonLoad(
     name.encode(), words, ctypes.c_size_t(len(words)), places, ctypes.c_size_t(len(places)),
-    image, ctypes.c_size_t(len(image)), ctypes.c_size_t(code["bytes"]))
+    image, ctypes.c_size_t(len(image)), ctypes.c_size_t(code["bytes"]), ctypes.c_bool(code["is_ordered"]))
 acl.init()
 acl.rt.set_device(0)
 stream, _ = acl.rt.create_stream()
@@ -156,6 +156,19 @@ def test_an_access_outside_of_the_memory_names_kernel_line_and_program() -> None
     assert text.startswith(begin)
     assert text.endswith(f"{end}check the mask and the sizes that the kernel gets")
     assert values == [i + 1.0 for i in range(8)]  # by the programs before
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "3"])
+def test_programs_on_several_threads(threads: str) -> None:
+    """All programs run, the last of which has less to do; of those that fail the first one is named."""
+    count = 30000
+    status, text, values = run("add", ADD, count, count - 4, count // 6, OMP_NUM_THREADS=threads)
+    assert (status, text) == (0, "")
+    assert values == [i + 1.0 if i < count - 4 else i for i in range(count)]
+    # The block has 32 bytes of padding, in which program 5000 ends; 5001 ends 16 bytes behind it.
+    status, text, _ = run("add", ADD, count, 1 << 20, 9000, OMP_NUM_THREADS=threads)
+    assert status == 507015
+    assert text.startswith("add: kernels.py:3, program (5001, 0, 0): reads 24 bytes at 0x")
 
 
 @pytest.mark.parametrize(

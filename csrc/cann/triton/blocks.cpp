@@ -121,13 +121,6 @@ inline __attribute__((always_inline)) void add_product(T* to, const T* a, const 
   for (; row < rows; ++row) add_rows<1>(to + row * columns, a + row * depth, b, columns, depth);
 }
 
-// On x86-64 the processor's wider vectors are used where it has them, with the same results.
-#ifdef __x86_64__
-#define ACLNN_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define ACLNN_WIDE
-#endif
-
 ACLNN_WIDE void add_product_f32(float* to, const float* a, const float* b, int64_t rows,
                                 int64_t columns, int64_t depth) {
   add_product(to, a, b, rows, columns, depth);
@@ -142,7 +135,6 @@ ACLNN_WIDE void add_product_i32(uint32_t* to, const uint32_t* a, const uint32_t*
                                 int64_t columns, int64_t depth) {
   add_product(to, a, b, rows, columns, depth);
 }
-#undef ACLNN_WIDE
 
 template <class T>
 void multiply(Machine& machine, const int64_t* words,

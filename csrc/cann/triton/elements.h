@@ -1,51 +1,17 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <type_traits>
 
 #include "cann/triton/machine.h"
+#include "cann/triton/wide.h"
 
 namespace aclnn_host::triton {
 
 // Elementwise operations work on chunks, so that a register of another type, or with a single
 // element, is widened into a small buffer first.
 constexpr int64_t kChunk = 256;
-
-inline float float_of_f16(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  const uint32_t magnitude = bits & 0x7FFF;
-  // Below 2^-14 the value is a multiple of 2^-24; else the exponent moves by 127 - 15.
-  const float small = static_cast<float>(magnitude) * 0x1p-24F;
-  const uint32_t wide = (magnitude << 13) + (magnitude >= 0x7C00 ? 0x70000000U : 0x38000000U);
-  return std::bit_cast<float>(sign | (magnitude < 0x400 ? std::bit_cast<uint32_t>(small) : wide));
-}
-
-// Rounds to nearest, ties to even; NaN stays NaN. Without branches, so that loops use vectors.
-inline uint16_t f16_of_float(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t sign = bits >> 16 & 0x8000;
-  const uint32_t magnitude = bits & 0x7FFFFFFF;
-  // Below 2^-14: the ulp of 0.5 is 2^-24, so the addition rounds.
-  const uint32_t sum = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5F);
-  const uint32_t normal = (magnitude - 0x38000000 + 0xFFF + (magnitude >> 13 & 1)) >> 13;
-  uint32_t result = magnitude < 0x38800000 ? sum - 0x3F000000 : normal;
-  result = magnitude >= 0x477FF000 ? 0x7C00 : result;  // 65520 and more
-  result = magnitude > 0x7F800000 ? 0x7E00 : result;
-  return static_cast<uint16_t>(sign | result);
-}
-
-inline float float_of_bf16(uint16_t bits) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-}
-
-inline uint16_t bf16_of_float(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const bool is_nan = (bits & 0x7FFFFFFF) > 0x7F800000;
-  const uint32_t rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
-  return static_cast<uint16_t>(is_nan ? bits >> 16 | 0x40 : rounded);
-}
 
 // Reads an operand's elements as V. If V is float, the register may have any kind up to F32.
 template <class V>
@@ -71,14 +37,8 @@ class Input {
   void widen(V* to, int64_t begin, int64_t count) {
     if constexpr (std::is_same_v<V, float>) {
       const auto* const halves = reinterpret_cast<const uint16_t*>(data_) + begin;
-      if (kind_ == kF16) {
-        for (int64_t i = 0; i < count; ++i) to[i] = float_of_f16(halves[i]);
-        return;
-      }
-      if (kind_ == kBF16) {
-        for (int64_t i = 0; i < count; ++i) to[i] = float_of_bf16(halves[i]);
-        return;
-      }
+      if (kind_ == kF16) return floats_of_f16(halves, count, to);
+      if (kind_ == kBF16) return floats_of_bf16(halves, count, to);
     }
     std::copy_n(reinterpret_cast<const V*>(data_) + begin, count, to);
   }
@@ -102,9 +62,9 @@ class Output {
     if constexpr (std::is_same_v<V, float>) {
       auto* const halves = reinterpret_cast<uint16_t*>(data_) + begin;
       if (kind_ == kF16) {
-        for (int64_t i = 0; i < count; ++i) halves[i] = f16_of_float(buffer_[i]);
+        f16_of_floats(buffer_, count, halves);
       } else if (kind_ == kBF16) {
-        for (int64_t i = 0; i < count; ++i) halves[i] = bf16_of_float(buffer_[i]);
+        bf16_of_floats(buffer_, count, halves);
       }
     }
   }

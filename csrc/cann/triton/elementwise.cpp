@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -264,18 +265,27 @@ const int64_t* convert(Machine& machine, const int64_t* words) {
 // Moves addresses by offsets of an integer kind: operands addresses and offsets, bytes of an
 // element.
 const int64_t* move_addresses(Machine& machine, const int64_t* words) {
+  const int64_t count = words[kCountWord];
+  const int shift = std::countr_zero(static_cast<uint64_t>(words[kFirstWord + 2]));
+  Input<int64_t> addresses(machine, kI64, words[kFirstWord], count);
+  Output<int64_t> out(machine, kI64, words[kToWord]);
   with_integer(words[kKindWord], [&](auto value) {
-    const int64_t count = words[kCountWord];
-    const int64_t bytes = words[kFirstWord + 2];
-    Input<int64_t> addresses(machine, kI64, words[kFirstWord], count);
-    Input<Signed<decltype(value)>> offsets(machine, words[kKindWord], words[kFirstWord + 1], count);
-    Output<int64_t> out(machine, kI64, words[kToWord]);
-    map(
-        count, out,
-        [bytes](int64_t address, auto offset) {
-          return address + bytes * static_cast<int64_t>(offset);
-        },
-        addresses, offsets);
+    using Offset = Signed<decltype(value)>;
+    Input<Offset> offsets(machine, words[kKindWord], words[kFirstWord + 1], count);
+    if constexpr (std::is_same_v<Offset, int32_t>) {
+      for (int64_t begin = 0; begin < count; begin += kChunk) {
+        const int64_t size = std::min(kChunk, count - begin);
+        move_by_offsets(addresses.read(begin, size), offsets.read(begin, size), shift, size,
+                        out.begin(begin));
+      }
+    } else {
+      map(
+          count, out,
+          [shift](int64_t address, Offset offset) {
+            return address + (static_cast<int64_t>(offset) << shift);
+          },
+          addresses, offsets);
+    }
   });
   return words + kFirstWord + 3;
 }

@@ -10,15 +10,14 @@
 namespace aclnn_host::triton {
 namespace {
 
-// A launch of a kernel, whose programs run one after another in the order of the stream.
+// A launch of a kernel, in the order of the stream.
 class KernelTask final : public Task {
  public:
   KernelTask(const Program& program, const int64_t* grid, std::vector<int64_t> arguments)
       : program_(program), grid_{grid[0], grid[1], grid[2]}, arguments_(std::move(arguments)) {}
 
   aclError run() noexcept override {
-    return guarded(program_.name.c_str(),
-                   [&] { return Machine(program_, arguments_, grid_).run(); });
+    return guarded(program_.name.c_str(), [&] { return run_grid(program_, arguments_, grid_); });
   }
 
  private:
@@ -47,8 +46,8 @@ ACLNN_TRITON_API const char* aclHostTritonOperations() {
 // if there is no memory.
 ACLNN_TRITON_API const void* aclHostTritonLoad(const char* name, const int64_t* code, size_t words,
                                                const char* const* places, size_t place_count,
-                                               const void* image, size_t image_bytes,
-                                               size_t bytes) {
+                                               const void* image, size_t image_bytes, size_t bytes,
+                                               bool is_ordered) {
   const Program* result = nullptr;
   guarded(name, [&] {
     auto program = std::make_unique<Program>();
@@ -58,6 +57,7 @@ ACLNN_TRITON_API const void* aclHostTritonLoad(const char* name, const int64_t* 
     const auto* const begin = static_cast<const std::byte*>(image);
     program->image.assign(begin, begin + image_bytes);
     program->bytes = bytes;
+    program->is_ordered = is_ordered;
     result = program.release();
     return ACL_SUCCESS;
   });

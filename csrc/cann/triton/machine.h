@@ -32,11 +32,19 @@ struct Program {
   std::vector<std::string> places;  // lines of the source, which the code refers to
   std::vector<std::byte> image;     // the first registers: arguments, then constants
   size_t bytes = 0;                 // of all registers
+  bool is_ordered = false;          // whether its programs must run one after another
 };
+
+// Runs all programs of a grid, on several threads if they need no order. Returns a status, after
+// fail(), which names the kernel, the first program that fails, and the source's line.
+aclError run_grid(const Program& program, std::span<const int64_t> arguments,
+                  const int64_t (&grid)[3]);
 
 // The device memory that a running kernel has touched. It stays in use until the kernel ends.
 class Memory {
  public:
+  explicit Memory(int32_t device) : device_(device) {}
+
   // True if the kernel may access the range; otherwise problem() says why not.
   bool reaches(uintptr_t address, size_t count) {
     return (address >= begin_ && address <= end_ && count <= end_ - address) ||
@@ -53,6 +61,7 @@ class Memory {
 
   bool find(uintptr_t address, size_t count);
 
+  const int32_t device_;
   uintptr_t begin_ = 0;  // the window of the last access
   uintptr_t end_ = 0;
   std::vector<Window> windows_;
@@ -60,15 +69,17 @@ class Memory {
   std::string problem_;
 };
 
-// Runs a kernel's programs one after another. An operand is the offset of a register, doubled, plus
-// one if the register has a single element that stands for all.
+// Runs programs of a kernel one after another. An operand is the offset of a register, doubled,
+// plus one if the register has a single element that stands for all.
 class Machine {
  public:
-  Machine(const Program& program, std::span<const int64_t> arguments, const int64_t (&grid)[3]);
+  Machine(const Program& program, std::span<const int64_t> arguments, const int64_t (&grid)[3],
+          int32_t device);
 
-  // Runs all programs of the grid. Returns a status, after fail(), which names the kernel, the
-  // program and the source's line.
-  aclError run();
+  // Runs a program of the grid, counted with the first axis fastest. False if it fails; problem()
+  // then has kernel, line, program and reason.
+  bool run(int64_t number);
+  const std::string& problem() const { return problem_; }
 
   template <class T>
   T* at(int64_t offset) {
@@ -87,17 +98,17 @@ class Machine {
     return program_.places[static_cast<size_t>(place)];
   }
 
-  // Ends the kernel with an error of the operation; returns what the operation returns.
+  // Ends the program with an error of the operation; returns what the operation returns.
   const int64_t* stop(const int64_t* words, const std::string& problem);
 
   Memory memory;
 
  private:
   const Program& program_;
-  int64_t grid_[3];
+  const int64_t grid_[3];
   int64_t id_[3] = {0, 0, 0};
   const std::unique_ptr<std::byte[]> registers_;
-  aclError status_ = ACL_SUCCESS;
+  std::string problem_;
 };
 
 // An operation: its words are its number, the place in the source, and its operands. It returns the

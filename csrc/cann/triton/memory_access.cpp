@@ -30,6 +30,24 @@ class Elements {
       : data_(machine.at<T>(operand >> 1)), step_((operand & 1) != 0 ? 0 : 1) {}
   T operator[](int64_t i) const { return data_[i * step_]; }
 
+  // Writes elements to memory, which may not be aligned.
+  void copy(void* to, int64_t begin, int64_t count) const {
+    if (step_ != 0) {
+      std::memcpy(to, data_ + begin, static_cast<size_t>(count) * sizeof(T));
+      return;
+    }
+    auto* element = static_cast<char*>(to);
+    for (int64_t i = 0; i < count; ++i, element += sizeof(T)) {
+      std::memcpy(element, data_, sizeof(T));
+    }
+  }
+
+  // How many of at most `most` addresses behind the i-th one are `distance` more than the one
+  // before.
+  int64_t following(int64_t i, int64_t most, T distance) const {
+    return step_ == 0 ? 0 : consecutive(data_ + i, most, distance);
+  }
+
  private:
   const T* data_;
   int64_t step_;
@@ -42,6 +60,13 @@ class Mask {
       : data_(operand < 0 ? nullptr : machine.at<uint8_t>(operand >> 1)),
         step_((operand & 1) != 0 ? 0 : 1) {}
   bool operator[](int64_t i) const { return data_ == nullptr || data_[i * step_] != 0; }
+
+  // The position behind the elements from `begin` on that it lets through.
+  int64_t end_of_live(int64_t begin, int64_t count) const {
+    if (data_ == nullptr || step_ == 0) return (*this)[0] ? count : begin;
+    const void* const end = std::memchr(data_ + begin, 0, static_cast<size_t>(count - begin));
+    return end == nullptr ? count : static_cast<const uint8_t*>(end) - data_;
+  }
 
  private:
   const uint8_t* data_;
@@ -58,13 +83,22 @@ const int64_t* with_bytes(int64_t bytes, F f) {
   }
 }
 
-// The position behind the elements from `begin` on that the mask lets through and that follow one
-// another in memory.
-int64_t end_of_run(const Elements<uintptr_t>& addresses, const Mask& mask, int64_t begin,
-                   int64_t count, uintptr_t bytes) {
-  int64_t end = begin + 1;
-  while (end < count && mask[end] && addresses[end] == addresses[end - 1] + bytes) ++end;
-  return end;
+// Calls visit(address, position, count) for the elements that the mask lets through, of which those
+// of a call follow one another in memory, and pad(position) for each of the others. Ends with false
+// as soon as a visit fails.
+template <class Visit, class Pad>
+bool for_each_run(const Elements<uintptr_t>& addresses, const Mask& mask, int64_t count,
+                  uintptr_t bytes, Visit visit, Pad pad) {
+  for (int64_t i = 0; i < count;) {
+    const int64_t live = mask.end_of_live(i, count);
+    while (i < live) {
+      const int64_t size = 1 + addresses.following(i, live - i - 1, bytes);
+      if (!visit(addresses[i], i, size)) return false;
+      i += size;
+    }
+    while (i < count && !mask[i]) pad(i++);
+  }
+  return true;
 }
 
 // Reads from addresses: bytes of an element, count, destination, and the operands addresses, mask
@@ -78,21 +112,17 @@ const int64_t* load(Machine& machine, const int64_t* words) {
     const Mask mask(machine, words[6]);
     const bool has_other = words[7] >= 0;
     const Elements<T> other(machine, has_other ? words[7] : 0);
-    for (int64_t i = 0; i < count;) {
-      if (!mask[i]) {
-        to[i] = has_other ? other[i] : T(0);
-        ++i;
-        continue;
-      }
-      const uintptr_t address = addresses[i];
-      const int64_t end = end_of_run(addresses, mask, i, count, sizeof(T));
-      const size_t bytes = static_cast<size_t>(end - i) * sizeof(T);
+    const auto visit = [&](uintptr_t address, int64_t i, int64_t size) {
+      const size_t bytes = static_cast<size_t>(size) * sizeof(T);
       if (!machine.memory.reaches(address, bytes)) {
-        return refuse(machine, words, "reads", address, bytes);
+        refuse(machine, words, "reads", address, bytes);
+        return false;
       }
       std::memcpy(&to[i], reinterpret_cast<const void*>(address), bytes);
-      i = end;
-    }
+      return true;
+    };
+    const auto pad = [&](int64_t i) { to[i] = has_other ? other[i] : T(0); };
+    if (!for_each_run(addresses, mask, count, sizeof(T), visit, pad)) return nullptr;
     return words + 8;
   });
 }
@@ -106,22 +136,16 @@ const int64_t* store(Machine& machine, const int64_t* words) {
     const Elements<uintptr_t> addresses(machine, words[4]);
     const Elements<T> values(machine, words[5]);
     const Mask mask(machine, words[6]);
-    for (int64_t i = 0; i < count;) {
-      if (!mask[i]) {
-        ++i;
-        continue;
-      }
-      const uintptr_t address = addresses[i];
-      const int64_t end = end_of_run(addresses, mask, i, count, sizeof(T));
-      const size_t bytes = static_cast<size_t>(end - i) * sizeof(T);
+    const auto visit = [&](uintptr_t address, int64_t i, int64_t size) {
+      const size_t bytes = static_cast<size_t>(size) * sizeof(T);
       if (!machine.memory.reaches(address, bytes)) {
-        return refuse(machine, words, "writes", address, bytes);
+        refuse(machine, words, "writes", address, bytes);
+        return false;
       }
-      for (auto* to = reinterpret_cast<char*>(address); i < end; ++i, to += sizeof(T)) {
-        const T element = values[i];
-        std::memcpy(to, &element, sizeof(T));
-      }
-    }
+      values.copy(reinterpret_cast<void*>(address), i, size);
+      return true;
+    };
+    if (!for_each_run(addresses, mask, count, sizeof(T), visit, [](int64_t) {})) return nullptr;
     return words + 7;
   });
 }
@@ -211,11 +235,7 @@ const int64_t* store_block(Machine& machine, const int64_t* words) {
       wrong = address;
       size = static_cast<size_t>(count) * sizeof(T);
       if (!machine.memory.reaches(address, size)) return false;
-      auto* to = reinterpret_cast<char*>(address);
-      for (int64_t i = 0; i < count; ++i, to += sizeof(T)) {
-        const T element = values[position + i];
-        std::memcpy(to, &element, sizeof(T));
-      }
+      values.copy(reinterpret_cast<void*>(address), position, count);
       return true;
     };
     auto pad = [](int64_t, int64_t) {};

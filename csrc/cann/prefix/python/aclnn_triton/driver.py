@@ -29,7 +29,7 @@ def library() -> ctypes.CDLL:
     loaded.aclHostTritonLoad.restype = ctypes.c_void_p
     loaded.aclHostTritonLoad.argtypes = [
         *(ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t),
-        *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t),
+        *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_bool),
     ]
     loaded.aclHostTritonLaunch.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_size_t, ctypes.c_void_p]
     return loaded
@@ -60,7 +60,8 @@ def load(name: str, code: bytes) -> int:
     image = bytes.fromhex(program["image"])
     address = library().aclHostTritonLoad(
         *(name.encode(), words.buffer_info()[0], len(words)),
-        *((ctypes.c_char_p * len(places))(*places), len(places), image, len(image), program["bytes"]),
+        *((ctypes.c_char_p * len(places))(*places), len(places), image, len(image)),
+        *(program["bytes"], program["is_ordered"]),
     )
     if address is None:
         check(-1, name)

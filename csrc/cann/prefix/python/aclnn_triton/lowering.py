@@ -160,6 +160,7 @@ class Lowering:
         self.known: dict[int, set[str]] = {}
         self.constants: dict[tuple[int, int], Storage] = {}
         self.image = bytearray()
+        self.is_ordered = False  # whether the programs must run one after another
         self.end = 0
         self.free: dict[int, list[int]] = {}
         self.fresh: list[list[Storage]] = []
@@ -992,6 +993,7 @@ class Lowering:
         (change,) = integers(operation.attributes["atomic_rmw_op"])
         to = self.new(value.kind, self.shape(operation.result_types[0]))
         words = (self.operand(address, to.count), self.operand(value, to.count), self.optional(mask, to.count))
+        self.is_ordered = True
         self.emit("atomic", value.kind, to.count, to.offset, change, *words)
         return [to]
 
@@ -999,6 +1001,7 @@ class Lowering:
         """``tt.atomic_cas``."""
         to = self.new(value.kind, self.shape(operation.result_types[0]))
         words = (self.operand(operand, to.count) for operand in (address, expected, value))
+        self.is_ordered = True
         self.emit("compare_and_swap", BYTES[value.kind], to.count, to.offset, *words)
         return [to]
 
@@ -1108,6 +1111,7 @@ def lower(text: str, kernel: str, operations: Sequence[str], library: str) -> by
         "places": lowering.places,
         "image": lowering.image.hex(),
         "bytes": lowering.end,
+        "is_ordered": lowering.is_ordered,
         "arguments": [kind.element for _, kind in function.regions[0][0].arguments],
     }
     return json.dumps(result).encode()

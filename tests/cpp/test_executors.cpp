@@ -593,6 +593,20 @@ TEST(memory_freed_between_the_stages_is_not_touched) {
   }
 }
 
+TEST(addresses_without_memory_are_an_error) {
+  on_streams([](aclrtStream stream) {
+    std::vector<float> host(kSize, 1);
+    void* range = nullptr;
+    CHECK_EQ(aclrtReserveMemAddress(&range, size_t{2} << 20, 0, nullptr, 0), ACL_SUCCESS);
+    CHECK_EQ(run_elu(elu_stage1(host.data(), kSize, 2, static_cast<float*>(range)), stream), OK);
+    CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_AICORE_EXCEPTION);
+    const std::string text = messages();
+    CHECK(text.starts_with("aclnnElu: tensor argument 1 "));
+    CHECK(contains(text, "is in a range of aclrtReserveMemAddress but has no memory"));
+    CHECK_EQ(aclrtReleaseMemAddress(range), ACL_SUCCESS);
+  });
+}
+
 TEST(memory_freed_before_stage_1_is_not_touched) {
   on_streams([](aclrtStream stream) {
     std::vector<float> host(kSize, 1);

@@ -625,6 +625,8 @@ TEST(marks_on_a_stream_keep_its_order) {
   const std::string elu = select(records, "task", "aclnnInplaceElu").at(0);
   const std::string fill = select(records, "task", "aclrtMemsetAsync").at(0);
   const auto moments = marks_of(records, "moment"), ranges = marks_of(records, "range");
+  CHECK_EQ(select(records, "launch", "aclrtMemsetAsync").size(), 1u);
+  CHECK_EQ(select(records, "launch", "aclprofMarkEx").size(), 0u);
   CHECK_EQ(moments.size(), 3u);  // of the thread, of the stream, and of the thread without a stream
   CHECK_EQ(ranges.size(), 2u);
   const auto of_stream = [](const std::vector<std::string>& marks) {

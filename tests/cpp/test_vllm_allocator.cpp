@@ -146,9 +146,8 @@ TEST(memory_is_not_given_back_or_asked_for_twice) {
     CHECK_EQ(unmap(handle), ACL_ERROR_INVALID_PARAM);
     CHECK(contains(messages(), "python_unmap_and_release: the memory of the block at 0x"));
     my_free(block, 1, 0, nullptr);
-    const std::string text = raised([&] { my_free(block, 1, 0, nullptr); });
-    CHECK(
-        contains(text, "is not the address of a block of my_malloc, or was freed (status 100000)"));
+    my_free(block, 1, 0, nullptr);
+    CHECK(contains(messages(), "is not the address of a block of my_malloc, or was freed"));
     CHECK_EQ(freed.size(), 1U);
   });
 }
@@ -157,8 +156,8 @@ TEST(handles_are_checked) {
   on_devices([] {
     CHECK_EQ(unmap({0, 0, 0, 0}), ACL_ERROR_INVALID_PARAM);
     CHECK(contains(messages(), "python_unmap_and_release: 0x0 is not the address of a block"));
-    CHECK(contains(raised([] { my_free(nullptr, 1, 0, nullptr); }),
-                   "my_free: 0x0 is not the address of a block of my_malloc, or was freed"));
+    my_free(nullptr, 1, 0, nullptr);
+    CHECK_EQ(messages(), "my_free: 0x0 is not the address of a block of my_malloc, or was freed");
     void* const block = my_malloc(1, 0, nullptr);
     const Handle handle = allocated.at(0);
     for (size_t i : {0, 1, 3}) {
@@ -179,6 +178,7 @@ TEST(what_cannot_be_allocated_leaves_nothing) {
     const auto refusal = [](ssize_t size, int device) {
       return raised([=] { my_malloc(size, device, nullptr); });
     };
+    my_free(nullptr, 1, 0, nullptr);  // the message of an earlier failure is no part of the next
     CHECK_EQ(refusal(0, 0), "my_malloc: size is 0, expected 1 or more (status 100000)");
     CHECK_EQ(refusal(-1, 0), "my_malloc: size is -1, expected 1 or more (status 100000)");
     CHECK(contains(refusal(SSIZE_MAX, 0), "aclrtReserveMemAddress: size is "));

@@ -143,7 +143,7 @@ def test_where_they_are_not_allowed_tensors_stay_in_order() -> None:
     assert torch.equal(y.cpu(), x)
 
 
-@pytest.mark.parametrize("shape", [(64, 128), (48, 72)])
+@pytest.mark.parametrize("shape", [(64, 128), (48, 72), (64, 64), (32, 64), (64, 32)])
 def test_a_view_in_another_type_keeps_its_blocks(shape: tuple[int, int]) -> None:
     """A block has 32 bytes a row, so that 32 INT8 are 8 INT32 in the same place (CANN's data formats, FRACTAL_NZ).
 

@@ -166,7 +166,7 @@ def test_each_block_is_on_its_device(module: Any) -> None:
     assert weight.fill_(2).sum().item() == 10 * MIB
 
 
-def test_work_on_memory_that_sleeps_is_an_error(blocks: Blocks) -> None:
+def test_copies_of_memory_that_sleeps_are_an_error(blocks: Blocks) -> None:
     with torch.npu.memory.use_mem_pool(blocks.pool):
         weight = torch.ones(MIB, device="npu")
     torch.npu.synchronize()
@@ -178,24 +178,46 @@ def test_work_on_memory_that_sleeps_is_an_error(blocks: Blocks) -> None:
 
 def test_out_of_memory_is_an_error_with_the_reason(blocks: Blocks) -> None:
     total = torch.npu.mem_get_info()[1]
-    acl.get_recent_err_msg()  # has the messages of earlier errors, too
-    expected = r"aclrtMallocPhysical.*\(status 207001\)"
+    acl.rt.memcpy(0, 1, 0, 1, TO_HOST)  # fails; its message is not that of the allocation
+    expected = r"^aclrtMallocPhysical: .*\(status 207001\)$"
     with torch.npu.memory.use_mem_pool(blocks.pool), pytest.raises(RuntimeError, match=expected):
         torch.empty(total + MIB, dtype=torch.uint8, device="npu")
     assert blocks.handles == {}
     assert torch.ones(3, device="npu").sum().item() == 3
 
 
-def test_errors_of_python_are_errors_of_the_allocation(blocks: Blocks, module: Any) -> None:
+@pytest.mark.parametrize("error", [ValueError("no tag"), KeyboardInterrupt("no tag")], ids=repr)
+def test_errors_of_python_are_errors_of_the_allocation(blocks: Blocks, module: Any, error: BaseException) -> None:
     def refuse(handle: tuple[int, int, int, int]) -> None:
-        raise ValueError("no tag")
+        raise error
 
     before = free_memory()
     module.init_module(refuse, blocks.free)
-    expected = "the first function of init_module raised ValueError: no tag"
+    expected = f"^my_malloc: the first function of init_module raised {type(error).__name__}: no tag "
     with torch.npu.memory.use_mem_pool(blocks.pool), pytest.raises(RuntimeError, match=expected):
         torch.empty(30 * MIB, dtype=torch.uint8, device="npu")
     assert free_memory() == before
+
+
+def test_errors_of_python_do_not_keep_a_block(blocks: Blocks, module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They go where Python sends the exceptions of destructors."""
+    errors: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda event: errors.append(event.exc_value))
+
+    def refuse(address: int) -> None:
+        blocks.free(address)
+        raise ValueError("no tag")
+
+    before = free_memory()
+    module.init_module(blocks.malloc, refuse)
+    with torch.npu.memory.use_mem_pool(blocks.pool):
+        weight = torch.ones(8 * MIB, device="npu")
+    torch.npu.synchronize()
+    del weight, blocks.pool
+    torch.npu.empty_cache()
+    assert [str(error) for error in errors] == ["no tag"]
+    assert free_memory() == before
+    blocks.pool = None
 
 
 def test_handles_that_are_none_are_refused(blocks: Blocks, module: Any) -> None:

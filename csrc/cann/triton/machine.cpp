@@ -75,12 +75,11 @@ const int64_t* Machine::stop(const int64_t* words, const std::string& problem) {
 
 namespace {
 
-// The threads for a grid; a team costs more than little work. Registers stand for the work.
+// The threads for a grid; a team costs more than little work.
 int threads_for(const Program& program, int64_t programs) {
-  constexpr int64_t kLeastBytes = int64_t{1} << 18;
-  if (program.is_ordered || programs == 1) return 1;
-  const int64_t bytes = std::max(static_cast<int64_t>(program.bytes), int64_t{1});
-  if (programs < kLeastBytes / bytes) return 1;
+  constexpr int64_t kLeastWork = int64_t{1} << 18;  // takes about a tenth of a millisecond
+  if (program.is_ordered || programs < 2) return 1;
+  if (programs < kLeastWork / std::max(program.work, int64_t{1})) return 1;
   return static_cast<int>(std::min<int64_t>(omp_get_max_threads(), programs));
 }
 
@@ -96,7 +95,7 @@ aclError run_grid(const Program& program, std::span<const int64_t> arguments,
   std::atomic<int64_t> next = 0;
   std::atomic<bool> has_failed = false;
   std::mutex mutex;
-  int64_t first = programs;  // that failed, and its problem
+  int64_t first = programs;  // the first program that failed
   std::string problem;
   std::exception_ptr exception;
   const auto work = [&] {

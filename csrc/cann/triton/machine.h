@@ -33,6 +33,7 @@ struct Program {
   std::vector<std::byte> image;     // the first registers: arguments, then constants
   size_t bytes = 0;                 // of all registers
   bool is_ordered = false;          // whether its programs must run one after another
+  int64_t work = 0;                 // of a program: the bytes of its operations' results
 };
 
 // Runs all programs of a grid, on several threads if they need no order. Returns a status, after
@@ -40,7 +41,8 @@ struct Program {
 aclError run_grid(const Program& program, std::span<const int64_t> arguments,
                   const int64_t (&grid)[3]);
 
-// The device memory that a running kernel has touched. It stays in use until the kernel ends.
+// The device memory that a thread's programs of a kernel have touched. It stays in use until the
+// last of them ends.
 class Memory {
  public:
   explicit Memory(int32_t device) : device_(device) {}

@@ -309,8 +309,8 @@ uint64_t changed(int64_t change, int64_t kind, uint64_t old, uint64_t value) {
 }
 
 // Changes elements in memory and reads what they were: kind, count, destination, change, and the
-// operands addresses, values and mask (-1 for none). The programs of a kernel run one after
-// another, so that every change is atomic.
+// operands addresses, values and mask (-1 for none). The programs of a kernel with such
+// operations run one after another, so that every change is atomic.
 const int64_t* atomic(Machine& machine, const int64_t* words) {
   return with_bytes(bytes_of(words[2]), [&](auto value) -> const int64_t* {
     using T = decltype(value);

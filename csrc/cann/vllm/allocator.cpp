@@ -3,6 +3,7 @@
 // address, and gets new memory for it. None of these functions is CANN's.
 #include <sys/types.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -137,6 +138,7 @@ aclError allocate_block(const char* api, ssize_t size, int device, void** pointe
                   api);
     }
     aclrtPhysicalMemProp of_device = properties(static_cast<uint64_t>(device));
+    // Its node is made before the address is reserved, so that no exception can lose the address.
     std::map<uint64_t, Block> fresh{{0, {static_cast<uint64_t>(device), 0, nullptr}}};
     size_t granularity = 0;
     aclError status = aclrtMemGetAllocationGranularity(
@@ -167,29 +169,28 @@ aclError allocate_block(const char* api, ssize_t size, int device, void** pointe
   });
 }
 
-// torch knows failures of these functions as exceptions.
-[[noreturn]] void raise(const char* api, aclError status) {
-  const char* const text = aclGetRecentErrMsg();
-  throw std::runtime_error(std::string(text != nullptr ? text : api) + " (status " +
-                           std::to_string(status) + ")");
-}
-
 }  // namespace
 }  // namespace aclnn_host::vllm
 
 using namespace aclnn_host;
 using namespace aclnn_host::vllm;
 
-// Allocates a block for torch_npu, in whole pages of a device, and tells Python.
+// Allocates a block for torch_npu, in whole pages of a device, and tells Python. Throws where it
+// fails, because torch knows failures of allocators as exceptions.
 ACLNN_VLLM_API void* my_malloc(ssize_t size, int device, aclrtStream) {
+  constexpr const char* kApi = "my_malloc";
   void* pointer = nullptr;
-  const aclError status = allocate_block("my_malloc", size, device, &pointer);
-  if (status != ACL_SUCCESS) raise("my_malloc", status);
-  return pointer;
+  const aclError status = allocate_block(kApi, size, device, &pointer);
+  if (status == ACL_SUCCESS) return pointer;
+  const char* const texts = aclGetRecentErrMsg();  // the last one first
+  std::string text = texts != nullptr ? texts : kApi;
+  text.resize(std::min(text.find('\n'), text.size()));
+  throw std::runtime_error(text + " (status " + std::to_string(status) + ")");
 }
 
-// Tells Python, and frees a block of my_malloc, with memory or without.
-ACLNN_VLLM_API void my_free(void* pointer, ssize_t, int, aclrtStream) {
+// Tells Python, and frees a block of my_malloc, with memory or without. Tensors' destructors call
+// it, so that a failure is told by aclGetRecentErrMsg() alone.
+ACLNN_VLLM_API void my_free(void* pointer, ssize_t, int, aclrtStream) noexcept {
   constexpr const char* kApi = "my_free";
   const auto address = reinterpret_cast<uint64_t>(pointer);
   auto& state = allocator();
@@ -197,9 +198,9 @@ ACLNN_VLLM_API void my_free(void* pointer, ssize_t, int, aclrtStream) {
   const bool known = find(kApi, address) != nullptr;
   const Freed freed = state.freed;
   lock.unlock();
-  if (known && freed != nullptr) freed(address);
-  const aclError status = known ? free_block(kApi, pointer) : ACL_ERROR_INVALID_PARAM;
-  if (status != ACL_SUCCESS) raise(kApi, status);
+  if (!known) return;
+  if (freed != nullptr) freed(address);
+  free_block(kApi, pointer);
 }
 
 // Sets Python's functions; null ones where Python ends.

@@ -126,7 +126,8 @@ aclnnStatus check_addresses(const char* api, aclOpExecutor& executor) {
 // was in none.
 template <class Text>
 aclError check_access(const char* api, const Region& region, uint64_t number, Text text) {
-  if (region.size == 0 || (number == 0 && !settings().strict)) return ACL_SUCCESS;
+  if (region.size == 0) return ACL_SUCCESS;
+  if (number == 0 && !settings().strict && !is_reserved(region.begin)) return ACL_SUCCESS;
   Block block;
   const Place place = place_of(region, &block);
   const bool is_known = place == Place::kInside && (block.number == number || is_replayed());
@@ -138,6 +139,12 @@ aclError check_access(const char* api, const Region& region, uint64_t number, Te
         api, text().c_str());
   }
   const bool in_device_block = place == Place::kInside && block.side == Side::kDevice;
+  if (!in_device_block && is_reserved(region.begin)) {
+    return fail(ACL_ERROR_RT_AICORE_EXCEPTION,
+                "%s: %s is at %p, which is in a range of aclrtReserveMemAddress but has no memory; "
+                "map memory there with aclrtMapMem first",
+                api, text().c_str(), region.begin);
+  }
   if (!in_device_block && !settings().strict) return ACL_SUCCESS;
   const int32_t device = current_device();
   if (device < 0) return ACL_SUCCESS;

@@ -59,6 +59,12 @@ std::vector<Piece> pieces_of(aclFormat format, int rank) {
   return pieces;
 }
 
+// Whether rows of blocks may have this many elements: 32 bytes, or 16 elements of 32 bits.
+bool is_width_of(const TensorView& view, int64_t width) noexcept {
+  const int64_t bits = element_bits(view.dtype);
+  return width * bits == 256 || (bits == 32 && width == 16);
+}
+
 // False for a FRACTAL_NZ matrix whose columns fill another number of blocks of this width.
 bool counts_columns(const TensorView& view, int64_t blocks, int64_t width) noexcept {
   const uint64_t rank = view.shape.size();
@@ -173,8 +179,9 @@ int64_t block_width_of(const TensorView& view, const Dims& storage_shape) noexce
   const uint64_t rank = storage_shape.size();
   if (rank >= 4) {
     const int64_t width = storage_shape[rank - 1];
-    const bool is_width = width > 1 && width <= 64 && (width & (width - 1)) == 0;
-    if (is_width && counts_columns(view, storage_shape[rank - 4], width)) return width;
+    if (is_width_of(view, width) && counts_columns(view, storage_shape[rank - 4], width)) {
+      return width;
+    }
   }
   const int64_t bits = element_bits(view.dtype);
   return bits > 0 ? std::max<int64_t>(256 / bits, 1) : 16;

@@ -79,6 +79,10 @@ void return_device_memory(int32_t device, size_t size) noexcept;
 // The number of allocated bytes of the device.
 size_t device_memory_used(int32_t device) noexcept;
 
+// Whether an address is in a range of aclrtReserveMemAddress, with memory or without. It takes no
+// time where there are no ranges.
+ACLNN_HOST_INTERNAL bool is_reserved(const void* address) noexcept;
+
 // Registers a mapping as device memory; and removes the mapping that begins at the address.
 void add_mapping(uintptr_t begin, size_t size, int32_t device);
 void remove_mapping(uintptr_t begin) noexcept;

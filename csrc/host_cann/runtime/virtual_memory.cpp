@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -104,6 +105,7 @@ struct Reservation {
 struct Reservations {
   std::mutex mutex;
   std::map<uintptr_t, Reservation> all;  // by first address
+  std::atomic<size_t> count = 0;
 
   // The reservation that contains the address, or null.
   Reservation* find(uintptr_t address, uintptr_t* begin) {
@@ -139,6 +141,15 @@ aclError bad_flags(const char* api, uint64_t flags) {
 }
 
 }  // namespace
+
+bool is_reserved(const void* address) noexcept {
+  auto& state = reservations();
+  if (state.count == 0) return false;
+  const std::lock_guard lock(state.mutex);
+  uintptr_t begin = 0;
+  return state.find(reinterpret_cast<uintptr_t>(address), &begin) != nullptr;
+}
+
 }  // namespace aclnn_host
 
 using namespace aclnn_host;
@@ -172,6 +183,7 @@ aclError aclrtReserveMemAddress(void** virPtr, size_t size, size_t alignment, vo
       auto& state = reservations();
       const std::lock_guard lock(state.mutex);
       state.all.emplace(reinterpret_cast<uintptr_t>(begin), Reservation{whole, {}});
+      state.count = state.all.size();
     } catch (...) {
       munmap(begin, whole);
       throw;
@@ -199,6 +211,7 @@ aclError aclrtReleaseMemAddress(void* virPtr) {
     }
     munmap(virPtr, found->second.size);
     state.all.erase(found);
+    state.count = state.all.size();
     return ACL_SUCCESS;
   });
 }

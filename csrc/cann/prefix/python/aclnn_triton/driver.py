@@ -29,7 +29,7 @@ def library() -> ctypes.CDLL:
     loaded.aclHostTritonLoad.restype = ctypes.c_void_p
     loaded.aclHostTritonLoad.argtypes = [
         *(ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t),
-        *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_bool),
+        *(ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_bool, ctypes.c_int64),
     ]
     loaded.aclHostTritonLaunch.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_size_t, ctypes.c_void_p]
     return loaded
@@ -61,7 +61,7 @@ def load(name: str, code: bytes) -> int:
     address = library().aclHostTritonLoad(
         *(name.encode(), words.buffer_info()[0], len(words)),
         *((ctypes.c_char_p * len(places))(*places), len(places), image, len(image)),
-        *(program["bytes"], program["is_ordered"]),
+        *(program["bytes"], program["is_ordered"], program["work"]),
     )
     if address is None:
         check(-1, name)
@@ -176,7 +176,7 @@ class Launcher:
         *arguments: Any,
     ) -> None:
         """Launches the kernel's grid on a stream as one task."""
-        if x * y * z <= 0:
+        if 0 in (x, y, z):
             return
         device = current_device()
         words = [

@@ -161,6 +161,7 @@ class Lowering:
         self.constants: dict[tuple[int, int], Storage] = {}
         self.image = bytearray()
         self.is_ordered = False  # whether the programs must run one after another
+        self.work = 0  # bytes of all results of a program, those of a loop once
         self.end = 0
         self.free: dict[int, list[int]] = {}
         self.fresh: list[list[Storage]] = []
@@ -197,7 +198,9 @@ class Lowering:
 
     def new(self, kind: int, shape: Sequence[int]) -> Value:
         """A new register."""
-        return Value(kind, tuple(shape), self.storage(max(1, math.prod(shape)) * BYTES[kind]))
+        size = max(1, math.prod(shape)) * BYTES[kind]
+        self.work += size
+        return Value(kind, tuple(shape), self.storage(size))
 
     def new_like(self, kind: Type) -> AnyValue:
         """New registers for a value of a type."""
@@ -1112,6 +1115,7 @@ def lower(text: str, kernel: str, operations: Sequence[str], library: str) -> by
         "image": lowering.image.hex(),
         "bytes": lowering.end,
         "is_ordered": lowering.is_ordered,
+        "work": lowering.work,
         "arguments": [kind.element for _, kind in function.regions[0][0].arguments],
     }
     return json.dumps(result).encode()

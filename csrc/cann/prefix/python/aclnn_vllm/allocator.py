@@ -27,14 +27,17 @@ callbacks: list[object] = []  # the library has only addresses of them
 
 
 def init_module(malloc: Callable[[Handle], object], free: Callable[[int], object], /) -> None:
-    """Sets the functions that are called with the handle of each new block, and with the address of each freed one."""
+    """Sets the functions that are called with the handle of each new block, and with the address of each freed one.
+
+    An exception in the first one fails the allocation; one in the second one goes to ``sys.unraisablehook``.
+    """
     if not (callable(malloc) and callable(free)):
         raise TypeError(f"init_module takes two functions, and got {malloc!r} and {free!r}")
 
     def allocated(device: int, size: int, address: int, memory: int, reason: int, capacity: int) -> bool:
         try:
             malloc((device, size, address, memory))
-        except Exception as error:
+        except BaseException as error:  # the caller cannot take an exception
             text = f"{type(error).__name__}: {error}".encode()[: capacity - 1]
             ctypes.memmove(reason, text + b"\0", len(text) + 1)
             return False
@@ -53,7 +56,8 @@ def forget() -> None:
 def check(status: int) -> None:
     """Raises an error of the library."""
     if status != 0:
-        raise RuntimeError(f"{library.aclGetRecentErrMsg().decode(errors='replace').rstrip()} (status {status})")
+        text = library.aclGetRecentErrMsg().decode(errors="replace").partition("\n")[0]  # the last one is first
+        raise RuntimeError(f"{text} (status {status})")
 
 
 def python_create_and_map(device: int, size: int, address: int, memory: int, /) -> None:

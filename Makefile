@@ -61,7 +61,7 @@ test-all:
 	$(MAKE) test
 	$(MAKE) test-rest
 
-# All checks of docs/reliability.md except the mutants, within an hour on two cores: its tests, including slow ones,
+# All checks of docs/reliability.md except the mutants, about an hour on two cores: its tests, including slow ones,
 # every property on many more examples, a million calls, clang-tidy on the files that `make lint` leaves out, the tests
 # under the sanitizers, the fuzzer, libraries on simulated NPUs, and the C++ tests built by clang, if clang has its
 # OpenMP.

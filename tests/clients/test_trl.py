@@ -85,7 +85,7 @@ def train(
     start: LlamaForCausalLM,
     **arguments: object,
 ) -> Training:
-    """An epoch of batches of eight. GRPO's losses are zero but for roundings; its rewards take their place."""
+    """Two epochs of batches of eight. GRPO's losses are zero but for roundings; its rewards take their place."""
     trainer = make(
         copy.deepcopy(start),
         {
@@ -118,5 +118,5 @@ def test_a_model_learns_as_on_the_cpu(
     start.generation_config.pad_token_id, start.generation_config.eos_token_id = 0, 1
     expected = train(make, start, output_dir=str(tmp_path), use_cpu=True)
     found = train(make, start, output_dir=str(tmp_path))
-    assert len(found.losses) >= 4
+    assert len(found.losses) >= 4  # GRPO takes more steps
     expect_alike(found, expected, flat(start))

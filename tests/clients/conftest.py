@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from types import ModuleType
 
 import torch
 
@@ -14,9 +13,4 @@ collect_ignore_glob = [] if HERE else ["test_*.py"]
 if HERE:
     # Convolutions multiply in float32, as on the CPU; torch_npu's default is HFLOAT32.
     torch.npu.conv.allow_hf32 = False
-    try:
-        import torchvision  # noqa: F401
-    except RuntimeError:
-        # PyPI's builds of torchvision are for CUDA. Elsewhere their operators are absent; timm's models do not call
-        # them. The module that registers their shapes is replaced, so that importing torchvision works.
-        sys.modules["torchvision._meta_registrations"] = ModuleType("torchvision._meta_registrations")
+    import tests.clients.vision  # noqa: F401 (before a test imports torchvision)

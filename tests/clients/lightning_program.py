@@ -11,6 +11,9 @@ import os
 import sys
 from pathlib import Path
 
+import tests.clients.vision  # noqa: F401 (before Lightning imports torchvision)
+
+# isort: split
 import lightning
 import torch
 from lightning.pytorch.strategies import DDPStrategy, FSDPStrategy, Strategy

@@ -102,7 +102,8 @@ def environment(
         # From level 2 on, torch_npu passes the host CANN the name of a missing operator, for the error text.
         "ASCEND_GLOBAL_LOG_LEVEL": min(os.environ.get("ASCEND_GLOBAL_LOG_LEVEL", "2"), "2"),
         "LD_LIBRARY_PATH": _search_path("LD_LIBRARY_PATH", PREFIX / "lib64"),
-        "PATH": _search_path("PATH", PREFIX / "tools" / "profiler" / "bin"),  # torch_npu's profiler runs msprof
+        # torch_npu's profiler runs msprof, and programs ask npu-smi for the devices.
+        "PATH": _search_path("PATH", PREFIX / "bin", PREFIX / "tools" / "profiler" / "bin"),
         "PYTHONPATH": _search_path("PYTHONPATH", PYACL),
         # glibc keeps freed memory for the operators' next allocations; otherwise each would get fresh pages.
         "MALLOC_TRIM_THRESHOLD_": os.environ.get("MALLOC_TRIM_THRESHOLD_", str(256 << 20)),
@@ -181,11 +182,12 @@ def enable(
         ctypes.CDLL(str(_library(name)), ctypes.RTLD_GLOBAL)
 
 
-def _search_path(variable: str, own: Path) -> str:
-    """The variable's folders, with one of the host CANN prepended, without duplicates."""
+def _search_path(variable: str, *own: Path) -> str:
+    """The variable's folders, with those of the host CANN prepended, without duplicates."""
     default = os.defpath if variable == "PATH" else ""
-    others = [path for path in os.environ.get(variable, default).split(":") if path and path != str(own)]
-    return ":".join([str(own), *others])
+    first = [str(path) for path in own]
+    others = [path for path in os.environ.get(variable, default).split(":") if path and path not in first]
+    return ":".join([*first, *others])
 
 
 def _check(function: str, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import platform
 import re
 import shlex
 import shutil
@@ -400,7 +401,11 @@ def test_set_env_serves_a_program_for_atb(standard: str, prefix: Path, tmp_path:
 
 @pytest.mark.parametrize(
     ("variables", "product", "devices"),
-    [({}, "910B2", 1), ({"ACLNN_TORCH_PRODUCT": "Ascend310P", "ACLNN_TORCH_DEVICES": "3"}, "310P3", 3)],
+    [
+        ({}, "910B2", 1),
+        ({"ACLNN_TORCH_PRODUCT": "Ascend310P", "ACLNN_TORCH_DEVICES": "3"}, "310P3", 3),
+        ({"ACLNN_TORCH_DEVICES": "2", "ASCEND_RT_VISIBLE_DEVICES": "1"}, "910B2", 2),
+    ],
 )
 def test_npu_smi_tells_build_scripts_the_product(
     variables: dict[str, str], product: str, devices: int, prefix: Path
@@ -412,11 +417,53 @@ def test_npu_smi_tells_build_scripts_the_product(
     assert len({len(line) for line in table}) == 1
 
 
-def test_npu_smi_explains_itself(prefix: Path) -> None:
-    for arguments in ([], ["set", "-t"]):
-        result = subprocess.run([prefix / "bin" / "npu-smi", *arguments], capture_output=True, text=True)
-        assert result.returncode == 2
-        assert result.stderr.startswith("usage: npu-smi info\n")
+def test_npu_smi_tells_programs_about_a_device(prefix: Path) -> None:
+    """As verl and vllm-ascend ask, in processes that see one device of two.
+
+    A driver of 25.3.RC1 or later would share device memory between processes.
+    """
+    variables = ENVIRONMENT | {"ACLNN_TORCH_DEVICES": "2", "ASCEND_RT_VISIBLE_DEVICES": "0"}
+    command = [prefix / "bin" / "npu-smi", "info"]
+    board = run([*command, "-t", "board", "-i", "1"], env=variables)
+    assert [[part.strip() for part in line.split(":")] for line in board.splitlines()] == [
+        ["NPU ID", "1"],
+        ["Software Version", "25.2.0"],
+        ["Chip Count", "1"],
+    ]
+    health = run([*command, "-i", "0", "-t", "health"], env=variables)
+    assert [line.split(":")[-1].strip() for line in health.splitlines() if "Health" in line] == ["OK"]
+    for device in ("2", "-1", "1x", "", "4294967296"):
+        result = subprocess.run([*command, "-t", "board", "-i", device], env=variables, capture_output=True, text=True)
+        assert (result.returncode, result.stdout) == (1, "")
+        assert result.stderr == f"npu-smi: there is no device {device}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["set", "-t"],
+        ["info", "-t"],
+        ["info", "-t", "board"],
+        ["info", "-t", "topo", "-i", "0"],
+        ["info", "-t", "board", "-t", "board"],
+        ["set", "-t", "board", "-i", "0"],
+    ],
+)
+def test_npu_smi_explains_itself(arguments: list[str], prefix: Path) -> None:
+    result = subprocess.run([prefix / "bin" / "npu-smi", *arguments], capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.startswith("usage: npu-smi info [-t board|health -i DEVICE]\n")
+
+
+def test_the_prefix_has_its_release_in_a_file(prefix: Path) -> None:
+    """Where verl reads it, in the folder of the machine; the same as pyACL gives."""
+    file = prefix / f"{platform.machine()}-linux" / "ascend_toolkit_install.info"
+    versions = [line.removeprefix("version=") for line in file.read_text().splitlines() if line.startswith("version=")]
+    script = "import acl; print(acl.get_cann_version(0)[0]['version'])"
+    variables = ENVIRONMENT | {"PYTHONPATH": str(prefix / "python" / "site-packages")}
+    variables |= {"LD_LIBRARY_PATH": str(prefix / "lib64"), "ASCEND_HOME_PATH": str(prefix)}
+    assert versions == [run([sys.executable, "-c", script], env=variables).strip()]
 
 
 def test_set_env_refuses_a_shell_that_hides_its_place(tmp_path: Path, prefix: Path) -> None:

@@ -35,10 +35,15 @@ def test_bad_devices_are_refused(
 
 def test_environment_puts_the_host_cann_first(monkeypatch: pytest.MonkeyPatch) -> None:
     own = str(host.PREFIX / "lib64")
+    programs = [str(host.PREFIX / "bin"), str(host.PREFIX / "tools" / "profiler" / "bin")]
     monkeypatch.setenv("LD_LIBRARY_PATH", f"/a:{own}:/b")
+    monkeypatch.setenv("PATH", f"/a:{programs[1]}:/b")
     monkeypatch.setenv("ASCEND_GLOBAL_LOG_LEVEL", "3")
     variables = host.environment(product="Ascend910B2", devices=2, memory="2G", strict=True, cann="9.1")
     assert variables["LD_LIBRARY_PATH"] == f"{own}:/a:/b"
+    assert variables["PATH"] == ":".join([*programs, "/a", "/b"])
+    assert (Path(programs[0]) / "npu-smi").is_file()
+    assert (Path(programs[1]) / "msprof").is_file()
     assert variables["ACLNN_TORCH_PRODUCT"] == "Ascend910B2"
     assert variables["ACLNN_TORCH_CANN"] == "9.1"
     assert variables["ACLNN_TORCH_DEVICES"] == "2"

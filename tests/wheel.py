@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -82,6 +83,7 @@ def check_files(wheel: Path) -> None:
         "aclnn_torch/cann/lib64/pkgconfig/aclnn_torch.pc",
         "aclnn_torch/cann/share/cmake/AclnnTorch/AclnnTorchConfig.cmake",
         "aclnn_torch/cann/bin/npu-smi",
+        f"aclnn_torch/cann/{platform.machine()}-linux/ascend_toolkit_install.info",
         "aclnn_torch/cann/set_env.sh",
         "aclnn_torch/cann/python/site-packages/acl/rt.py",
         "aclnn_torch/cann/python/site-packages/aclnn_triton/lowering.py",

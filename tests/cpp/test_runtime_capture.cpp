@@ -981,7 +981,17 @@ TEST(a_model_has_a_name_and_can_be_written_to_a_file) {
     CHECK_EQ(aclmdlRIDebugJsonPrint(model, path.c_str(), 0), ACL_SUCCESS);
     std::stringstream text;
     text << std::ifstream(path).rdbuf();
-    CHECK(contains(text.str(), "\"aclnnElu\"") && contains(text.str(), "\"aclrtMemsetAsync\""));
+    uint32_t id = 0;
+    CHECK_EQ(aclmdlRIGetId(model, &id), ACL_SUCCESS);
+    const auto event = [&](const char* function, int task, const char* type) {
+      const std::string number = std::to_string(id), time = std::to_string(task);
+      return R"(  {"name": ")" + std::string(function) + R"(", "ph": "X", "pid": "model)" + number +
+             R"(", "tid": "stream0", "ts": )" + time + R"(, "dur": 1, "args": {"Model Id": )" +
+             number + R"(, "Stream Id": 0, "Task Id": )" + time + R"(, "Task Type": ")" + type +
+             R"("}})";
+    };
+    CHECK_EQ(text.str(), "[\n" + event("aclnnElu", 0, "operator") + ",\n" +
+                             event("aclrtMemsetAsync", 1, "runtime") + "\n]\n");
     std::remove(path.c_str());
     messages();
     CHECK_EQ(symlink("/nowhere/model.json", path.c_str()), 0);

@@ -38,8 +38,7 @@ print(ctypes.string_at(x.data_ptr(), 4))
         assert (result.status, lines[1]) == (0, r"b'\x08\x08\x08\x08'")
 
 
-@pytest.mark.parametrize("strict", ["0", "1"])
-def test_operators_on_addresses_without_memory_are_an_error(strict: str) -> None:
+def test_operators_on_addresses_without_memory_are_an_error() -> None:
     """As on a tensor of vllm-ascend's sleep mode, whose memory was given back."""
     code = (
         PRELUDE
@@ -52,7 +51,7 @@ import vllm_ascend.vllm_ascend_C as module
 
 handles = []
 module.init_module(handles.append, lambda address: None)
-path = next(line.split()[-1] for line in open("/proc/self/maps") if "vllm_ascend_C" in line)
+path = next(line[line.index("/"):].strip() for line in open("/proc/self/maps") if "vllm_ascend_C" in line)
 allocator = torch.npu.memory.NPUPluggableAllocator(path, "my_malloc", "my_free")
 pool = torch.npu.memory.MemPool(allocator.allocator())
 with torch.npu.memory.use_mem_pool(pool):
@@ -63,7 +62,7 @@ weight.add_(1)
 attempt(torch.npu.synchronize)
 """
     )
-    result = run(code, ACLNN_TORCH_STRICT=strict)
+    result = run(code, ACLNN_TORCH_STRICT="0")
     assert "is in a range of aclrtReserveMemAddress but has no memory" in result.output, result.errors
     assert "507015" in result.output
 

@@ -272,7 +272,7 @@ const int64_t* move_addresses(Machine& machine, const int64_t* words) {
   with_integer(words[kKindWord], [&](auto value) {
     using Offset = Signed<decltype(value)>;
     Input<Offset> offsets(machine, words[kKindWord], words[kFirstWord + 1], count);
-    if constexpr (std::is_same_v<Offset, int32_t>) {
+    if constexpr (std::is_same_v<Offset, int32_t>) {  // the usual kind, in wide vectors
       for (int64_t begin = 0; begin < count; begin += kChunk) {
         const int64_t size = std::min(kChunk, count - begin);
         move_by_offsets(addresses.read(begin, size), offsets.read(begin, size), shift, size,

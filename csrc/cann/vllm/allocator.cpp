@@ -109,6 +109,16 @@ Block* find(const char* api, const Handle& handle) {
   return nullptr;
 }
 
+// Calls change(block) with the block of a handle.
+template <class Change>
+aclError with_block(const char* api, const Handle& handle, const Change& change) {
+  return guarded(api, [&]() -> aclError {
+    const std::lock_guard lock(allocator().mutex);
+    Block* const block = find(api, handle);
+    return block == nullptr ? aclError{ACL_ERROR_INVALID_PARAM} : change(*block);
+  });
+}
+
 aclError free_block(const char* api, void* pointer) {
   return guarded(api, [&]() -> aclError {
     auto& state = allocator();
@@ -215,11 +225,8 @@ ACLNN_VLLM_API void aclHostVllmCallbacks(Allocated allocated, Freed freed) {
 ACLNN_VLLM_API aclError aclHostVllmMap(uint64_t device, uint64_t size, uint64_t address,
                                        uint64_t memory) {
   constexpr const char* kApi = "python_create_and_map";
-  return guarded(kApi, [&]() -> aclError {
-    const std::lock_guard lock(allocator().mutex);
-    Block* const block = find(kApi, {device, size, address, memory});
-    if (block == nullptr) return ACL_ERROR_INVALID_PARAM;
-    if (block->memory == nullptr) return get_memory(address, *block);
+  return with_block(kApi, {device, size, address, memory}, [&](Block& block) {
+    if (block.memory == nullptr) return get_memory(address, block);
     return fail(ACL_ERROR_INVALID_PARAM, "%s: the block at 0x%llx has its memory", kApi,
                 static_cast<unsigned long long>(address));
   });
@@ -229,11 +236,8 @@ ACLNN_VLLM_API aclError aclHostVllmMap(uint64_t device, uint64_t size, uint64_t 
 ACLNN_VLLM_API aclError aclHostVllmUnmap(uint64_t device, uint64_t size, uint64_t address,
                                          uint64_t memory) {
   constexpr const char* kApi = "python_unmap_and_release";
-  return guarded(kApi, [&]() -> aclError {
-    const std::lock_guard lock(allocator().mutex);
-    Block* const block = find(kApi, {device, size, address, memory});
-    if (block == nullptr) return ACL_ERROR_INVALID_PARAM;
-    if (block->memory != nullptr) return give_memory_back(address, *block);
+  return with_block(kApi, {device, size, address, memory}, [&](Block& block) {
+    if (block.memory != nullptr) return give_memory_back(address, block);
     return fail(ACL_ERROR_INVALID_PARAM, "%s: the memory of the block at 0x%llx was given back",
                 kApi, static_cast<unsigned long long>(address));
   });

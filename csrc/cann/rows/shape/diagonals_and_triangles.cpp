@@ -39,7 +39,8 @@ void write_triangle(const at::Tensor& self, int64_t diagonal, bool upper, Output
   const auto size = static_cast<int64_t>(self.element_size());
   const auto* const from = static_cast<const char*>(matrices.const_data_ptr());
   auto* const to = static_cast<char*>(result.mutable_data_ptr());
-  const int64_t rows_of_a_thread = std::max<int64_t>((int64_t{1} << 23) / (columns * size), 1);
+  constexpr int64_t kBytesOfTask = int64_t{1} << 23;  // as for fills, less takes one thread
+  const int64_t rows_of_a_thread = std::max<int64_t>(kBytesOfTask / (columns * size), 1);
   at::parallel_for(0, self.numel() / columns, rows_of_a_thread, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t first = row * columns * size;

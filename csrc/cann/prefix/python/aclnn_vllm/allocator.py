@@ -38,7 +38,7 @@ def init_module(malloc: Callable[[Handle], object], free: Callable[[int], object
         try:
             malloc((device, size, address, memory))
         except BaseException as error:  # the caller cannot take an exception
-            text = f"{type(error).__name__}: {error}".encode()[: capacity - 1]
+            text = f"{type(error).__name__}: {error}".encode(errors="replace")[: capacity - 1]
             ctypes.memmove(reason, text + b"\0", len(text) + 1)
             return False
         return True
@@ -56,8 +56,9 @@ def forget() -> None:
 def check(status: int) -> None:
     """Raises an error of the library."""
     if status != 0:
-        text = library.aclGetRecentErrMsg().decode(errors="replace").partition("\n")[0]  # the last one is first
-        raise RuntimeError(f"{text} (status {status})")
+        texts = library.aclGetRecentErrMsg() or b"no message"
+        last = texts.decode(errors="replace").partition("\n")[0]  # it is the first line
+        raise RuntimeError(f"{last} (status {status})")
 
 
 def python_create_and_map(device: int, size: int, address: int, memory: int, /) -> None:
